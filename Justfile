@@ -1,0 +1,52 @@
+# What can be done here. `./bootstrap RECIPE` installs what is missing first.
+
+export CARGO_TERM_COLOR := env("CARGO_TERM_COLOR", "auto")
+
+# The list of recipes
+default:
+    @just --list
+
+# The program and its plugins: target/release/packhouse and target/release/plugins/
+build: plugins
+    cargo build --release --locked -p packhouse
+
+# Each plugin as a component in target/release/plugins/
+plugins:
+    cargo run --release --locked --quiet -p xtask -- plugins
+
+# Hostile components that the sandbox tests load
+guests:
+    cargo run --release --locked --quiet -p xtask -- guests
+
+# Build, then serve; arguments go to `packhouse serve`
+run *ARGS: build
+    target/release/packhouse serve {{ ARGS }}
+
+# Everything that a change must pass
+test: lint build guests (suite "")
+
+# The same, with the large sizes and the many rounds
+test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1")
+
+# Formatting and clippy
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --release --locked -- -D warnings
+
+[private]
+suite LONG:
+    @mkdir -p target && rm -f target/skipped.txt
+    {{ LONG }} cargo test --workspace --release --locked
+    @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
+
+# One test file of tests/tests, as in `just test-one maven_clients`
+test-one FILE *ARGS: build
+    cargo test --release --locked -p packhouse-tests --test {{ FILE }} -- {{ ARGS }}
+
+# The same read through a plugin and without it, as a ratio
+bench: build
+    cargo bench --locked -p packhouse-benches
+
+# Formats all code
+fmt:
+    cargo fmt --all
