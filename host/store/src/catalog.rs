@@ -1,0 +1,56 @@
+//! What people and policies see of a repository, the same for every format: package, version, file.
+
+use crate::digest::Digest;
+
+/// A version of a package, or what changed of it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Version {
+    /// The package, in the format's own spelling.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// Files to add, or to replace by path; one that is not named stays.
+    pub files: Vec<VersionFile>,
+    /// When it came into the world, in ms since 1970; none: when it is first shown.
+    pub published: Option<u64>,
+    /// One line for a list.
+    pub summary: String,
+    /// The format's own facts as name and value.
+    pub properties: Vec<(String, String)>,
+    /// Empty, or why it should not be used: `yanked`, `deprecated`, `withdrawn`.
+    pub state: String,
+}
+
+/// A file of a version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VersionFile {
+    /// Its path in the repository.
+    pub path: String,
+    /// Of its bytes.
+    pub digest: Digest,
+    /// How many bytes.
+    pub size: u64,
+}
+
+/// A change of what is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CatalogChange {
+    /// Shows a version, or changes what is shown of it.
+    Show(Version),
+    /// No longer shows a version, with all its files. One that is not shown is no fault.
+    Hide {
+        /// The package.
+        name: String,
+        /// The version.
+        version: String,
+    },
+    /// No longer shows one file; a version without a file left is no longer shown either.
+    HideFile {
+        /// The package.
+        name: String,
+        /// The version.
+        version: String,
+        /// The file.
+        path: String,
+    },
+}

@@ -1,0 +1,184 @@
+//! Digests: the algorithms that the store computes, and their names on the wire.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::StoreError;
+
+/// A SHA-256, by which blobs are found. Shown and parsed as 64 characters of lower-case hex.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Sha256(pub [u8; 32]);
+
+impl Sha256 {
+    /// The same as a [`Digest`], which carries its algorithm's name.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest { algorithm: Algorithm::Sha256, bytes: self.0.to_vec() }
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sha256({self})")
+    }
+}
+
+impl FromStr for Sha256 {
+    type Err = StoreError;
+
+    /// `Invalid` unless it is 64 characters of lower-case hex.
+    fn from_str(text: &str) -> Result<Sha256, StoreError> {
+        let bytes = lower_hex(text)?;
+        let bytes = bytes.try_into().map_err(|_| invalid(text))?;
+        Ok(Sha256(bytes))
+    }
+}
+
+/// An algorithm that the store can compute while bytes arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Algorithm {
+    /// `sha256`, always computed.
+    Sha256,
+    /// `sha512`.
+    Sha512,
+    /// `sha1`.
+    Sha1,
+    /// `md5`.
+    Md5,
+    /// `blake2b-256`.
+    Blake2b256,
+}
+
+impl Algorithm {
+    /// Every algorithm, SHA-256 first.
+    pub const ALL: [Algorithm; 5] =
+        [Algorithm::Sha256, Algorithm::Sha512, Algorithm::Sha1, Algorithm::Md5, Algorithm::Blake2b256];
+
+    /// Its name, as digests are written with it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Sha256 => "sha256",
+            Algorithm::Sha512 => "sha512",
+            Algorithm::Sha1 => "sha1",
+            Algorithm::Md5 => "md5",
+            Algorithm::Blake2b256 => "blake2b-256",
+        }
+    }
+
+    /// How many bytes its digests have.
+    #[must_use]
+    pub fn length(self) -> usize {
+        match self {
+            Algorithm::Sha256 | Algorithm::Blake2b256 => 32,
+            Algorithm::Sha512 => 64,
+            Algorithm::Sha1 => 20,
+            Algorithm::Md5 => 16,
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = StoreError;
+
+    /// `Invalid` for a name that is none of the five.
+    fn from_str(text: &str) -> Result<Algorithm, StoreError> {
+        Algorithm::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == text)
+            .ok_or_else(|| StoreError::Invalid(format!("unknown digest algorithm {text:?}")))
+    }
+}
+
+/// A digest with its algorithm. Shown and parsed as `sha256:<lower-case hex>`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Digest {
+    /// What computed it.
+    pub algorithm: Algorithm,
+    /// As many bytes as the algorithm has.
+    pub bytes: Vec<u8>,
+}
+
+impl Digest {
+    /// The bytes in lower-case hex, without the algorithm.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        hex::encode(&self.bytes)
+    }
+
+    /// The SHA-256 that this is, or none for another algorithm.
+    #[must_use]
+    pub fn sha256(&self) -> Option<Sha256> {
+        if self.algorithm != Algorithm::Sha256 {
+            return None;
+        }
+        self.bytes.as_slice().try_into().ok().map(Sha256)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm, self.hex())
+    }
+}
+
+impl FromStr for Digest {
+    type Err = StoreError;
+
+    /// `Invalid` for an unknown algorithm, upper-case hex or a wrong length.
+    fn from_str(text: &str) -> Result<Digest, StoreError> {
+        let (algorithm, hex) = text.split_once(':').ok_or_else(|| invalid(text))?;
+        let algorithm: Algorithm = algorithm.parse()?;
+        let bytes = lower_hex(hex)?;
+        if bytes.len() != algorithm.length() {
+            return Err(invalid(text));
+        }
+        Ok(Digest { algorithm, bytes })
+    }
+}
+
+fn lower_hex(text: &str) -> Result<Vec<u8>, StoreError> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Err(invalid(text));
+    }
+    hex::decode(text).map_err(|_| invalid(text))
+}
+
+fn invalid(text: &str) -> StoreError {
+    StoreError::Invalid(format!("not a digest in lower-case hex: {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_written_as_they_are_read() {
+        for algorithm in Algorithm::ALL {
+            let text = format!("{algorithm}:{}", "ab".repeat(algorithm.length()));
+            assert_eq!(text.parse::<Digest>().unwrap().to_string(), text);
+        }
+        assert_eq!(Sha256([0xab; 32]).digest().sha256(), Some(Sha256([0xab; 32])));
+    }
+
+    #[test]
+    fn malformed_digests_are_refused() {
+        for text in ["", "sha256", "sha256:", "sha256:ab", "sha3:ab", "sha256:zz"] {
+            assert!(text.parse::<Digest>().is_err(), "{text}");
+        }
+        assert!("AB".repeat(32).parse::<Sha256>().is_err());
+        assert!("ab".repeat(31).parse::<Sha256>().is_err());
+    }
+}

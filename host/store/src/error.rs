@@ -1,0 +1,39 @@
+//! Why the store could not do what it was asked.
+
+use std::error::Error;
+
+/// A failure of the store, as opposed to an outcome such as a stale commit, which is a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The database or the storage of blobs did not answer, or answered with a failure of its own. The caller may try again.
+    #[error("{what} is unavailable: {source}")]
+    Unavailable {
+        /// What was out of reach, for the log: `the database`, `blob storage`.
+        what: &'static str,
+        /// What it said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// What is stored is not what was stored: a digest, a length or a row that makes no sense. Says which.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+    /// More bytes than the limit, which is given.
+    #[error("more than {0} bytes")]
+    TooLarge(u64),
+    /// The arguments make no sense, or the configuration does not. Says what to do instead.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl StoreError {
+    /// The database did not do what it was asked.
+    pub(crate) fn database(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+        StoreError::Unavailable { what: "the database", source: source.into() }
+    }
+
+    /// Whether trying again later may help.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, StoreError::Unavailable { .. })
+    }
+}

@@ -1,0 +1,126 @@
+//! What a format remembers: in each repository an ordered map of small documents, changed by atomic commits.
+
+use bytes::Bytes;
+
+use crate::blobs::Blob;
+use crate::catalog::CatalogChange;
+use crate::digest::Sha256;
+
+mod keys;
+mod read;
+mod search;
+
+/// Longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 1024;
+/// Largest value of one record, in bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Most changes of one commit.
+pub const MAX_CHANGES: usize = 10_000;
+/// Most bytes of values in one commit, and in one answer of [`crate::Store::scan`] where more than one record is in it.
+pub const MAX_COMMIT_BYTES: usize = 16 << 20;
+
+/// A record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// 1 to 1,024 bytes without NUL.
+    pub key: String,
+    /// At most 1 MiB.
+    pub value: Bytes,
+    /// That of the commit which put it: never used twice in a repository.
+    pub revision: u64,
+}
+
+/// What must hold of a key for a commit to be applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expectation {
+    /// Nothing.
+    Anything,
+    /// There is no such record.
+    Absent,
+    /// There is one.
+    Present,
+    /// There is one, of this revision.
+    Revision(u64),
+}
+
+/// One change of a commit.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Puts a record in the place of what was there.
+    Put {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: Bytes,
+        /// What must hold before.
+        expect: Expectation,
+        /// The blobs that it keeps alive.
+        blobs: Vec<Sha256>,
+    },
+    /// Removes a record; one that is not there is no fault unless `expect` says so.
+    Remove {
+        /// Its key.
+        key: String,
+        /// What must hold before.
+        expect: Expectation,
+    },
+    /// Changes nothing, but must hold too.
+    Require {
+        /// Its key.
+        key: String,
+        /// What must hold.
+        expect: Expectation,
+    },
+}
+
+impl Change {
+    /// The key that it is about.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Change::Put { key, .. } | Change::Remove { key, .. } | Change::Require { key, .. } => key,
+        }
+    }
+
+    /// What must hold of it.
+    #[must_use]
+    pub fn expect(&self) -> Expectation {
+        match self {
+            Change::Put { expect, .. } | Change::Remove { expect, .. } | Change::Require { expect, .. } => {
+                *expect
+            }
+        }
+    }
+}
+
+/// Changes that are applied together or not at all.
+#[derive(Clone, Default, Debug)]
+pub struct Commit {
+    /// In the order of the calls; of two with one key the later stands in the place of the earlier.
+    pub changes: Vec<Change>,
+    /// What people see of it.
+    pub catalog: Vec<CatalogChange>,
+    /// Staged blobs that are made durable, and held in the repository for the time of grace, in the same step. They are held
+    /// also when the outcome is not `Applied`.
+    pub keeps: Vec<Blob>,
+}
+
+/// What became of a commit. A lost race is an outcome, not an error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It is applied and durable; its revision.
+    Applied(u64),
+    /// The first key, in the order of the calls, that was not as expected.
+    Stale(String),
+    /// All that the puts name and the repository does not hold, each once.
+    UnknownBlobs(Vec<Sha256>),
+}
+
+/// A page of the packages found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Matches {
+    /// Names of packages.
+    pub names: Vec<String>,
+    /// How many match in all.
+    pub total: u64,
+}
