@@ -1,0 +1,89 @@
+//! One call of a plugin: what it is given, and how it is run.
+
+use std::sync::Arc;
+
+use packhouse_store::{Blob, RepositoryId};
+
+use crate::request::{Action, RequestHead};
+use crate::services::{NoServices, Services};
+
+/// A repository as it is handed to a plugin.
+#[derive(Clone, Debug)]
+pub struct RepositoryView {
+    /// Where its records are.
+    pub id: RepositoryId,
+    /// As it stands in addresses.
+    pub name: String,
+    /// `hosted`, `proxy` or `group`.
+    pub kind: String,
+    /// A JSON object with every default filled in.
+    pub settings: Arc<str>,
+}
+
+/// One part of a received form.
+#[derive(Clone)]
+pub struct Part {
+    /// Of its field.
+    pub name: String,
+    /// Where it has one.
+    pub filename: Option<String>,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its bytes, staged.
+    pub body: Blob,
+}
+
+/// What a received body brought to an upload that lasts longer than a request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Appended {
+    /// The upload in the target.
+    pub upload: String,
+    /// Bytes that this request brought; 0 where the offset did not fit.
+    pub received: u64,
+}
+
+/// Everything that a call is given. Start from [`Call::new`] and fill in what there is.
+#[derive(Clone)]
+pub struct Call {
+    /// The request without its body.
+    pub head: Arc<RequestHead>,
+    /// The intent's, once it was authorised: storage handles match it.
+    pub action: Action,
+    /// Absent for a request under a claim that names no repository.
+    pub target: Option<RepositoryView>,
+    /// A group's members, or those of [`Intent::also_read`](crate::Intent::also_read).
+    pub others: Vec<RepositoryView>,
+    /// The whole body.
+    pub body: Option<Blob>,
+    /// The parts of a form.
+    pub parts: Vec<Part>,
+    /// What was added to an upload.
+    pub appended: Option<Appended>,
+    /// Upstream, identity and signing, as far as this caller may use them.
+    pub services: Arc<dyn Services>,
+}
+
+impl Call {
+    /// A call with no repository, no body and no services.
+    pub fn new(head: Arc<RequestHead>, action: Action) -> Call {
+        Call {
+            head,
+            action,
+            target: None,
+            others: Vec::new(),
+            body: None,
+            parts: Vec::new(),
+            appended: None,
+            services: Arc::new(NoServices),
+        }
+    }
+}
+
+/// For [`Plugin::mark_version`](crate::Plugin::mark_version).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct VersionState {
+    /// `yanked`, `deprecated`, `withdrawn`; empty takes it back.
+    pub state: String,
+    /// Why, for people.
+    pub reason: String,
+}

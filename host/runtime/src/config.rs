@@ -1,0 +1,63 @@
+//! What the operator says about plugins: where they are, and how much each may use.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where plugins come from and what bounds them.
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeConfig {
+    /// The folder whose `*.wasm` files are loaded at start.
+    pub plugins: PathBuf,
+    /// Folder for compiled code, which wasmtime keeps by itself; without it everything is compiled at each start.
+    pub cache: Option<PathBuf>,
+    /// For every plugin that `per_plugin` says nothing else of.
+    pub default_limits: Limits,
+    /// By the plugin's format. A name that no plugin has is an error of [`Runtime::load`](crate::Runtime::load).
+    pub per_plugin: BTreeMap<String, PluginConfig>,
+}
+
+/// What differs for one plugin.
+#[derive(Clone, Debug, Default)]
+pub struct PluginConfig {
+    /// In place of the default limits.
+    pub limits: Option<Limits>,
+    /// Bytes of a request's body at most, whatever the plugin's intent asks for; also in place of its description's.
+    pub max_file_bytes: Option<u64>,
+    /// Links WASI 0.2 with no files, network, environment or arguments, as guests in JavaScript, Python or Go need it.
+    pub wasi: bool,
+}
+
+/// Bounds of one call.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Linear memory of one instance, in bytes.
+    pub memory_bytes: usize,
+    /// How long one call may take: the guest's own running time, and as a bound on the whole call. What the host spends on reading
+    /// bytes again for a digest is taken off the first and has five times this as its own bound.
+    pub call_timeout: Duration,
+    /// Bytes that the guest may hand over in one host call, or in its result.
+    pub hostcall_bytes: usize,
+    /// Resource handles that are open at one time.
+    pub handles: usize,
+    /// Calls of one plugin at one time; more wait, at most `queue_timeout`.
+    pub concurrency: usize,
+    /// How long a call waits for its turn before it is refused as busy.
+    pub queue_timeout: Duration,
+    /// Bytes that one call may write by `writer`, and that all its open transactions may hold.
+    pub written_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory_bytes: 64 << 20,
+            call_timeout: Duration::from_secs(10),
+            hostcall_bytes: 8 << 20,
+            handles: 1024,
+            concurrency: 256,
+            queue_timeout: Duration::from_secs(2),
+            written_bytes: 256 << 20,
+        }
+    }
+}

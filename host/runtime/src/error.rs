@@ -1,0 +1,121 @@
+//! How loading a plugin or calling it can fail.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use packhouse_store::StoreError;
+
+/// Why a call gave no answer of the plugin's. Each is for the log; a client sees a 500, or 503 for [`CallError::Busy`] and
+/// [`CallError::Store`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The guest stopped by a trap of its own: unreachable code, a stack overflow, an import that it may not call here.
+    #[error("trapped: {0}")]
+    Trap(String),
+    /// It took longer than its limit.
+    #[error("took longer than {0:?}")]
+    Deadline(Duration),
+    /// It wanted more memory than its limit and then trapped.
+    #[error("wanted {wanted} bytes of memory of {limit} and trapped: {trap}")]
+    Memory {
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes allowed.
+        limit: usize,
+        /// How it ended.
+        trap: String,
+    },
+    /// It handed over more bytes in one host call, or in its result, than its limit.
+    #[error("handed over more than {0} bytes at once")]
+    HostcallBytes(usize),
+    /// It opened more handles than its limit.
+    #[error("opened more than {0} handles")]
+    Handles(usize),
+    /// What it answered breaks the contract: says how.
+    #[error("answered what the contract does not allow: {0}")]
+    BadAnswer(String),
+    /// Too many calls of this plugin were under way for too long.
+    #[error("no place free among {0} calls")]
+    Busy(usize),
+    /// It does not export this optional ability.
+    #[error("does not offer {0}")]
+    NotOffered(&'static str),
+    /// The host's storage failed.
+    #[error("storage: {0}")]
+    Store(#[from] StoreError),
+    /// The host itself failed: a defect.
+    #[error("host: {0}")]
+    Host(String),
+}
+
+impl CallError {
+    /// Whether the host's storage is to blame, and not the plugin.
+    pub fn is_store(&self) -> bool {
+        matches!(self, CallError::Store(_))
+    }
+
+    /// Whether the request may succeed when it is sent again later: 503 instead of 500.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, CallError::Store(_) | CallError::Busy(_))
+    }
+
+    /// One word for logs and metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            CallError::Trap(_) => "trap",
+            CallError::Deadline(_) => "deadline",
+            CallError::Memory { .. } => "memory",
+            CallError::HostcallBytes(_) => "hostcall_bytes",
+            CallError::Handles(_) => "handles",
+            CallError::BadAnswer(_) => "bad_answer",
+            CallError::Busy(_) => "busy",
+            CallError::NotOffered(_) => "not_offered",
+            CallError::Store(_) => "store",
+            CallError::Host(_) => "host",
+        }
+    }
+}
+
+/// Why plugins could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The engine cannot be made on this machine.
+    #[error("cannot make the Wasm engine: {0}")]
+    Engine(String),
+    /// The folder cannot be read.
+    #[error("cannot read the plugin folder {}: {source}", folder.display())]
+    Folder {
+        /// The configured folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is no plugin for this host: says what was wanted and what was found.
+    #[error("cannot load the plugin {}: {reason}", file.display())]
+    Plugin {
+        /// The `.wasm` file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Two files are of one format.
+    #[error("two plugins are of the format {format}: {} and {}; remove one", first.display(), second.display())]
+    Twice {
+        /// The format of both.
+        format: String,
+        /// One file.
+        first: PathBuf,
+        /// The other file.
+        second: PathBuf,
+    },
+    /// The configuration names a plugin that is not there.
+    #[error("the configuration names the plugin {name}, which is not among those loaded: {loaded}")]
+    Unknown {
+        /// As configured.
+        name: String,
+        /// The formats that there are.
+        loaded: String,
+    },
+}
