@@ -1,1 +1,92 @@
-//! TODO
+//! What a format plugin is written with.
+//!
+//! A format is a type that implements [`Format`]: it describes itself, and lists its requests as rows of a [`Router`]. Each
+//! row has a plan (what the request would do, told from its head alone) and a handler (which does it, with storage handles
+//! that match the plan). [`export!`] makes a component of it.
+//!
+//! ```
+//! use packhouse_sdk::{Context, Description, Failure, Format, Params, Plan, Request, Response, Router};
+//!
+//! struct Hello;
+//!
+//! impl Format for Hello {
+//!     fn describe() -> Description {
+//!         Description::new("hello", "0.1.0")
+//!     }
+//!
+//!     fn routes(router: &mut Router) {
+//!         router.get("/hello/{name}", Plan::read, Self::greet);
+//!     }
+//! }
+//!
+//! impl Hello {
+//!     fn greet(_cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
+//!         Ok(Response::text(format!("Hello, {}!", params.segment("name"))))
+//!     }
+//! }
+//!
+//! packhouse_sdk::export!(Hello);
+//! ```
+//!
+//! Natively everything runs over the traits of [`host`], which `packhouse-testkit` implements in memory; in Wasm over the
+//! contract's imports. Nothing generated from the contract is part of this API.
+
+// The exporting macro's code names this crate from outside, and so does what it expands to in here.
+extern crate self as packhouse_sdk;
+
+pub mod call;
+pub mod host;
+
+mod blob;
+mod context;
+mod description;
+mod digest;
+mod entry;
+mod error;
+mod export;
+mod failure;
+mod format;
+mod identity;
+mod intent;
+mod params;
+mod pattern;
+mod read_at;
+mod repository;
+mod request;
+mod response;
+mod router;
+mod transaction;
+mod upstream;
+mod version;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
+
+pub use blob::{Blob, Upload, Writer};
+pub use context::{Context, Identity, Log, Signing};
+pub use description::{Challenge, Claim, Description, ErrorStyle, Setting};
+pub use digest::Digest;
+pub use entry::Entry;
+pub use error::Error;
+pub use failure::{Failure, Problem};
+pub use format::{Format, Upkeep};
+pub use identity::{Login, LoginState, PublicKey, Signature, Token};
+pub use intent::{Action, BodyPlan, Intent, Plan};
+pub use params::Params;
+pub use read_at::ReadAt;
+pub use repository::{Keys, Repository, Scan};
+pub use request::{Part, Request};
+pub use response::{Content, Response};
+pub use router::{Check, Handler, Planner, Router, Row};
+pub use transaction::{Expectation, Outcome, Transaction};
+pub use upstream::{Fetch, Freshness, Reply};
+pub use version::{File, Matches, Version, VersionId};
+
+/// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.
+pub const API_VERSION: &str = "0.1.0";
+
+/// What [`export!`] needs, and nobody else.
+#[doc(hidden)]
+pub mod __private {
+    #[cfg(target_arch = "wasm32")]
+    pub use crate::wasm::export::*;
+}

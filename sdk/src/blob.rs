@@ -1,0 +1,156 @@
+//! Bytes that the host holds: handles that are read in pieces, kept, or given as an answer.
+
+use crate::host::{HostBlob, HostUpload, HostWriter};
+use crate::{Digest, Error, ReadAt};
+
+/// A received body, a stored file, an upstream's answer. Dropped without being kept, a new one is gone.
+pub struct Blob(Box<dyn HostBlob>);
+
+impl Blob {
+    /// Over the host's handle.
+    pub fn new(host: Box<dyn HostBlob>) -> Self {
+        Self(host)
+    }
+
+    /// The host's handle.
+    pub fn into_host(self) -> Box<dyn HostBlob> {
+        self.0
+    }
+
+    pub(crate) fn host(&self) -> &dyn HostBlob {
+        &*self.0
+    }
+
+    /// How many bytes. Of one that is still arriving, this waits for its end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it broke off.
+    pub fn size(&self) -> Result<u64, Error> {
+        self.0.size()
+    }
+
+    /// Its SHA-256, which is there already.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it broke off while arriving.
+    pub fn sha256(&self) -> Result<Digest, Error> {
+        self.digest("sha256")
+    }
+
+    /// Its digest by this algorithm. Another than SHA-256 is there when [`Intent::digests`](crate::Intent::digests) asked for
+    /// it; else the bytes are read again.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an algorithm that the host does not know.
+    pub fn digest(&self, algorithm: &str) -> Result<Digest, Error> {
+        self.0.digest(algorithm)
+    }
+
+    /// The bytes from `offset` on, at most `length` and at most 1 MiB; fewer only at the end, none at or past it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it broke off while arriving.
+    pub fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
+        self.0.read(offset, length)
+    }
+
+    /// All of it as text, where it is no more than `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] with its size; [`Error::Invalid`] when it is not UTF-8.
+    pub fn text(&self, limit: u64) -> Result<String, Error> {
+        let bytes = self.read_all(limit)?;
+        String::from_utf8(bytes).map_err(|_| Error::Invalid("not UTF-8".to_owned()))
+    }
+
+    /// Offset, from the blob's start, of the first `needle` (1 byte to 4 KiB) that lies wholly within `start` and `end`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a needle of another length, or when `start` is past `end`.
+    pub fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, Error> {
+        self.0.find(needle, start, end)
+    }
+
+    /// A part of these bytes, without a copy.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when it does not lie within them.
+    pub fn slice(&self, offset: u64, length: u64) -> Result<Self, Error> {
+        self.0.slice(offset, length).map(Self)
+    }
+
+    /// A new blob of these bytes decoded: `base64`, `gzip`, `deflate` or `zstd`, of at most `limit` bytes; `digests` as in
+    /// [`Intent::digests`](crate::Intent::digests).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Invalid`] for bytes that are not of that encoding, or an unknown encoding.
+    pub fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Self, Error> {
+        self.0.decode(encoding, limit, digests).map(Self)
+    }
+}
+
+/// Bytes that the plugin makes itself, from [`Context::writer`](crate::Context::writer).
+pub struct Writer(Box<dyn HostWriter>);
+
+impl Writer {
+    pub(crate) fn new(host: Box<dyn HostWriter>) -> Self {
+        Self(host)
+    }
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] past the plugin's limit for what it may write in one call.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.0.write(bytes)
+    }
+
+    /// All that was written.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn finish(self) -> Result<Blob, Error> {
+        self.0.finish().map(Blob)
+    }
+}
+
+/// An upload that outlives a request, found by [`Repository::upload`](crate::Repository::upload). Bytes reach it by
+/// [`Intent::append`](crate::Intent::append) alone.
+pub struct Upload(Box<dyn HostUpload>);
+
+impl Upload {
+    pub(crate) fn new(host: Box<dyn HostUpload>) -> Self {
+        Self(host)
+    }
+
+    /// What the plugin said when it began it.
+    pub fn note(&self) -> String {
+        self.0.note()
+    }
+
+    /// How many bytes it holds, those of this request among them.
+    pub fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    /// How many of them this request brought.
+    pub fn received(&self) -> u64 {
+        self.0.received()
+    }
+
+    /// The bytes as a blob; the upload is gone.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] unless the intent was to publish.
+    pub fn finish(self) -> Result<Blob, Error> {
+        self.0.finish().map(Blob)
+    }
+
+    /// The upload and its bytes are gone.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] unless the intent was to write.
+    pub fn abort(self) -> Result<(), Error> {
+        self.0.abort()
+    }
+}

@@ -1,0 +1,146 @@
+//! What a handler is handed: repositories, and the rest of what it may know of the world.
+
+use crate::host::Host;
+use crate::{Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer};
+
+/// The world of one call.
+pub struct Context {
+    host: Box<dyn Host>,
+    target: Option<Repository>,
+    others: Vec<Repository>,
+}
+
+impl Context {
+    /// Over a host and the repositories that it hands out for a call.
+    pub fn new(host: Box<dyn Host>, target: Option<Repository>, others: Vec<Repository>) -> Self {
+        Self { host, target, others }
+    }
+
+    /// The repository that the request is for.
+    ///
+    /// # Errors
+    /// An internal failure under a claim that names no repository.
+    pub fn target(&self) -> Result<&Repository, Failure> {
+        self.target.as_ref().ok_or_else(|| Failure::internal("this request names no repository"))
+    }
+
+    /// A group's members that the caller may read, in order; or those that
+    /// [`Intent::also_read`](crate::Intent::also_read) named.
+    pub fn others(&self) -> &[Repository] {
+        &self.others
+    }
+
+    /// The log, under this request's id.
+    pub fn log(&self) -> Log<'_> {
+        Log(self)
+    }
+
+    /// Ms since 1970; the same all through a call. An answer that depends on it is not kept: ask only when it is needed.
+    pub fn now(&self) -> u64 {
+        self.host.now()
+    }
+
+    /// For bytes that the plugin makes itself.
+    pub fn writer(&self) -> Writer {
+        Writer::new(self.host.writer())
+    }
+
+    /// A request to a proxy's upstream: `GET`, `HEAD` or `POST`. `target`, percent-encoded and with its query, is below the
+    /// upstream's address, or an absolute address that the upstream's own metadata named.
+    pub fn upstream(&self, method: &str, target: &str) -> Fetch {
+        Fetch::new(self.host.fetch(method, target))
+    }
+
+    /// Sign-in and the caller's tokens.
+    pub fn identity(&self) -> Identity<'_> {
+        Identity(self)
+    }
+
+    /// Signatures of the target's contents.
+    pub fn signing(&self) -> Signing<'_> {
+        Signing(self)
+    }
+}
+
+/// Lines for the log: at most 100 of 8 KiB a call.
+pub struct Log<'a>(&'a Context);
+
+impl Log<'_> {
+    /// Something is broken.
+    pub fn error(&self, message: &str, fields: &[(&str, &str)]) {
+        self.0.host.log("error", message, fields);
+    }
+
+    /// Something is odd.
+    pub fn warn(&self, message: &str, fields: &[(&str, &str)]) {
+        self.0.host.log("warn", message, fields);
+    }
+
+    /// Something an operator may want to know.
+    pub fn info(&self, message: &str, fields: &[(&str, &str)]) {
+        self.0.host.log("info", message, fields);
+    }
+
+    /// Something for who looks for a fault.
+    pub fn debug(&self, message: &str, fields: &[(&str, &str)]) {
+        self.0.host.log("debug", message, fields);
+    }
+}
+
+/// What a client's own sign-in and token commands need. No secret passes through a plugin.
+pub struct Identity<'a>(&'a Context);
+
+impl Identity<'_> {
+    /// Begins a sign-in at the host's page; it makes a token for the target.
+    ///
+    /// # Errors
+    /// A failure of 413 when too many are open.
+    pub fn begin_login(&self) -> Result<Login, Failure> {
+        Ok(self.0.target()?.begin_login()?)
+    }
+
+    /// Where the sign-in stands. An id that is not known is [`LoginState::Gone`].
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
+        self.0.host.finish_login(id)
+    }
+
+    /// The caller's own, newest first; an empty list for anonymous.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.0.host.tokens()
+    }
+
+    /// Ends one of the caller's tokens. False where the caller has none of that id.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn revoke(&self, id: &str) -> Result<bool, Error> {
+        self.0.host.revoke(id)
+    }
+}
+
+/// Signatures of the target's contents. The key is the host's, one for each format and organization.
+pub struct Signing<'a>(&'a Context);
+
+impl Signing<'_> {
+    /// The keys by which signatures may be checked, the one in use first.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn keys(&self) -> Result<Vec<PublicKey>, Failure> {
+        Ok(self.0.target()?.signing_keys()?)
+    }
+
+    /// An ECDSA signature over SHA-256 of `message`, in ASN.1 DER.
+    ///
+    /// # Errors
+    /// The host's `denied` unless the intent was to publish.
+    pub fn sign(&self, message: &[u8]) -> Result<Signature, Failure> {
+        Ok(self.0.target()?.sign(message)?)
+    }
+}

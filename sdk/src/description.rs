@@ -1,0 +1,237 @@
+//! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// How the host writes a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorStyle {
+    /// The first problem: its message as text, its code in `code` where JSON is asked for.
+    Plain,
+    /// `{"errors": [{code, message, detail}]}`, as the OCI registry protocol has it.
+    Registry,
+}
+
+/// What a 401 asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Challenge {
+    /// `Basic`.
+    Basic,
+    /// `Bearer`.
+    Bearer,
+}
+
+/// A path at the root of the host that the format serves besides `/repositories/NAME/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// By which requests and rows name it.
+    pub name: String,
+    /// As `/v2/`: what begins with it is the format's.
+    pub path: String,
+    /// The value of `WWW-Authenticate` for a 401 under it, in place of the challenge; `{base}`, `{repository}` and `{action}`
+    /// are filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub challenge: Option<String>,
+}
+
+impl Claim {
+    /// A claim of this path under this name.
+    pub fn new(name: impl Into<String>, path: impl Into<String>) -> Self {
+        Self { name: name.into(), path: path.into(), challenge: None }
+    }
+
+    /// Another challenge under it.
+    pub fn challenge(mut self, template: impl Into<String>) -> Self {
+        self.challenge = Some(template.into());
+        self
+    }
+}
+
+/// A setting that a repository of the format has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// As it stands in the API, in `snake_case`.
+    pub key: String,
+    /// `boolean`, `integer`, `string` or `list` (of strings).
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What holds where nothing is set; of the type.
+    pub default: Value,
+    /// What is allowed, where not everything of the type is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// One sentence for the API's documentation and the portal.
+    pub doc: String,
+}
+
+impl Setting {
+    /// Yes or no.
+    pub fn boolean(key: impl Into<String>, default: bool, doc: impl Into<String>) -> Self {
+        Self::new(key, "boolean", default.into(), doc)
+    }
+
+    /// A whole number.
+    pub fn integer(key: impl Into<String>, default: i64, doc: impl Into<String>) -> Self {
+        Self::new(key, "integer", default.into(), doc)
+    }
+
+    /// Text.
+    pub fn string(key: impl Into<String>, default: &str, doc: impl Into<String>) -> Self {
+        Self::new(key, "string", default.into(), doc)
+    }
+
+    /// One of several words, of which the first holds where nothing is set.
+    pub fn choice(key: impl Into<String>, values: &[&str], doc: impl Into<String>) -> Self {
+        let default = values.first().copied().unwrap_or_default();
+        let setting = Self::new(key, "string", default.into(), doc);
+        Self { values: values.iter().map(|&value| value.to_owned()).collect(), ..setting }
+    }
+
+    /// Texts; none where nothing is set.
+    pub fn list(key: impl Into<String>, doc: impl Into<String>) -> Self {
+        Self::new(key, "list", Value::Array(Vec::new()), doc)
+    }
+
+    fn new(key: impl Into<String>, kind: &str, default: Value, doc: impl Into<String>) -> Self {
+        Self { key: key.into(), kind: kind.to_owned(), default, values: Vec::new(), doc: doc.into() }
+    }
+}
+
+/// What a format is called and what the host has to know of it. Each field has a default that suits a format without
+/// peculiarities.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Description {
+    format: String,
+    version: String,
+    kinds: Vec<String>,
+    error_style: ErrorStyle,
+    challenge: Challenge,
+    checks_username: bool,
+    refused_read_status: u16,
+    refused_write_status: u16,
+    not_reached_status: u16,
+    token_formats: Vec<String>,
+    upstream_credentials: bool,
+    encoded_slash: bool,
+    request_headers: Vec<String>,
+    claims: Vec<Claim>,
+    settings: Vec<Setting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_file_bytes: Option<u64>,
+}
+
+impl Description {
+    /// A format of this name (lower-case letters, digits and `-`) and the plugin's own version. It has hosted repositories
+    /// alone, `Basic` challenges and plain errors.
+    pub fn new(format: impl Into<String>, version: impl Into<String>) -> Self {
+        let format = format.into();
+        Self {
+            token_formats: vec![format.clone()],
+            format,
+            version: version.into(),
+            kinds: vec!["hosted".to_owned()],
+            error_style: ErrorStyle::Plain,
+            challenge: Challenge::Basic,
+            checks_username: false,
+            refused_read_status: 401,
+            refused_write_status: 401,
+            not_reached_status: 403,
+            upstream_credentials: false,
+            encoded_slash: false,
+            request_headers: Vec::new(),
+            claims: Vec::new(),
+            settings: Vec::new(),
+            max_file_bytes: None,
+        }
+    }
+
+    /// Which kinds of repository it has: `hosted`, `proxy`, `group`.
+    pub fn kinds(mut self, kinds: &[&str]) -> Self {
+        self.kinds = owned(kinds);
+        self
+    }
+
+    /// How the host writes a failure.
+    pub fn error_style(mut self, style: ErrorStyle) -> Self {
+        self.error_style = style;
+        self
+    }
+
+    /// What a 401 asks for.
+    pub fn challenge(mut self, challenge: Challenge) -> Self {
+        self.challenge = challenge;
+        self
+    }
+
+    /// The user name beside a token must be its owner's.
+    pub fn checks_username(mut self) -> Self {
+        self.checks_username = true;
+        self
+    }
+
+    /// The status for a credential that does not count: when reading, when writing. 401 and 401 if not said.
+    pub fn refused_status(mut self, read: u16, write: u16) -> Self {
+        (self.refused_read_status, self.refused_write_status) = (read, write);
+        self
+    }
+
+    /// The status for a repository that the credential does not reach. 403 if not said.
+    pub fn not_reached_status(mut self, status: u16) -> Self {
+        self.not_reached_status = status;
+        self
+    }
+
+    /// Which formats of token open its repositories. Its own name if not said.
+    pub fn token_formats(mut self, formats: &[&str]) -> Self {
+        self.token_formats = owned(formats);
+        self
+    }
+
+    /// A proxy may be given a credential for its upstream.
+    pub fn upstream_credentials(mut self) -> Self {
+        self.upstream_credentials = true;
+        self
+    }
+
+    /// `%2F` is allowed within a segment of a path.
+    pub fn encoded_slash(mut self) -> Self {
+        self.encoded_slash = true;
+        self
+    }
+
+    /// Request headers that it wants to see, besides `accept` and `content-*`; in lower case.
+    pub fn request_headers(mut self, names: &[&str]) -> Self {
+        self.request_headers = owned(names);
+        self
+    }
+
+    /// One more path at the root.
+    pub fn claim(mut self, claim: Claim) -> Self {
+        self.claims.push(claim);
+        self
+    }
+
+    /// One more setting.
+    pub fn setting(mut self, setting: Setting) -> Self {
+        self.settings.push(setting);
+        self
+    }
+
+    /// The largest file it takes, in bytes; the operator's configuration may say less.
+    pub fn max_file_bytes(mut self, bytes: u64) -> Self {
+        self.max_file_bytes = Some(bytes);
+        self
+    }
+
+    /// The object that the host reads.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and numbers always can be written; the host says so of an empty text.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}

@@ -1,0 +1,80 @@
+//! The name of some bytes.
+
+use crate::Error;
+use core::{fmt, str::FromStr};
+use serde::{Deserialize, Serialize};
+
+/// `<algorithm>:<lower-case hex>`, as `sha256:9f86…`. Algorithms: `sha256`, `sha512`, `sha1`, `md5`, `blake2b-256`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of this algorithm with this value in lower-case hex.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an algorithm that is not known, or a value that is not of its length or not lower-case hex.
+    pub fn new(algorithm: &str, hex: &str) -> Result<Self, Error> {
+        format!("{algorithm}:{hex}").parse()
+    }
+
+    /// The whole of it, as it is written in records and documents.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the colon.
+    pub fn algorithm(&self) -> &str {
+        self.0.split_once(':').map_or("", |(algorithm, _)| algorithm)
+    }
+
+    /// What stands after the colon: lower-case hex.
+    pub fn hex(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, hex)| hex)
+    }
+
+    /// One that the host has made.
+    pub(crate) fn trusted(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (algorithm, hex) = text.split_once(':').unwrap_or_default();
+        let length = match algorithm {
+            "sha256" | "blake2b-256" => 64,
+            "sha512" => 128,
+            "sha1" => 40,
+            "md5" => 32,
+            _ => 0,
+        };
+        let lower_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if length == 0 || hex.len() != length || !lower_hex {
+            return Err(Error::Invalid(format!("not a digest: {text}")));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}

@@ -1,0 +1,28 @@
+//! What a plugin's author implements.
+
+use crate::{Context, Description, Failure, Router, VersionId};
+
+/// A package format. The type itself holds nothing: each call runs in an instance of its own, which is then dropped.
+pub trait Format: 'static {
+    /// What the format is called and what the host has to know of it. Asked once, when the component is loaded; it must not
+    /// reach for the host.
+    fn describe() -> Description;
+
+    /// The protocol's requests, a row each. Called for every request: keep it a list of rows.
+    fn routes(router: &mut Router);
+}
+
+/// What the management API asks of a format that can do it; exported by `export!(T, upkeep)`.
+pub trait Upkeep: Format {
+    /// Removes a version with its files and records, and no longer shows it. The repository is `cx.target()`.
+    ///
+    /// # Errors
+    /// A failure when there is no such version, or when it may not go.
+    fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure>;
+
+    /// Sets a version's `state` with its reason; an empty state takes it back.
+    ///
+    /// # Errors
+    /// A failure when there is no such version, or when the format does not know the state.
+    fn mark_version(cx: &Context, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure>;
+}

@@ -1,0 +1,224 @@
+//! A repository as a plugin reaches it: an ordered map of small documents, and blobs.
+
+use crate::host::HostRepository;
+use crate::{Blob, Digest, Entry, Error, Login, Matches, PublicKey, Signature, Transaction, Upload};
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+
+/// A repository that the call was handed. `keep`, `begin` and `begin_upload` are [`Error::Denied`] unless the intent was to
+/// write, and in all but the target; a proxy's records may be changed while it is read.
+pub struct Repository(Box<dyn HostRepository>);
+
+impl Repository {
+    /// Over the host's handle.
+    pub fn new(host: Box<dyn HostRepository>) -> Self {
+        Self(host)
+    }
+
+    pub(crate) fn host(&self) -> &dyn HostRepository {
+        &*self.0
+    }
+
+    /// As it stands in addresses.
+    pub fn name(&self) -> String {
+        self.0.name()
+    }
+
+    /// `hosted`, `proxy` or `group`.
+    pub fn kind(&self) -> String {
+        self.0.kind()
+    }
+
+    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address.
+    ///
+    /// # Errors
+    /// [`Error::Other`] when they are not such a document.
+    pub fn settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        Ok(serde_json::from_str(&self.0.settings())?)
+    }
+
+    /// The record, or none. Each reading sees what is committed then; several are no snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a key that cannot be.
+    pub fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        self.0.get(key)
+    }
+
+    /// The record, read as JSON.
+    ///
+    /// # Errors
+    /// [`Error::Other`] when it is not such a document.
+    pub fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Error> {
+        self.0.get(key)?.map(Entry::json).transpose()
+    }
+
+    /// Records whose key begins with `prefix`, in the order of the keys' bytes, a page at a time.
+    pub fn scan(&self, prefix: impl Into<String>) -> Scan<'_> {
+        Scan(Pages::new(self, prefix.into(), 1_000))
+    }
+
+    /// Keys that begin with `prefix`, in the order of their bytes, a page at a time.
+    pub fn keys(&self, prefix: impl Into<String>) -> Keys<'_> {
+        Keys { pages: Pages::new(self, prefix.into(), 10_000), delimiter: None }
+    }
+
+    /// Packages among what is shown whose name or summary holds every word of `text`, the best match first, at most 250;
+    /// all of them by name when it is empty.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
+        self.0.search(text, offset, limit)
+    }
+
+    /// A change to this repository.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] when it may not be written.
+    pub fn begin(&self) -> Result<Transaction, Error> {
+        self.0.begin().map(Transaction::new)
+    }
+
+    /// A blob that this repository holds, by its SHA-256; else none. Looking for it renews its time of grace.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for another algorithm.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<Blob>, Error> {
+        Ok(self.0.blob(digest)?.map(Blob::new))
+    }
+
+    /// Holds this blob in this repository for the time of grace, so that a commit may name it. Answers its SHA-256.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] when the repository may not be written.
+    pub fn keep(&self, blob: &Blob) -> Result<Digest, Error> {
+        self.0.keep(blob.host())
+    }
+
+    /// The name of a new upload: 32 characters of lower-case hex. `note` is at most 4 KiB.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] when the repository may not be written; [`Error::Invalid`] for a longer note.
+    pub fn begin_upload(&self, note: &str) -> Result<String, Error> {
+        self.0.begin_upload(note)
+    }
+
+    /// The upload of this name that was begun in this repository, or none.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn upload(&self, name: &str) -> Result<Option<Upload>, Error> {
+        Ok(self.0.upload(name)?.map(Upload::new))
+    }
+
+    pub(crate) fn begin_login(&self) -> Result<Login, Error> {
+        self.0.begin_login()
+    }
+
+    pub(crate) fn signing_keys(&self) -> Result<Vec<PublicKey>, Error> {
+        self.0.signing_keys()
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
+        self.0.sign(message)
+    }
+}
+
+/// Where a listing stands: what was read and not yet given, and after which key it goes on.
+struct Pages<'a, T> {
+    repository: &'a Repository,
+    prefix: String,
+    after: Option<String>,
+    limit: u32,
+    read: VecDeque<T>,
+    ended: bool,
+}
+
+impl<'a, T> Pages<'a, T> {
+    fn new(repository: &'a Repository, prefix: String, limit: u32) -> Self {
+        Self { repository, prefix, after: None, limit, read: VecDeque::new(), ended: false }
+    }
+
+    /// The next one, asking for a page where none is left. After the end or an error there is nothing more.
+    fn next(
+        &mut self,
+        page: impl FnOnce(&dyn HostRepository, &str, Option<&str>, u32) -> Result<Vec<T>, Error>,
+        key: impl FnOnce(&T) -> &str,
+    ) -> Option<Result<T, Error>> {
+        if self.read.is_empty() && !self.ended {
+            match page(self.repository.host(), &self.prefix, self.after.as_deref(), self.limit) {
+                Ok(read) => self.read = read.into(),
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+            self.ended = self.read.is_empty();
+            self.after = self.read.back().map(|last| key(last).to_owned());
+        }
+        self.read.pop_front().map(Ok)
+    }
+}
+
+/// An iterator over records, from [`Repository::scan`]. It ends after an error.
+pub struct Scan<'a>(Pages<'a, Entry>);
+
+impl Scan<'_> {
+    /// Begins after this key, which need not exist.
+    pub fn after(mut self, key: impl Into<String>) -> Self {
+        self.0.after = Some(key.into());
+        self
+    }
+
+    /// Asks for so many at once: where only the first few are wanted. At most 1,000.
+    pub fn page(mut self, limit: u32) -> Self {
+        self.0.limit = limit.clamp(1, 1_000);
+        self
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next(|host, prefix, after, limit| host.scan(prefix, after, limit), |entry| &entry.key)
+    }
+}
+
+/// An iterator over keys, from [`Repository::keys`]. It ends after an error.
+pub struct Keys<'a> {
+    pages: Pages<'a, String>,
+    delimiter: Option<String>,
+}
+
+impl Keys<'_> {
+    /// Begins after this key, which need not exist; with a delimiter, after such a cut key.
+    pub fn after(mut self, key: impl Into<String>) -> Self {
+        self.pages.after = Some(key.into());
+        self
+    }
+
+    /// Cuts each key off behind the first `delimiter` beyond the prefix, and gives what then is equal once: one level of a
+    /// tree. One byte.
+    pub fn delimiter(mut self, delimiter: impl Into<String>) -> Self {
+        self.delimiter = Some(delimiter.into());
+        self
+    }
+
+    /// Asks for so many at once: where only the first few are wanted. At most 10,000.
+    pub fn page(mut self, limit: u32) -> Self {
+        self.pages.limit = limit.clamp(1, 10_000);
+        self
+    }
+}
+
+impl Iterator for Keys<'_> {
+    type Item = Result<String, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let delimiter = self.delimiter.as_deref();
+        self.pages
+            .next(|host, prefix, after, limit| host.keys(prefix, delimiter, after, limit), String::as_str)
+    }
+}

@@ -1,0 +1,87 @@
+//! A request, read once into a plain struct. The body stays a handle.
+
+use crate::Blob;
+use crate::host::HostRequest;
+
+/// A request as the host hands it over: every credential is out of it.
+pub struct Request {
+    /// The repository's kind: `hosted`, `proxy` or `group`; empty under a claim that names no repository.
+    pub kind: String,
+    /// In upper case. `HEAD` goes to the rows of `GET`.
+    pub method: String,
+    /// The claim of the description that matched, by its name; none below `/repositories/`.
+    pub claim: Option<String>,
+    /// Below the address, each segment percent-decoded. A trailing slash is a last empty segment; the address itself is an
+    /// empty list.
+    pub path: Vec<String>,
+    /// In the order they came, percent-decoded; a name without `=` has an empty value.
+    pub query: Vec<(String, String)>,
+    /// Those that the description asks for, and `accept`, `content-*`; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The public address that `path` is below, without a slash at its end.
+    pub address: String,
+    /// What is asked of the host only when it is wanted.
+    pub host: Box<dyn HostRequest>,
+}
+
+impl Request {
+    /// The first value of this name in the query.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        find(&self.query, name)
+    }
+
+    /// The header field of this name, which is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The public address of what lies at this path below the repository's address; `path` is percent-encoded already.
+    pub fn link(&self, path: &str) -> String {
+        format!("{}/{}", self.address, path.trim_start_matches('/'))
+    }
+
+    /// Whether the address ends with a slash below the repository's own.
+    pub fn ends_with_slash(&self) -> bool {
+        self.path.last().is_some_and(String::is_empty)
+    }
+
+    /// The name of whoever asks, as it may be shown; none for anonymous. An answer that depends on it is not kept for
+    /// others: ask only when it is needed.
+    pub fn caller(&self) -> Option<String> {
+        self.host.caller()
+    }
+
+    /// The body as it was sent. Once; none in a plan and in a check, none when the intent did not ask for it.
+    pub fn take_body(&self) -> Option<Blob> {
+        self.host.take_body().map(Blob::new)
+    }
+
+    /// The parts of a form in the order they came. Once; an empty list where [`Request::take_body`] would be none.
+    pub fn take_parts(&self) -> Vec<Part> {
+        let parts = self.host.take_parts().into_iter();
+        parts
+            .map(|part| Part {
+                name: part.name,
+                filename: part.filename,
+                headers: part.headers,
+                body: Blob::new(part.body),
+            })
+            .collect()
+    }
+}
+
+/// One part of a multipart form.
+pub struct Part {
+    /// Its field's name.
+    pub name: String,
+    /// Its file's name, where it has one.
+    pub filename: Option<String>,
+    /// Its own header fields; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its bytes.
+    pub body: Blob,
+}
+
+fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}

@@ -1,0 +1,100 @@
+//! A change to a repository: all of it or none of it.
+
+use crate::host::HostTransaction;
+use crate::{Digest, Error, Version, VersionId};
+use serde::Serialize;
+
+/// What must hold of a key for a commit to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// Nothing.
+    Anything,
+    /// There is no record.
+    Absent,
+    /// There is one.
+    Present,
+    /// There is one, put by the commit of this revision.
+    Revision(u64),
+}
+
+/// What became of a commit. A lost race is an outcome, not an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a commit that was not applied has changed nothing"]
+pub enum Outcome {
+    /// Applied, durably: the commit's revision.
+    Applied(u64),
+    /// Not applied: the first key, in the order of the calls, that was not as expected.
+    Stale(String),
+    /// Not applied: all that the puts name and the repository does not hold, each once.
+    UnknownBlobs(Vec<Digest>),
+}
+
+/// A change that is being put together, from [`Repository::begin`](crate::Repository::begin). Dropped, nothing happens.
+///
+/// At most one change a key: a later one replaces the earlier. At most 10,000 changes and 16 MiB of values.
+pub struct Transaction(Box<dyn HostTransaction>);
+
+impl Transaction {
+    pub(crate) fn new(host: Box<dyn HostTransaction>) -> Self {
+        Self(host)
+    }
+
+    /// Puts a record of at most 1 MiB. `blobs` are those that it keeps alive.
+    pub fn put(&mut self, key: &str, value: &[u8], expect: Expectation, blobs: &[Digest]) -> &mut Self {
+        self.0.put(key, value, expect, blobs);
+        self
+    }
+
+    /// Puts a record that is a JSON document.
+    ///
+    /// # Errors
+    /// [`Error::Other`] when it cannot be written as JSON.
+    pub fn put_json(
+        &mut self,
+        key: &str,
+        value: &impl Serialize,
+        expect: Expectation,
+        blobs: &[Digest],
+    ) -> Result<&mut Self, Error> {
+        let value = serde_json::to_vec(value)?;
+        Ok(self.put(key, &value, expect, blobs))
+    }
+
+    /// Removes a record; one that is not there is no fault unless `expect` says so.
+    pub fn remove(&mut self, key: &str, expect: Expectation) -> &mut Self {
+        self.0.remove(key, expect);
+        self
+    }
+
+    /// Changes nothing, but must hold too.
+    pub fn require(&mut self, key: &str, expect: Expectation) -> &mut Self {
+        self.0.require(key, expect);
+        self
+    }
+
+    /// Shows a version, or changes what is shown of it.
+    pub fn show(&mut self, version: &Version) -> &mut Self {
+        self.0.show(version);
+        self
+    }
+
+    /// No longer shows a version, with all its files. One that is not shown is no fault.
+    pub fn hide(&mut self, id: &VersionId) -> &mut Self {
+        self.0.hide(id);
+        self
+    }
+
+    /// No longer shows one file; a version without a file left is no longer shown either.
+    pub fn hide_file(&mut self, id: &VersionId, path: &str) -> &mut Self {
+        self.0.hide_file(id, path);
+        self
+    }
+
+    /// Applies it, durably: who is told [`Outcome::Applied`] finds it after a power cut.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a key, a value or a number of changes beyond what is allowed.
+    pub fn commit(self) -> Result<Outcome, Error> {
+        self.0.commit()
+    }
+}

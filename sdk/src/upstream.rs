@@ -1,0 +1,110 @@
+//! A proxy's upstream. The host owns the connection, the credentials, the cache and its rules.
+
+use crate::host::{HostFetch, HostReply};
+use crate::{Blob, Digest, Error, Repository};
+
+/// How long an answer may be served without asking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// For ever: what it is never changes.
+    Immutable,
+    /// So many seconds.
+    Seconds(u32),
+    /// Not at all.
+    Never,
+}
+
+/// A request to an upstream, from [`Context::upstream`](crate::Context::upstream), which [`Fetch::start`] sends.
+pub struct Fetch(Box<dyn HostFetch>);
+
+impl Fetch {
+    pub(crate) fn new(host: Box<dyn HostFetch>) -> Self {
+        Self(host)
+    }
+
+    /// A header field; part of what the cache knows an answer by.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.0.header(name, value);
+        self
+    }
+
+    /// The body of a `POST`, whose answers are not kept.
+    pub fn body(mut self, bytes: &[u8]) -> Self {
+        self.0.body(bytes);
+        self
+    }
+
+    /// How long the answer may be served; without it, the repository's own setting for metadata.
+    pub fn fresh(mut self, freshness: Freshness) -> Self {
+        self.0.fresh(freshness);
+        self
+    }
+
+    /// What it must turn out to be. A mismatch is never kept, and never sent to its end.
+    pub fn expect(mut self, digest: &Digest) -> Self {
+        self.0.expect(digest);
+        self
+    }
+
+    /// At most so many bytes.
+    pub fn limit(mut self, bytes: u64) -> Self {
+        self.0.limit(bytes);
+        self
+    }
+
+    /// Once it is kept, the host shows it as this file of this version.
+    pub fn show_as(mut self, name: &str, version: &str, path: &str) -> Self {
+        self.0.show_as(name, version, path);
+        self
+    }
+
+    /// Sends it and returns at once, so that several can run.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] when the repository is no proxy; [`Error::Invalid`] for a method or target that cannot be.
+    pub fn start(self, proxy: &Repository) -> Result<Reply, Error> {
+        self.0.start(proxy.host()).map(Reply)
+    }
+}
+
+/// An upstream's answer. The first question to it waits for its headers.
+pub struct Reply(Box<dyn HostReply>);
+
+impl Reply {
+    /// The upstream's status.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the upstream cannot be reached and no copy is kept.
+    pub fn status(&self) -> Result<u16, Error> {
+        self.0.status()
+    }
+
+    /// Its header fields; of a kept answer, those it came with.
+    ///
+    /// # Errors
+    /// As [`Reply::status`].
+    pub fn headers(&self) -> Result<Vec<(String, String)>, Error> {
+        self.0.headers()
+    }
+
+    /// Where it came from after redirects: what links in it are relative to.
+    ///
+    /// # Errors
+    /// As [`Reply::status`].
+    pub fn address(&self) -> Result<String, Error> {
+        self.0.address()
+    }
+
+    /// As [`Fetch::expect`], for what only its headers or another reply told.
+    pub fn expect(&mut self, digest: &Digest) {
+        self.0.expect(digest);
+    }
+
+    /// Its bytes. Given as a response's content while they are still arriving, they go to the client as they come.
+    ///
+    /// # Errors
+    /// As [`Reply::status`].
+    pub fn body(self) -> Result<Blob, Error> {
+        self.0.body().map(Blob::new)
+    }
+}
