@@ -1,0 +1,84 @@
+//! What both hosts share: the settings, the store, the plugins and whether they serve.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use packhouse_runtime::Runtime;
+use packhouse_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::identity::{Passwords, Throttle};
+
+/// The state of the program; handed out as an `Arc`.
+pub(crate) struct App {
+    /// All settings.
+    pub(crate) config: Config,
+    /// Records, blobs and accounts.
+    pub(crate) store: Store,
+    /// The loaded plugins.
+    pub(crate) runtime: Runtime,
+    /// Checks passwords.
+    pub(crate) passwords: Passwords,
+    /// Holds up who guesses passwords, on both hosts.
+    pub(crate) throttle: Throttle,
+    /// Cancelled when the server is to stop.
+    pub(crate) stop: CancellationToken,
+    /// Where the two hosts listen, once they do.
+    pub(crate) listening: OnceLock<Listening>,
+    disabled: RwLock<Vec<String>>,
+    serving: AtomicBool,
+}
+
+/// The bound addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listening {
+    /// Of the repository host.
+    pub(crate) packages: SocketAddr,
+    /// Of the API.
+    pub(crate) api: SocketAddr,
+}
+
+impl App {
+    /// The state before anything listens.
+    pub(crate) fn new(config: Config, store: Store, runtime: Runtime) -> App {
+        App {
+            disabled: RwLock::new(config.disabled.clone()),
+            config,
+            store,
+            runtime,
+            passwords: Passwords::new(),
+            throttle: Throttle::new(),
+            stop: CancellationToken::new(),
+            listening: OnceLock::new(),
+            serving: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the format's repositories are served at present.
+    pub(crate) fn enabled(&self, format: &str) -> bool {
+        let disabled = self.disabled.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        !disabled.iter().any(|name| name == format)
+    }
+
+    /// Both hosts serve from now on, or no longer.
+    pub(crate) fn set_serving(&self, serving: bool) {
+        self.serving.store(serving, Ordering::Release);
+    }
+
+    /// Whether both hosts serve.
+    pub(crate) fn serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire)
+    }
+
+    /// The public address of the repository host, without a slash at its end: as configured, else where it listens.
+    pub(crate) fn base_url(&self) -> String {
+        match (&self.config.base_url, self.listening.get()) {
+            (Some(url), _) => url.as_str().trim_end_matches('/').to_owned(),
+            (None, Some(listening)) => format!("http://{}", listening.packages),
+            (None, None) => format!("http://{}", self.config.packages_listen),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
+//! with where it came from. Strict: a key that is not known is an error that names the nearest one.
+
+mod keys;
+mod layers;
+mod show;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use packhouse_runtime::{PluginConfig, RuntimeConfig};
+use packhouse_store::{BlobsConfig, StoreConfig};
+use url::Url;
+
+pub(crate) use layers::{Inputs, Settings};
+pub(crate) use values::Network;
+
+use crate::identity::Secret;
+
+/// All settings, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// The data folder.
+    pub(crate) data: PathBuf,
+    /// `host:port` of the repository host's listener.
+    pub(crate) packages_listen: String,
+    /// `host:port` of the API's listener.
+    pub(crate) api_listen: String,
+    /// `host:port` of a listener for /metrics alone.
+    pub(crate) metrics_listen: Option<String>,
+    /// Public address of the repository host.
+    pub(crate) base_url: Option<Url>,
+    /// Public address of the API.
+    pub(crate) api_url: Option<Url>,
+    /// Where records and blobs are.
+    pub(crate) store: StoreConfig,
+    /// The plugins and their limits.
+    pub(crate) runtime: RuntimeConfig,
+    /// Formats that start switched off.
+    pub(crate) disabled: Vec<String>,
+    /// `EnvFilter` directives.
+    pub(crate) log: String,
+    /// Whose forwarding headers count.
+    pub(crate) trusted_proxies: Vec<Network>,
+    /// The first owner.
+    pub(crate) owner: Owner,
+    /// Bounds of connections and bodies.
+    pub(crate) limits: Limits,
+    /// Time between two collections of garbage; none for no collection.
+    pub(crate) gc_interval: Option<Duration>,
+}
+
+/// The owner whom an empty database gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    /// The e-mail address.
+    pub(crate) email: String,
+    /// The password; none for a random one.
+    pub(crate) password: Option<Secret>,
+}
+
+/// Bounds of connections and bodies, on both hosts unless the name says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes in the body of an API call.
+    pub(crate) api_body_bytes: u64,
+    /// JSON tokens in the body of an API call.
+    pub(crate) api_json_tokens: u64,
+    /// Time without a byte of a declared body.
+    pub(crate) body_idle: Duration,
+    /// Time for the head of a request.
+    pub(crate) header: Duration,
+    /// Connections at one time, on each listener.
+    pub(crate) connections: usize,
+    /// Time for what is in flight at a stop.
+    pub(crate) shutdown: Duration,
+}
+
+impl Config {
+    /// Reads and checks the settings. `program` is the running program's file, beside which the plugins are looked
+    /// for. The second value holds warnings for the log.
+    pub(crate) fn load(inputs: &Inputs, program: &Path) -> anyhow::Result<(Config, Vec<String>)> {
+        let (settings, unknown) = layers::lay(inputs)?;
+        let warnings = unknown.iter().map(|name| format!("{name} is no setting of this program")).collect();
+        Ok((Config::from_settings(&settings, program)?, warnings))
+    }
+
+    fn from_settings(settings: &Settings, program: &Path) -> anyhow::Result<Config> {
+        let read = Reader { settings };
+        let data = PathBuf::from(read.text("data"));
+        let plugins = match read.some("plugins.dir") {
+            Some(folder) => PathBuf::from(folder),
+            None => program.parent().unwrap_or(Path::new(".")).join("plugins"),
+        };
+        let per_plugin = read.plugins()?;
+        let disabled = read.disabled()?;
+        Ok(Config {
+            packages_listen: read.parse("packages_listen", values::address)?,
+            api_listen: read.parse("api_listen", values::address)?,
+            metrics_listen: read.parse_some("metrics_listen", values::address)?,
+            base_url: read.parse_some("base_url", values::url)?,
+            api_url: read.parse_some("api_url", values::url)?,
+            store: read.store(&data)?,
+            runtime: RuntimeConfig {
+                plugins,
+                cache: Some(data.join("cache")),
+                default_limits: packhouse_runtime::Limits::default(),
+                per_plugin,
+            },
+            disabled,
+            log: read.text("log").to_owned(),
+            trusted_proxies: read.parse("trusted_proxies", values::networks)?,
+            owner: read.owner()?,
+            limits: read.limits()?,
+            gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
+            data,
+        })
+    }
+}
+
+/// Reads single settings, with errors that say which and from where.
+struct Reader<'a> {
+    settings: &'a Settings,
+}
+
+impl Reader<'_> {
+    fn text(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("", |setting| setting.text.as_str())
+    }
+
+    fn some(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    fn parse<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
+        read(self.text(name)).map_err(|reason| match self.settings.get(name) {
+            Some(setting) => anyhow!("{name} ({}): {reason}", setting.source),
+            None => anyhow!("{name}: {reason}"),
+        })
+    }
+
+    fn parse_some<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
+        self.some(name).map(|_| self.parse(name, read)).transpose()
+    }
+
+    fn millis(&self, name: &str) -> anyhow::Result<Duration> {
+        self.parse(name, values::count).map(Duration::from_millis)
+    }
+
+    fn store(&self, data: &Path) -> anyhow::Result<StoreConfig> {
+        let defaults = StoreConfig::new(data);
+        let database_url = self.parse("database_url", |text| match text {
+            "" => Ok(defaults.database_url.clone()),
+            url if DATABASES.iter().any(|scheme| url.starts_with(scheme)) => Ok(url.to_owned()),
+            _ => Err("write sqlite://PATH or postgres://USER@HOST/NAME".to_owned()),
+        })?;
+        let blobs = self.parse("blobs", |text| match text {
+            "fs" => Ok(defaults.blobs.clone()),
+            url if url.starts_with("s3://") => Ok(BlobsConfig::S3(url.to_owned())),
+            _ => Err("write fs or s3://BUCKET?…".to_owned()),
+        })?;
+        Ok(StoreConfig { database_url, blobs, gc_grace: self.millis("gc.grace_ms")?, ..defaults })
+    }
+
+    fn owner(&self) -> anyhow::Result<Owner> {
+        let email = self.parse("owner.email", |text| {
+            crate::identity::email(text).ok_or_else(|| format!("{text:?} is no e-mail address"))
+        })?;
+        Ok(Owner { email, password: self.some("owner.password").map(Secret::new) })
+    }
+
+    fn limits(&self) -> anyhow::Result<Limits> {
+        Ok(Limits {
+            api_body_bytes: self.parse("limits.api_body_bytes", values::bytes)?,
+            api_json_tokens: self.parse("limits.api_json_tokens", values::count)?,
+            body_idle: self.millis("limits.body_idle_ms")?,
+            header: self.millis("limits.header_ms")?,
+            connections: usize::try_from(self.parse("limits.connections", values::count)?)?,
+            shutdown: self.millis("limits.shutdown_ms")?,
+        })
+    }
+
+    /// The formats that any setting names.
+    fn formats(&self) -> Vec<String> {
+        let mut formats: Vec<String> = self
+            .settings
+            .keys()
+            .filter_map(|name| name.strip_prefix("plugins.")?.split_once('.').map(|(format, _)| format.to_owned()))
+            .collect();
+        formats.dedup();
+        formats
+    }
+
+    fn disabled(&self) -> anyhow::Result<Vec<String>> {
+        let mut disabled = Vec::new();
+        for format in self.formats() {
+            if self.parse_some(&format!("plugins.{format}.enabled"), values::switch)? == Some(false) {
+                disabled.push(format);
+            }
+        }
+        Ok(disabled)
+    }
+
+    fn plugins(&self) -> anyhow::Result<BTreeMap<String, PluginConfig>> {
+        self.formats().into_iter().map(|format| Ok((format.clone(), self.plugin(&format)?))).collect()
+    }
+
+    fn plugin(&self, format: &str) -> anyhow::Result<PluginConfig> {
+        let name = |key: &str| format!("plugins.{format}.{key}");
+        let size = |key: &str| -> anyhow::Result<Option<usize>> {
+            let number = self.parse_some(&name(key), values::bytes)?;
+            number.map(usize::try_from).transpose().map_err(anyhow::Error::from)
+        };
+        let mut limits = packhouse_runtime::Limits::default();
+        limits.memory_bytes = size("memory_bytes")?.unwrap_or(limits.memory_bytes);
+        limits.hostcall_bytes = size("hostcall_bytes")?.unwrap_or(limits.hostcall_bytes);
+        limits.handles = size("handles")?.unwrap_or(limits.handles);
+        limits.concurrency = size("concurrency")?.unwrap_or(limits.concurrency);
+        if let Some(timeout) = self.parse_some(&name("call_timeout_ms"), values::count)? {
+            limits.call_timeout = Duration::from_millis(timeout);
+        }
+        Ok(PluginConfig {
+            limits: Some(limits),
+            max_file_bytes: self.parse_some(&name("max_file_bytes"), values::bytes)?,
+            wasi: self.parse_some(&name("wasi"), values::switch)?.unwrap_or(false),
+        })
+    }
+}
+
+const DATABASES: &[&str] = &["sqlite://", "postgres://", "postgresql://"];
+
+/// The settings as `packhouse config show` prints them.
+pub(crate) fn show(inputs: &Inputs, program: &Path, json: bool) -> anyhow::Result<String> {
+    let (settings, _) = layers::lay(inputs)?;
+    // What is shown is what would be served with: a value that is wrong is told here as well.
+    Config::from_settings(&settings, program)?;
+    show::render(&settings, json)
+}

@@ -1,0 +1,34 @@
+//! `packhouse config show`: each value and where it came from, secrets left out.
+
+use serde_json::json;
+
+use super::keys::Kind;
+use super::layers::{Setting, Settings};
+
+/// As a table for people, or as JSON: an object of `{value, source}` by the setting's name.
+pub(super) fn render(settings: &Settings, as_json: bool) -> anyhow::Result<String> {
+    if as_json {
+        let object: serde_json::Map<String, serde_json::Value> = settings
+            .iter()
+            .map(|(name, setting)| {
+                (name.clone(), json!({"value": value(setting), "source": setting.source.to_string()}))
+            })
+            .collect();
+        return Ok(serde_json::to_string_pretty(&object)?);
+    }
+    let wide = settings.keys().map(String::len).max().unwrap_or_default();
+    let long = settings.values().map(|setting| value(setting).len()).max().unwrap_or_default().min(40);
+    let lines = settings
+        .iter()
+        .map(|(name, setting)| format!("{name:wide$}  {:long$}  {}", value(setting), setting.source));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// A secret that is set is shown as `***`; one that has no password in it (`fs`) as it is.
+fn value(setting: &Setting) -> String {
+    let plain = setting.text == setting.key.default;
+    match setting.key.kind {
+        Kind::Secret if !plain => "***".to_owned(),
+        _ => setting.text.clone(),
+    }
+}

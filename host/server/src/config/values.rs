@@ -1,0 +1,154 @@
+//! Sizes, addresses and networks as people write them.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A number of bytes: `52428800`, `50 MB`, `64 MiB`. KB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        _ => return Err(format!("{text:?} is no size; write bytes, or as in 50 GB or 64 MiB")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no size; write bytes, or as in 50 GB"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// A whole number.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
+}
+
+/// `true` or `false`.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(format!("{other:?} is neither true nor false")),
+    }
+}
+
+/// `host:port`, a bare `:port` or `port` being refused.
+pub(crate) fn address(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is no address; write HOST:PORT, as in 127.0.0.1:8080");
+    let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
+    let _: u16 = port.parse().map_err(|_| wrong())?;
+    match host.is_empty() {
+        true => Err(wrong()),
+        false => Ok(text.trim().to_owned()),
+    }
+}
+
+/// An http or https address without a path, a query or a fragment.
+pub(crate) fn url(text: &str) -> Result<url::Url, String> {
+    let wrong = |why: &str| format!("{text:?} is no public address: {why}; write as in https://packages.example");
+    let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" if url.host().is_none() => Err(wrong("it has no host")),
+        "http" | "https" if url.path() != "/" => Err(wrong("it has a path")),
+        "http" | "https" if url.query().is_some() || url.fragment().is_some() => Err(wrong("it has a query")),
+        "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
+            Err(wrong("it has a password"))
+        }
+        "http" | "https" => Ok(url),
+        _ => Err(wrong("it is neither http nor https")),
+    }
+}
+
+/// An IP network: `10.0.0.0/8`, `fd00::/8`; a bare address is a network of one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether the address is in it. An IPv4 address written as IPv6 counts as IPv4.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                same(u128::from(network.to_bits()), u128::from(address.to_bits()), 32, self.prefix)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                same(network.to_bits(), address.to_bits(), 128, self.prefix)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn same(one: u128, other: u128, width: u32, prefix: u8) -> bool {
+    let rest = width.saturating_sub(u32::from(prefix));
+    rest >= 128 || (one ^ other) >> rest == 0
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Network, String> {
+        let wrong = || format!("{text:?} is no network; write as in 10.0.0.0/8");
+        let (address, prefix) = text.split_once('/').map_or((text, None), |(one, two)| (one, Some(two)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let prefix: u8 = prefix.map_or(Ok(width), str::parse).map_err(|_| wrong())?;
+        if prefix > width { Err(wrong()) } else { Ok(Network { address, prefix }) }
+    }
+}
+
+/// Networks separated by commas; none in an empty text.
+pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1000_or_1024_as_they_are_written() {
+        for (text, expected) in
+            [("0", 0), ("50 GB", 50_000_000_000), ("64 MiB", 64 << 20), ("1kb", 1000), ("7B", 7)]
+        {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "MB", "1.5 GB", "-1", "5 TB", "99999999999 GB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_hold_what_shares_their_prefix() {
+        let held = |network: &str, address: &str| {
+            network.parse::<Network>().unwrap().contains(address.parse().unwrap())
+        };
+        assert!(held("10.0.0.0/8", "10.255.0.1"));
+        assert!(held("10.0.0.0/8", "::ffff:10.1.2.3"));
+        assert!(!held("10.0.0.0/8", "11.0.0.1"));
+        assert!(held("0.0.0.0/0", "203.0.113.9"));
+        assert!(held("::/0", "fd00::1"));
+        assert!(held("127.0.0.1", "127.0.0.1"));
+        assert!(!held("127.0.0.1", "127.0.0.2"));
+        assert!("10.0.0.0/33".parse::<Network>().is_err());
+    }
+
+    #[test]
+    fn a_public_address_is_a_scheme_and_a_host() {
+        assert!(url("https://packages.example").is_ok());
+        for text in ["packages.example", "ftp://x", "https://x/path", "https://x?q", "https://u:p@x"] {
+            assert!(url(text).is_err(), "{text}");
+        }
+        assert!(address("127.0.0.1:0").is_ok());
+        assert!(address("[::1]:80").is_ok());
+        for text in ["8080", ":8080", "host", "host:99999"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+}
