@@ -11,7 +11,7 @@ pub fn describe<F: Format>() -> String {
 ///
 /// # Errors
 /// A failure in the format's own words, or of the router: 404 or 405.
-pub fn route<F: Format>(request: &Request) -> Result<Intent, Failure> {
+pub fn route<F: Format>(request: &Request<'_>) -> Result<Intent, Failure> {
     router::<F>().plan(request)
 }
 
@@ -19,7 +19,7 @@ pub fn route<F: Format>(request: &Request) -> Result<Intent, Failure> {
 ///
 /// # Errors
 /// A failure in the format's own words.
-pub fn check<F: Format>(cx: &Context, request: &Request) -> Result<(), Failure> {
+pub fn check<F: Format>(cx: &Context, request: &Request<'_>) -> Result<(), Failure> {
     logged(cx, router::<F>().check(cx, request))
 }
 
@@ -27,7 +27,7 @@ pub fn check<F: Format>(cx: &Context, request: &Request) -> Result<(), Failure> 
 ///
 /// # Errors
 /// A failure in the format's own words.
-pub fn handle<F: Format>(cx: &Context, request: &Request) -> Result<Response, Failure> {
+pub fn handle<F: Format>(cx: &Context, request: &Request<'_>) -> Result<Response, Failure> {
     logged(cx, router::<F>().handle(cx, request))
 }
 

@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// How the host writes a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorStyle {
-    /// The first problem: its message as text, its code in `code` where JSON is asked for.
+    /// One object: `error`, with `reason_code` or `code`.
     Plain,
-    /// `{"errors": [{code, message, detail}]}`, as the OCI registry protocol has it.
+    /// A list under `errors`, as registries of images do it.
     Registry,
 }
 
@@ -17,9 +18,9 @@ pub enum ErrorStyle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Challenge {
-    /// `Basic`.
+    /// `Basic realm=…`.
     Basic,
-    /// `Bearer`.
+    /// `Bearer realm=…`, naming the token service.
     Bearer,
 }
 
@@ -28,10 +29,9 @@ pub enum Challenge {
 pub struct Claim {
     /// By which requests and rows name it.
     pub name: String,
-    /// As `/v2/`: what begins with it is the format's.
+    /// As `/v2/`, with `{repository}` where a repository's name stands. What is below it is the request's path.
     pub path: String,
-    /// The value of `WWW-Authenticate` for a 401 under it, in place of the challenge; `{base}`, `{repository}` and `{action}`
-    /// are filled in.
+    /// For a bearer challenge: the scope's template, with `{repository}`, `{subject}` and `{action}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub challenge: Option<String>,
 }
@@ -42,61 +42,60 @@ impl Claim {
         Self { name: name.into(), path: path.into(), challenge: None }
     }
 
-    /// Another challenge under it.
+    /// The scope's template of its challenge.
     pub fn challenge(mut self, template: impl Into<String>) -> Self {
         self.challenge = Some(template.into());
         self
     }
 }
 
-/// A setting that a repository of the format has.
+/// A setting that each repository of the format has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// As it stands in the API, in `snake_case`.
-    pub key: String,
-    /// `boolean`, `integer`, `string` or `list` (of strings).
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What holds where nothing is set; of the type.
-    pub default: Value,
-    /// What is allowed, where not everything of the type is.
+    kind: &'static str,
+    default: Value,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<String>,
-    /// One sentence for the API's documentation and the portal.
-    pub doc: String,
+    choices: Vec<String>,
+    summary: String,
 }
 
 impl Setting {
-    /// Yes or no.
-    pub fn boolean(key: impl Into<String>, default: bool, doc: impl Into<String>) -> Self {
-        Self::new(key, "boolean", default.into(), doc)
+    /// Yes or no; `summary` is one line for people.
+    pub fn boolean(default: bool, summary: impl Into<String>) -> Self {
+        Self::new("boolean", default.into(), summary)
     }
 
-    /// A whole number.
-    pub fn integer(key: impl Into<String>, default: i64, doc: impl Into<String>) -> Self {
-        Self::new(key, "integer", default.into(), doc)
+    /// A whole number, not negative.
+    pub fn integer(default: u64, summary: impl Into<String>) -> Self {
+        Self::new("integer", default.into(), summary)
     }
 
     /// Text.
-    pub fn string(key: impl Into<String>, default: &str, doc: impl Into<String>) -> Self {
-        Self::new(key, "string", default.into(), doc)
+    pub fn text(default: &str, summary: impl Into<String>) -> Self {
+        Self::new("text", default.into(), summary)
     }
 
     /// One of several words, of which the first holds where nothing is set.
-    pub fn choice(key: impl Into<String>, values: &[&str], doc: impl Into<String>) -> Self {
-        let default = values.first().copied().unwrap_or_default();
-        let setting = Self::new(key, "string", default.into(), doc);
-        Self { values: values.iter().map(|&value| value.to_owned()).collect(), ..setting }
+    pub fn choice(choices: &[&str], summary: impl Into<String>) -> Self {
+        let default = choices.first().copied().unwrap_or_default();
+        Self { choices: owned(choices), ..Self::new("choice", default.into(), summary) }
     }
 
     /// Texts; none where nothing is set.
-    pub fn list(key: impl Into<String>, doc: impl Into<String>) -> Self {
-        Self::new(key, "list", Value::Array(Vec::new()), doc)
+    pub fn list(summary: impl Into<String>) -> Self {
+        Self::new("list", Value::Array(Vec::new()), summary)
     }
 
-    fn new(key: impl Into<String>, kind: &str, default: Value, doc: impl Into<String>) -> Self {
-        Self { key: key.into(), kind: kind.to_owned(), default, values: Vec::new(), doc: doc.into() }
+    fn new(kind: &'static str, default: Value, summary: impl Into<String>) -> Self {
+        Self { kind, default, choices: Vec::new(), summary: summary.into() }
     }
+}
+
+/// Bounds of what the format accepts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_file_bytes: Option<u64>,
 }
 
 /// What a format is called and what the host has to know of it. Each field has a default that suits a format without
@@ -113,13 +112,12 @@ pub struct Description {
     refused_write_status: u16,
     not_reached_status: u16,
     token_formats: Vec<String>,
-    upstream_credentials: bool,
+    upstream_credentials: Vec<String>,
     encoded_slash: bool,
     request_headers: Vec<String>,
     claims: Vec<Claim>,
-    settings: Vec<Setting>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_file_bytes: Option<u64>,
+    settings: BTreeMap<String, Setting>,
+    limits: Limits,
 }
 
 impl Description {
@@ -138,12 +136,12 @@ impl Description {
             refused_read_status: 401,
             refused_write_status: 401,
             not_reached_status: 403,
-            upstream_credentials: false,
+            upstream_credentials: Vec::new(),
             encoded_slash: false,
             request_headers: Vec::new(),
             claims: Vec::new(),
-            settings: Vec::new(),
-            max_file_bytes: None,
+            settings: BTreeMap::new(),
+            limits: Limits::default(),
         }
     }
 
@@ -189,9 +187,9 @@ impl Description {
         self
     }
 
-    /// A proxy may be given a credential for its upstream.
-    pub fn upstream_credentials(mut self) -> Self {
-        self.upstream_credentials = true;
+    /// Which kinds of credential a proxy's upstream may need: `basic`, `bearer`. None if not said.
+    pub fn upstream_credentials(mut self, kinds: &[&str]) -> Self {
+        self.upstream_credentials = owned(kinds);
         self
     }
 
@@ -213,15 +211,15 @@ impl Description {
         self
     }
 
-    /// One more setting.
-    pub fn setting(mut self, setting: Setting) -> Self {
-        self.settings.push(setting);
+    /// One more setting, by its name in `snake_case`.
+    pub fn setting(mut self, name: impl Into<String>, setting: Setting) -> Self {
+        self.settings.insert(name.into(), setting);
         self
     }
 
     /// The largest file it takes, in bytes; the operator's configuration may say less.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
-        self.max_file_bytes = Some(bytes);
+        self.limits.max_file_bytes = Some(bytes);
         self
     }
 

@@ -9,29 +9,40 @@ macro_rules! export {
             const fn is_format<F: $crate::Format>() {}
             is_format::<$format>();
             #[cfg(target_arch = "wasm32")]
-            $crate::__export!(export_plugin, plugin, $format);
+            $crate::__export!($format);
         };
     };
     ($format:ty, upkeep) => {
+        $crate::export!($format);
         const _: () = {
-            const fn is_format<F: $crate::Upkeep>() {}
-            is_format::<$format>();
+            const fn has_upkeep<F: $crate::Upkeep>() {}
+            has_upkeep::<$format>();
             #[cfg(target_arch = "wasm32")]
-            $crate::__export!(export_plugin_with_upkeep, plugin_with_upkeep, $format);
+            $crate::__export_upkeep!($format);
         };
     };
 }
 
-/// What [`export!`] expands to in Wasm.
+/// What [`export!`] expands to in Wasm: the exports, and which contract they were built for.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {
-    ($export:ident, $bindings:ident, $format:ty) => {
+    ($format:ty) => {
         type Component = $crate::__private::Component<$format>;
-        $crate::__private::$export!(Component with_types_in $crate::__private::$bindings);
+        $crate::__private::export_plugin!(Component with_types_in $crate::__private::plugin);
 
         #[used]
         #[unsafe(link_section = "packhouse:sdk")]
-        static SDK: [u8; $crate::API_VERSION.len()] = *$crate::__private::API_VERSION;
+        static SDK: [u8; $crate::__private::API_VERSION.len()] = *$crate::__private::API_VERSION;
+    };
+}
+
+/// What [`export!`] expands to in Wasm, for the optional interface.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_upkeep {
+    ($format:ty) => {
+        type Component = $crate::__private::Component<$format>;
+        $crate::__private::export_upkeep!(Component with_types_in $crate::__private::upkeep);
     };
 }

@@ -160,7 +160,7 @@ impl Plan {
     ///
     /// # Errors
     /// Never.
-    pub fn open(_request: &Request, params: &Params) -> Result<Intent, Failure> {
+    pub fn open(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::open(), params))
     }
 
@@ -168,7 +168,7 @@ impl Plan {
     ///
     /// # Errors
     /// Never.
-    pub fn read(_request: &Request, params: &Params) -> Result<Intent, Failure> {
+    pub fn read(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params))
     }
 
@@ -176,7 +176,7 @@ impl Plan {
     ///
     /// # Errors
     /// Never.
-    pub fn read_for_publish(_request: &Request, params: &Params) -> Result<Intent, Failure> {
+    pub fn read_for_publish(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params).for_publish())
     }
 
@@ -184,7 +184,7 @@ impl Plan {
     ///
     /// # Errors
     /// Never.
-    pub fn publish(_request: &Request, params: &Params) -> Result<Intent, Failure> {
+    pub fn publish(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::publish(), params))
     }
 
@@ -192,13 +192,13 @@ impl Plan {
     ///
     /// # Errors
     /// Never.
-    pub fn delete(_request: &Request, params: &Params) -> Result<Intent, Failure> {
+    pub fn delete(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::delete(), params))
     }
 }
 
 /// What a row is about is what its first parameter took.
-fn about(intent: Intent, params: &Params) -> Intent {
+fn about(intent: Intent, params: &Params<'_>) -> Intent {
     match params.first() {
         Some(subject) => intent.subject(subject),
         None => intent,

@@ -82,11 +82,17 @@ pub use upstream::{Fetch, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
 
 /// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.
-pub const API_VERSION: &str = "0.1.0";
+pub const API_VERSION: &str = match core::str::from_utf8(__private::API_VERSION) {
+    Ok(version) => version,
+    Err(_) => "",
+};
 
 /// What [`export!`] needs, and nobody else.
 #[doc(hidden)]
 pub mod __private {
+    /// As a custom section has it.
+    pub const API_VERSION: &[u8; 5] = b"0.1.0";
+
     #[cfg(target_arch = "wasm32")]
-    pub use crate::wasm::export::*;
+    pub use crate::wasm::{Component, export_plugin, export_upkeep, plugin, upkeep, wit_bindgen};
 }

@@ -4,7 +4,7 @@ use crate::Blob;
 use crate::host::HostRequest;
 
 /// A request as the host hands it over: every credential is out of it.
-pub struct Request {
+pub struct Request<'a> {
     /// The repository's kind: `hosted`, `proxy` or `group`; empty under a claim that names no repository.
     pub kind: String,
     /// In upper case. `HEAD` goes to the rows of `GET`.
@@ -21,10 +21,10 @@ pub struct Request {
     /// The public address that `path` is below, without a slash at its end.
     pub address: String,
     /// What is asked of the host only when it is wanted.
-    pub host: Box<dyn HostRequest>,
+    pub host: &'a dyn HostRequest,
 }
 
-impl Request {
+impl Request<'_> {
     /// The first value of this name in the query.
     pub fn query(&self, name: &str) -> Option<&str> {
         find(&self.query, name)

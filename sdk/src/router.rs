@@ -4,11 +4,11 @@ use crate::pattern;
 use crate::{Context, Failure, Intent, Params, Request, Response};
 
 /// What a request would do, told from its head alone.
-pub type Planner = fn(&Request, &Params<'_>) -> Result<Intent, Failure>;
+pub type Planner = fn(&Request<'_>, &Params<'_>) -> Result<Intent, Failure>;
 /// Does it.
-pub type Handler = fn(&Context, &Request, &Params<'_>) -> Result<Response, Failure>;
+pub type Handler = fn(&Context, &Request<'_>, &Params<'_>) -> Result<Response, Failure>;
 /// Whether it can succeed, as far as can be told before its body.
-pub type Check = fn(&Context, &Request, &Params<'_>) -> Result<(), Failure>;
+pub type Check = fn(&Context, &Request<'_>, &Params<'_>) -> Result<(), Failure>;
 
 /// The table. The first row whose method and pattern fit a request has it; `HEAD` goes to the rows of `GET`.
 ///
@@ -85,7 +85,7 @@ impl Router {
     }
 
     /// The plan of the row that fits.
-    pub(crate) fn plan(&self, request: &Request) -> Result<Intent, Failure> {
+    pub(crate) fn plan(&self, request: &Request<'_>) -> Result<Intent, Failure> {
         let (row, params) = self.find(request)?;
         let mut intent = (row.plan)(request, &params)?;
         intent.check = row.check.is_some();
@@ -93,19 +93,19 @@ impl Router {
     }
 
     /// The check of the row that fits.
-    pub(crate) fn check(&self, cx: &Context, request: &Request) -> Result<(), Failure> {
+    pub(crate) fn check(&self, cx: &Context, request: &Request<'_>) -> Result<(), Failure> {
         let (row, params) = self.find(request)?;
         row.check.map_or(Ok(()), |check| check(cx, request, &params))
     }
 
     /// The handler of the row that fits.
-    pub(crate) fn handle(&self, cx: &Context, request: &Request) -> Result<Response, Failure> {
+    pub(crate) fn handle(&self, cx: &Context, request: &Request<'_>) -> Result<Response, Failure> {
         let (row, params) = self.find(request)?;
         (row.handler)(cx, request, &params)
     }
 
     /// The first row that fits. An unknown path is 404; a known one with another method 405 with `Allow`.
-    fn find<'r>(&self, request: &'r Request) -> Result<(&Row, Params<'r>), Failure> {
+    fn find<'r>(&self, request: &'r Request<'_>) -> Result<(&Row, Params<'r>), Failure> {
         let method = if request.method == "HEAD" { "GET" } else { request.method.as_str() };
         let mut allow: Vec<&str> = Vec::new();
         for row in self.rows.iter().filter(|row| row.claim == request.claim.as_deref()) {

@@ -1,2 +1,47 @@
-//! TODO
-fn main() {}
+//! Builds plugins and guests into components: `cargo run -p xtask --release -- plugins` and `-- guests`.
+//!
+//! Not a build script, because cargo within cargo waits for itself; into a target folder of its own, because the host's
+//! would be locked, and spoilt by another toolchain.
+
+mod build;
+mod component;
+mod toolchain;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins
+       xtask guests    builds tests/guests/* into target/release/guests
+PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (what is there; rustup's first)";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = root()?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["plugins"] => make(&root, build::plugins(&root)?, "target/release/plugins"),
+        ["guests"] => make(&root, build::guests(&root), "target/release/guests"),
+        _ => bail!(USAGE),
+    }
+}
+
+/// Builds modules, and puts a component of each into `folder`.
+fn make(root: &Path, selection: build::Selection, folder: &str) -> Result<()> {
+    let folder = root.join(folder);
+    let toolchain = toolchain::Toolchain::find(root)?;
+    for module in build::run(root, &toolchain, &selection)? {
+        let file = folder.join(&module.name).with_extension("wasm");
+        let changed = component::encode(&module.path, &file)
+            .with_context(|| format!("failed to make a component of {}", module.path.display()))?;
+        if changed {
+            println!("{}", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// The repository's root: the folder above this crate's.
+fn root() -> Result<PathBuf> {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").context("start it with `cargo run -p xtask`")?;
+    let root = Path::new(&folder).parent().context("xtask lies in the repository's root")?;
+    Ok(root.to_owned())
+}

@@ -1,0 +1,71 @@
+//! The contract's exports, over a format.
+
+use super::generated::packhouse::format as wit;
+use super::{convert, imports, repository};
+use crate::{Context, Format, Repository, Upkeep, VersionId, call};
+use core::marker::PhantomData;
+
+/// A format as a component.
+pub struct Component<F>(PhantomData<F>);
+
+impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Component<F> {
+    fn describe() -> String {
+        call::describe::<F>()
+    }
+
+    fn route(kind: String, request: &wit::http::Request) -> Result<wit::http::Intent, wit::http::Failure> {
+        let request = imports::request(kind, request);
+        call::route::<F>(&request).map(convert::intent).map_err(convert::failure)
+    }
+
+    fn check(
+        request: &wit::http::Request,
+        target: Option<wit::records::Repository>,
+        others: Vec<wit::records::Repository>,
+    ) -> Result<(), wit::http::Failure> {
+        let kind = target.as_ref().map(wit::records::Repository::kind).unwrap_or_default();
+        let (cx, request) = (context(target, others), imports::request(kind, request));
+        call::check::<F>(&cx, &request).map_err(convert::failure)
+    }
+
+    fn handle(
+        request: &wit::http::Request,
+        target: Option<wit::records::Repository>,
+        others: Vec<wit::records::Repository>,
+    ) -> Result<wit::http::Response, wit::http::Failure> {
+        let kind = target.as_ref().map(wit::records::Repository::kind).unwrap_or_default();
+        let (cx, request) = (context(target, others), imports::request(kind, request));
+        let answer = call::handle::<F>(&cx, &request).and_then(convert::response);
+        answer.map_err(convert::failure)
+    }
+}
+
+impl<F: Upkeep> super::upkeep::exports::packhouse::format::upkeep::Guest for Component<F> {
+    fn delete_version(
+        target: wit::records::Repository,
+        id: wit::records::VersionId,
+    ) -> Result<(), wit::http::Failure> {
+        let id = VersionId::new(id.name, id.version);
+        call::delete_version::<F>(&context(Some(target), Vec::new()), &id).map_err(convert::failure)
+    }
+
+    fn mark_version(
+        target: wit::records::Repository,
+        id: wit::records::VersionId,
+        state: String,
+        reason: String,
+    ) -> Result<(), wit::http::Failure> {
+        let id = VersionId::new(id.name, id.version);
+        call::mark_version::<F>(&context(Some(target), Vec::new()), &id, &state, &reason)
+            .map_err(convert::failure)
+    }
+}
+
+fn context(target: Option<wit::records::Repository>, others: Vec<wit::records::Repository>) -> Context {
+    let repository = |host| Repository::new(Box::new(repository::Handle(host)));
+    Context::new(
+        Box::new(imports::Imports),
+        target.map(repository),
+        others.into_iter().map(repository).collect(),
+    )
+}

@@ -1,0 +1,135 @@
+//! Repositories and transactions, over the imports.
+
+use super::generated::packhouse::format as wit;
+use super::{convert, imports};
+use crate::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
+use crate::{
+    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Signature, Version, VersionId,
+};
+use std::any::Any;
+
+/// A repository's handle.
+pub(super) struct Handle(pub(super) wit::records::Repository);
+
+/// The handle in what the SDK hands around. There is one kind in Wasm; another would have to be a format's own.
+pub(super) fn handle(host: &dyn HostRepository) -> Result<&wit::records::Repository, Error> {
+    let host: &dyn Any = host;
+    let handle = host.downcast_ref::<Handle>();
+    handle.map(|handle| &handle.0).ok_or_else(|| Error::Invalid("not a repository of the host's".to_owned()))
+}
+
+fn entry(entry: wit::records::Entry) -> Entry {
+    Entry { key: entry.key, value: entry.value, revision: entry.revision }
+}
+
+impl HostRepository for Handle {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn kind(&self) -> String {
+        self.0.kind()
+    }
+
+    fn settings(&self) -> String {
+        self.0.settings()
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        Ok(self.0.get(key).map_err(convert::error)?.map(entry))
+    }
+
+    fn scan(&self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
+        let entries = self.0.scan(prefix, after, limit).map_err(convert::error)?;
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn keys(
+        &self,
+        prefix: &str,
+        delimiter: Option<&str>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<String>, Error> {
+        self.0.keys(prefix, delimiter, after, limit).map_err(convert::error)
+    }
+
+    fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
+        let matches = self.0.search(text, offset, limit).map_err(convert::error)?;
+        Ok(Matches { names: matches.names, total: matches.total })
+    }
+
+    fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
+        Ok(Box::new(TransactionHandle(self.0.begin().map_err(convert::error)?)))
+    }
+
+    fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        Ok(self.0.blob(digest.as_str()).map_err(convert::error)?.map(imports::blob))
+    }
+
+    fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error> {
+        let blob: &dyn Any = blob;
+        let Some(blob) = blob.downcast_ref::<imports::BlobHandle>() else {
+            return Err(Error::Invalid("not a blob of the host's".to_owned()));
+        };
+        self.0.keep(&blob.0).map(Digest::trusted).map_err(convert::error)
+    }
+
+    fn begin_upload(&self, note: &str) -> Result<String, Error> {
+        self.0.begin_upload(note).map_err(convert::error)
+    }
+
+    fn upload(&self, name: &str) -> Result<Option<Box<dyn HostUpload>>, Error> {
+        let upload = self.0.upload(name).map_err(convert::error)?;
+        Ok(upload.map(|upload| Box::new(imports::UploadHandle(upload)) as Box<dyn HostUpload>))
+    }
+
+    fn begin_login(&self) -> Result<Login, Error> {
+        let login = wit::identity::begin_login(&self.0).map_err(convert::error)?;
+        Ok(Login { id: login.id, url: login.url })
+    }
+
+    fn signing_keys(&self) -> Result<Vec<PublicKey>, Error> {
+        let keys = wit::signing::keys(&self.0).map_err(convert::error)?.into_iter();
+        Ok(keys
+            .map(|key| PublicKey { id: key.id, kind: key.kind, key: key.key, expires: key.expires })
+            .collect())
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
+        let signature = wit::signing::sign(&self.0, message).map_err(convert::error)?;
+        Ok(Signature { key_id: signature.key_id, value: signature.value })
+    }
+}
+
+struct TransactionHandle(wit::records::Transaction);
+
+impl HostTransaction for TransactionHandle {
+    fn put(&mut self, key: &str, value: &[u8], expect: Expectation, blobs: &[Digest]) {
+        self.0.put(key, value, convert::expectation(expect), &convert::texts(blobs));
+    }
+
+    fn remove(&mut self, key: &str, expect: Expectation) {
+        self.0.remove(key, convert::expectation(expect));
+    }
+
+    fn require(&mut self, key: &str, expect: Expectation) {
+        self.0.require(key, convert::expectation(expect));
+    }
+
+    fn show(&mut self, version: &Version) {
+        self.0.show(&convert::version(version));
+    }
+
+    fn hide(&mut self, id: &VersionId) {
+        self.0.hide(&convert::version_id(id));
+    }
+
+    fn hide_file(&mut self, id: &VersionId, path: &str) {
+        self.0.hide_file(&convert::version_id(id), path);
+    }
+
+    fn commit(self: Box<Self>) -> Result<Outcome, Error> {
+        wit::records::Transaction::commit(self.0).map(convert::outcome).map_err(convert::error)
+    }
+}

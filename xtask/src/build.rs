@@ -1,0 +1,62 @@
+//! Builds crates into core modules, and says where cargo put them.
+
+use crate::toolchain::{TARGET, Toolchain};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// Which crates, as arguments of `cargo build`.
+pub(crate) struct Selection(Vec<OsString>);
+
+/// A built module.
+pub(crate) struct Module {
+    /// The name of its crate's folder, which the component gets.
+    pub(crate) name: String,
+    /// The core module.
+    pub(crate) path: PathBuf,
+}
+
+/// Every crate of `plugins/`.
+pub(crate) fn plugins(root: &Path) -> Result<Selection> {
+    let mut arguments = Vec::new();
+    for entry in root.join("plugins").read_dir().context("failed to list plugins/")? {
+        let folder = entry?.path();
+        if folder.join("Cargo.toml").exists() {
+            arguments.push("--package".into());
+            arguments.push(format!("path+file://{}", folder.display()).into());
+        }
+    }
+    Ok(Selection(arguments))
+}
+
+/// Every crate of the workspace in `tests/guests`.
+pub(crate) fn guests(root: &Path) -> Selection {
+    let manifest = root.join("tests/guests/Cargo.toml");
+    Selection(vec!["--workspace".into(), "--manifest-path".into(), manifest.into()])
+}
+
+/// Builds them, as far as they are not fresh.
+pub(crate) fn run(root: &Path, toolchain: &Toolchain, selection: &Selection) -> Result<Vec<Module>> {
+    let mut command = toolchain.cargo_build();
+    command.args(["--lib", "--locked", "--profile", "plugin", "--target", TARGET]).args(&selection.0);
+    command.arg("--target-dir").arg(root.join("target/wasm"));
+    command.arg("--message-format=json-render-diagnostics");
+    command.current_dir(root).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let output = command.spawn().context("failed to start cargo")?.wait_with_output()?;
+    if !output.status.success() {
+        bail!("cargo could not build for {TARGET} ({toolchain:?})");
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    Ok(messages.lines().filter_map(|line| module(&serde_json::from_str(line).ok()?)).collect())
+}
+
+/// The module that one of cargo's messages tells of, fresh or not.
+fn module(message: &Value) -> Option<Module> {
+    let manifest = Path::new(message.get("manifest_path")?.as_str()?);
+    let files = message.get("filenames")?.as_array()?.iter().filter_map(Value::as_str);
+    let path = files.map(Path::new).find(|file| file.extension().is_some_and(|end| end == "wasm"))?;
+    let name = manifest.parent()?.file_name()?.to_str()?;
+    Some(Module { name: name.to_owned(), path: path.to_owned() })
+}
