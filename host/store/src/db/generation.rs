@@ -1,0 +1,77 @@
+//! Telling without SQL whether anything was committed: SQLite's WAL index, whose header changes with each commit of any
+//! process (<https://sqlite.org/walformat.html>, "The WAL-Index Header").
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::open::sqlite_options;
+use crate::error::StoreError;
+
+const HEADER: usize = 48;
+
+/// The state of the database at a moment. Two are equal only when nothing was committed in between; one that could not be read
+/// equals none, itself included.
+#[derive(Clone, Copy, Debug)]
+pub struct Generation {
+    /// None when it could not be read.
+    header: Option<[u8; HEADER]>,
+    /// Commits by this process.
+    commits: u64,
+}
+
+impl PartialEq for Generation {
+    fn eq(&self, other: &Generation) -> bool {
+        self.header.is_some() && self.header == other.header && self.commits == other.commits
+    }
+}
+
+impl Generation {
+    pub(super) fn read(header: Option<&Header>, commits: u64) -> Generation {
+        Generation { header: header.and_then(Header::read), commits }
+    }
+}
+
+/// The WAL index, open for reading.
+///
+/// It is never closed while it is in use: POSIX drops a process's locks on a file when any of its descriptors is closed, those
+/// that SQLite holds among them. So all of them lie in one table, and leave it only once the file has been removed.
+#[derive(Clone)]
+pub(super) struct Header(Arc<File>);
+
+static OPEN: Mutex<Option<HashMap<(u64, u64), Arc<File>>>> = Mutex::new(None);
+
+impl Header {
+    /// That of the database at this address; none when there is none, which costs speed and nothing else.
+    pub(super) fn open(url: &str) -> Result<Option<Header>, StoreError> {
+        let mut path = sqlite_options(url)?.get_filename().as_os_str().to_owned();
+        path.push("-shm");
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = open.get_or_insert_default();
+        open.retain(|_, file| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
+        // Known by its name first: opening it again to compare would mean closing it again.
+        let metadata = match std::fs::metadata(PathBuf::from(&path)) {
+            Ok(metadata) => metadata,
+            Err(problem) if problem.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(problem) => return Err(StoreError::database(problem)),
+        };
+        let id = (metadata.dev(), metadata.ino());
+        if let Some(file) = open.get(&id) {
+            return Ok(Some(Header(Arc::clone(file))));
+        }
+        let file = Arc::new(File::open(&path).map_err(StoreError::database)?);
+        open.insert(id, Arc::clone(&file));
+        Ok(Some(Header(file)))
+    }
+
+    /// The header, unless it is being written: it stands there twice, and the two differ then.
+    fn read(&self) -> Option<[u8; HEADER]> {
+        let mut twice = [0; 2 * HEADER];
+        self.0.read_exact_at(&mut twice, 0).ok()?;
+        let (first, second) = twice.split_first_chunk::<HEADER>()?;
+        (first.as_slice() == second).then_some(*first)
+    }
+}

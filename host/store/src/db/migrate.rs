@@ -1,0 +1,54 @@
+//! The schema, step by step. A step that was released is never changed.
+
+use super::{Database, Engine, values};
+use crate::error::StoreError;
+use crate::ids::now_ms;
+
+const STEPS: &[&str] = &[include_str!("../migrations/0001_schema.sql")];
+
+/// Any number: what processes that start at once wait for on PostgreSQL.
+const LOCK: i64 = 0x7061_636b;
+
+/// Brings the schema up to date. `Invalid` when it is newer than this program.
+pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
+    let mut transaction = database.begin().await?;
+    if database.is_shared() {
+        transaction.fetch("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", values![LOCK]).await?;
+    }
+    let table = "CREATE TABLE IF NOT EXISTS migrations (step BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
+    transaction.execute(table, vec![]).await?;
+    let row = transaction.fetch_one("SELECT COALESCE(MAX(step), 0) FROM migrations", vec![]).await?;
+    let done = row.map_or(Ok(0), |row| row.columns().unsigned())?;
+    let done = usize::try_from(done).unwrap_or(usize::MAX);
+    if done > STEPS.len() {
+        let newer = "the database was written by a newer version of this program: start that one".to_owned();
+        return Err(StoreError::Invalid(newer));
+    }
+    for (step, sql) in (1_i64..).zip(STEPS).skip(done) {
+        for statement in statements(sql, &database.engine) {
+            transaction.execute(statement, vec![]).await?;
+        }
+        transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![step, now_ms()]).await?;
+    }
+    transaction.commit().await
+}
+
+/// The statements of a step, with what differs between the databases filled in.
+fn statements(sql: &str, engine: &Engine) -> Vec<String> {
+    let [id, bytes, text, rowless] = match engine {
+        Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
+        Engine::Postgres(_) => ["BIGINT PRIMARY KEY", "BYTEA", "TEXT COLLATE \"C\"", ""],
+    };
+    let lines: Vec<&str> = sql.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    lines
+        .join("\n")
+        .replace("{id}", id)
+        .replace("{bytes}", bytes)
+        .replace("{text}", text)
+        .replace("{rowless}", rowless)
+        .split(';')
+        .map(str::trim)
+        .filter(|statement| !statement.is_empty())
+        .map(str::to_owned)
+        .collect()
+}

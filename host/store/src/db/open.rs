@@ -1,0 +1,92 @@
+//! Connecting.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqlitePool};
+use tracing::log::LevelFilter;
+
+use super::Engine;
+use crate::config::StoreConfig;
+use crate::error::StoreError;
+
+const READERS: u32 = 4;
+const POSTGRES_CONNECTIONS: u32 = 16;
+/// How long a request waits for a connection before it is told that there is none.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long SQLite waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
+const STATEMENTS: usize = 512;
+
+pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
+    let url = &config.database_url;
+    if url.starts_with("sqlite:") {
+        return sqlite(config).await;
+    }
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return postgres(url).await;
+    }
+    Err(StoreError::Invalid("the database's address begins with neither sqlite:// nor postgres://".to_owned()))
+}
+
+/// The options for a `sqlite://` address.
+pub(super) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
+    if url.contains(":memory:") || url.contains("mode=memory") {
+        return Err(StoreError::Invalid("SQLite in memory is not supported: name a file".to_owned()));
+    }
+    Ok(options
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .pragma("temp_store", "MEMORY")
+        .statement_cache_capacity(STATEMENTS)
+        .log_statements(LevelFilter::Trace)
+        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1)))
+}
+
+async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
+    let options = sqlite_options(&config.database_url)?;
+    if let Some(folder) = options.get_filename().parent() {
+        tokio::fs::create_dir_all(folder).await.map_err(StoreError::database)?;
+    }
+    // Larger than the default of 4 MiB: pages that many commits change are then written back once.
+    let write = options.clone().pragma("wal_autocheckpoint", "8000").pragma("cache_size", "-16384");
+    let writer = sqlite_pool(1).connect_with(write).await.map_err(StoreError::database)?;
+    let read = options.pragma("query_only", "ON").pragma("cache_size", "-4096");
+    let readers: SqlitePool = sqlite_pool(READERS).connect_lazy_with(read);
+    Ok(Engine::Sqlite { writer, readers, header: None })
+}
+
+/// Connections are never given up: the last one to go would take the WAL index along, from which `generation` is read.
+fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .acquire_timeout(Duration::from_secs(30))
+}
+
+async fn postgres(url: &str) -> Result<Engine, StoreError> {
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::Invalid("the database's address is no valid postgres:// address".to_owned()))?
+        .application_name("packhouse")
+        .statement_cache_capacity(STATEMENTS)
+        .log_statements(LevelFilter::Trace)
+        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1));
+    let pool = PgPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_with(options)
+        .await
+        .map_err(StoreError::database)?;
+    Ok(Engine::Postgres(pool))
+}

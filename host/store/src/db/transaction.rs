@@ -1,0 +1,165 @@
+//! A transaction that may write, and statements over many rows in it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sqlx::{AssertSqlSafe, Postgres, Sqlite};
+
+use super::value::{postgres_arguments, sqlite_arguments};
+use super::{Counters, Row, Sql, Value};
+use crate::error::StoreError;
+
+/// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
+const MAX_VARIABLES: usize = 30_000;
+/// Statements over more rows than this are not kept prepared: each number of rows is a text of its own.
+const MAX_PREPARED_ROWS: usize = 64;
+
+/// Dropped without `commit`, nothing happens.
+pub(crate) struct Transaction {
+    inner: Inner,
+    counters: Arc<Counters>,
+}
+
+enum Inner {
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Postgres(sqlx::Transaction<'static, Postgres>),
+}
+
+impl Transaction {
+    pub(super) fn sqlite(inner: sqlx::Transaction<'static, Sqlite>, counters: Arc<Counters>) -> Transaction {
+        Transaction { inner: Inner::Sqlite(inner), counters }
+    }
+
+    pub(super) fn postgres(inner: sqlx::Transaction<'static, Postgres>, counters: Arc<Counters>) -> Transaction {
+        Transaction { inner: Inner::Postgres(inner), counters }
+    }
+
+    /// What a SELECT ends with so that nobody else changes its rows meanwhile: nothing on SQLite, where nobody else can.
+    pub(crate) fn for_update(&self) -> &'static str {
+        match self.inner {
+            Inner::Sqlite(_) => "",
+            Inner::Postgres(_) => " FOR NO KEY UPDATE",
+        }
+    }
+
+    pub(crate) async fn fetch(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+        self.fetch_prepared(sql.into(), values, true).await
+    }
+
+    /// The first row of the answer, if there is one.
+    pub(crate) async fn fetch_one(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.fetch(sql, values).await?.into_iter().next())
+    }
+
+    /// How many rows it changed.
+    pub(crate) async fn execute(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64, StoreError> {
+        self.execute_prepared(sql.into(), values, true).await
+    }
+
+    /// A statement with `rows` as a list of tuples between `before` and `after`; in several where they are very many.
+    pub(crate) async fn fetch_rows<const N: usize>(
+        &mut self,
+        before: &str,
+        rows: Vec<[Value; N]>,
+        after: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut found = Vec::new();
+        for (sql, values, prepared) in statements(before, rows, after) {
+            found.extend(self.fetch_prepared(sql.into(), values, prepared).await?);
+        }
+        Ok(found)
+    }
+
+    /// The same for a statement that changes rows; how many.
+    pub(crate) async fn execute_rows<const N: usize>(
+        &mut self,
+        before: &str,
+        rows: Vec<[Value; N]>,
+        after: &str,
+    ) -> Result<u64, StoreError> {
+        let mut changed = 0;
+        for (sql, values, prepared) in statements(before, rows, after) {
+            changed += self.execute_prepared(sql.into(), values, prepared).await?;
+        }
+        Ok(changed)
+    }
+
+    /// Durable when this returns. After an error it is not known whether it is.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        let done = match self.inner {
+            Inner::Sqlite(inner) => inner.commit().await,
+            Inner::Postgres(inner) => inner.commit().await,
+        };
+        // After a failure too: what is there then is not known.
+        self.counters.commits.fetch_add(1, Ordering::Release);
+        done.map_err(StoreError::database)
+    }
+
+    async fn fetch_prepared(&mut self, sql: Sql, values: Vec<Value>, keep: bool) -> Result<Vec<Row>, StoreError> {
+        self.counters.statement();
+        let sql = AssertSqlSafe(sql);
+        match &mut self.inner {
+            Inner::Sqlite(inner) => {
+                let query = sqlx::query_with(sql, sqlite_arguments(values)?).persistent(keep);
+                let rows = query.fetch_all(&mut **inner).await.map_err(StoreError::database)?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Inner::Postgres(inner) => {
+                let query = sqlx::query_with(sql, postgres_arguments(values)?).persistent(keep);
+                let rows = query.fetch_all(&mut **inner).await.map_err(StoreError::database)?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    async fn execute_prepared(&mut self, sql: Sql, values: Vec<Value>, keep: bool) -> Result<u64, StoreError> {
+        self.counters.statement();
+        let sql = AssertSqlSafe(sql);
+        match &mut self.inner {
+            Inner::Sqlite(inner) => {
+                let query = sqlx::query_with(sql, sqlite_arguments(values)?).persistent(keep);
+                Ok(query.execute(&mut **inner).await.map_err(StoreError::database)?.rows_affected())
+            }
+            Inner::Postgres(inner) => {
+                let query = sqlx::query_with(sql, postgres_arguments(values)?).persistent(keep);
+                Ok(query.execute(&mut **inner).await.map_err(StoreError::database)?.rows_affected())
+            }
+        }
+    }
+}
+
+fn statements<const N: usize>(
+    before: &str,
+    rows: Vec<[Value; N]>,
+    after: &str,
+) -> impl Iterator<Item = (String, Vec<Value>, bool)> {
+    let most = (MAX_VARIABLES / N.max(1)).max(1);
+    let mut rows = rows.into_iter();
+    std::iter::from_fn(move || {
+        let values: Vec<Value> = rows.by_ref().take(most).flatten().collect();
+        let count = values.len() / N.max(1);
+        let sql = || format!("{before}{}{after}", placeholders(count, N));
+        (count > 0).then(|| (sql(), values, count <= MAX_PREPARED_ROWS))
+    })
+}
+
+/// `($1,$2),($3,$4)` for two rows of two.
+pub(crate) fn placeholders(rows: usize, width: usize) -> String {
+    let tuple = |row: usize| {
+        let names: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
+        format!("({})", names.join(","))
+    };
+    (0..rows).map(tuple).collect::<Vec<_>>().join(",")
+}
+
+/// Whether another process stood in the way, so that the same transaction may well succeed when it is run again: a
+/// serialisation failure, a deadlock, or a row gone that was there when it was read.
+pub(crate) fn is_retryable(error: &StoreError) -> bool {
+    let StoreError::Unavailable { source, .. } = error else { return false };
+    let Some(sqlx::Error::Database(problem)) = source.downcast_ref::<sqlx::Error>() else { return false };
+    matches!(problem.code().as_deref(), Some("40001" | "40P01" | "23503"))
+}
