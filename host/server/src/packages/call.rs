@@ -1,0 +1,72 @@
+//! Call: the plugin's part in a request. What a plugin does wrong is told to the log; the client gets a 500 with the request's
+//! id, and the next request is none the worse.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{
+    Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead,
+};
+use packhouse_store::RepositoryRow;
+use serde_json::{Map, Value};
+
+use crate::packages::receive::Received;
+use crate::packages::shape::Refused;
+
+/// The repository as its plugin sees it: every setting of the format's has a value.
+pub(crate) fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
+    let defaults = description.settings.iter().map(|(name, setting)| (name.clone(), setting.default.clone()));
+    let mut settings: Map<String, Value> = defaults.collect();
+    if let Ok(Value::Object(set)) = serde_json::from_str(&row.settings) {
+        settings.extend(set);
+    }
+    RepositoryView {
+        id: row.id,
+        name: row.name.clone(),
+        kind: row.kind.clone(),
+        settings: Value::Object(settings).to_string().into(),
+    }
+}
+
+/// What the request would do; the inner error is the plugin's own refusal.
+pub(crate) async fn route(
+    plugin: &Plugin,
+    kind: &str,
+    head: &Arc<RequestHead>,
+) -> Result<Result<Intent, Refused>, Refused> {
+    let routed = plugin.route(kind, head).await.map_err(|error| failed(plugin, "route", head, error))?;
+    Ok(routed.map_err(Refused::from))
+}
+
+/// Whether the request can succeed, before its body is received.
+pub(crate) async fn check(
+    plugin: &Plugin,
+    head: &Arc<RequestHead>,
+    action: Action,
+    target: Option<RepositoryView>,
+) -> Result<(), Refused> {
+    let call = Call { target, ..Call::new(Arc::clone(head), action) };
+    let checked = plugin.check(call).await.map_err(|error| failed(plugin, "check", head, error))?;
+    checked.map_err(Refused::from)
+}
+
+/// The answer.
+pub(crate) async fn handle(
+    plugin: &Plugin,
+    head: &Arc<RequestHead>,
+    action: Action,
+    target: Option<RepositoryView>,
+    received: Received,
+) -> Result<Answer, Refused> {
+    let Received { body, parts, appended } = received;
+    let call = Call { target, body, parts, appended, ..Call::new(Arc::clone(head), action) };
+    let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
+    handled.map_err(Refused::from)
+}
+
+fn failed(plugin: &Plugin, function: &'static str, head: &RequestHead, error: CallError) -> Refused {
+    let format = plugin.description().format.as_str();
+    let (request_id, kind) = (head.request_id.as_str(), error.kind());
+    tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");
+    metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind).increment(1);
+    Refused::from(error)
+}

@@ -1,0 +1,100 @@
+//! A request as plugins see it: without its body, without credentials, and with no header that the description does not ask for.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use packhouse_runtime::{Description, RequestHead};
+
+use crate::packages::resolve::Below;
+
+/// What stands in for a token of this host's in a path or a query.
+const HIDDEN: &str = "***";
+/// What every token begins with.
+const TOKEN_PREFIX: &str = "pkh_";
+/// Never handed on, whatever a description asks for.
+const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
+
+/// What else a head is made of.
+pub(crate) struct Circumstances<'a> {
+    /// What links start with.
+    pub(crate) base_url: &'a str,
+    /// Who asks, as it may be shown.
+    pub(crate) caller: Option<String>,
+    /// The request's id.
+    pub(crate) request_id: &'a str,
+}
+
+/// Makes the head.
+pub(crate) fn head(
+    parts: &Parts,
+    below: Below,
+    query: Vec<(String, String)>,
+    description: &Description,
+    circumstances: Circumstances<'_>,
+) -> Arc<RequestHead> {
+    Arc::new(RequestHead {
+        method: parts.method.as_str().to_owned(),
+        claim: below.claim.map(|(_, name)| name),
+        path: below.path.into_iter().map(without_token).collect(),
+        query: query.into_iter().map(|(name, value)| (name, without_token(value))).collect(),
+        headers: headers(&parts.headers, &description.request_headers),
+        address: format!("{}{}", circumstances.base_url, below.address),
+        caller: circumstances.caller,
+        request_id: circumstances.request_id.to_owned(),
+    })
+}
+
+/// A text with a token of this host's taken out.
+pub(crate) fn without_token(text: String) -> String {
+    if text.contains(TOKEN_PREFIX) { HIDDEN.to_owned() } else { text }
+}
+
+/// `accept`, `content-*` and what was asked for, each name once with its lines joined, in the order of the names.
+fn headers(all: &HeaderMap, asked: &[String]) -> Vec<(String, String)> {
+    let wanted = |name: &HeaderName| {
+        !SECRETS.contains(&name)
+            && (name == ACCEPT || name.as_str().starts_with("content-") || asked.iter().any(|asked| name == asked))
+    };
+    let mut headers: Vec<(String, String)> =
+        all.keys().filter(|name| wanted(name)).map(|name| (name.as_str().to_owned(), joined(all, name))).collect();
+    headers.sort_unstable();
+    headers
+}
+
+fn joined(all: &HeaderMap, name: &HeaderName) -> String {
+    let lines: Vec<_> = all.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    lines.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn only_what_is_asked_for_is_handed_on() {
+        let mut all = HeaderMap::new();
+        for (name, value) in [
+            ("accept", "a"),
+            ("accept", "b"),
+            ("content-type", "c"),
+            ("authorization", "Bearer x"),
+            ("cookie", "x"),
+            ("x-asked", "d"),
+            ("x-other", "e"),
+        ] {
+            all.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let asked = ["x-asked".to_owned(), "authorization".to_owned(), "cookie".to_owned()];
+        let expected = [("accept", "a, b"), ("content-type", "c"), ("x-asked", "d")];
+        assert_eq!(headers(&all, &asked), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn a_token_does_not_reach_a_plugin() {
+        assert_eq!(without_token("pkh_abc".to_owned()), HIDDEN);
+        assert_eq!(without_token("abc".to_owned()), "abc");
+    }
+}

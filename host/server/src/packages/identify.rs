@@ -1,0 +1,213 @@
+//! Identify: the credential that came with a request, and what the store knows of it and of the repository, read in one
+//! statement. The secret itself ends here: what goes on is a hash and a row.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use packhouse_store::{LookUp, MemberRow, OrganizationId, RepositoryId};
+
+use crate::access::{Presented, Rights, TokenFacts};
+use crate::app::App;
+use crate::identity::{self, Secret};
+use crate::packages::members;
+use crate::packages::shape::Refused;
+
+/// A credential as it was presented.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Credential {
+    /// None at all.
+    Nothing,
+    /// Something that no scheme here reads; nobody knows it.
+    Unreadable,
+    /// `Bearer`.
+    Bearer(Secret),
+    /// `Basic`.
+    Basic {
+        /// What stands before the colon.
+        username: String,
+        /// What stands behind it.
+        password: Secret,
+    },
+}
+
+impl Credential {
+    /// Reads the field. An empty user name with an empty password counts as none: some clients send it to say so.
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut fields = headers.get_all(AUTHORIZATION).iter();
+        match (fields.next(), fields.next()) {
+            (None, _) => Self::Nothing,
+            (Some(field), None) => field.to_str().ok().and_then(Self::parse).unwrap_or(Self::Unreadable),
+            (Some(_), Some(_)) => Self::Unreadable,
+        }
+    }
+
+    fn parse(field: &str) -> Option<Self> {
+        let (scheme, value) = field.trim().split_once(' ')?;
+        let value = value.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some(Self::Bearer(Secret::new(value)));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let bytes = STANDARD.decode(value).or_else(|_| STANDARD_NO_PAD.decode(value)).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (username, password) = text.split_once(':')?;
+        if username.is_empty() && password.is_empty() {
+            return Some(Self::Nothing);
+        }
+        Some(Self::Basic { username: username.to_owned(), password: Secret::new(password) })
+    }
+
+    /// The hash of what may be a token.
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        match self {
+            Self::Nothing | Self::Unreadable => None,
+            Self::Bearer(secret) | Self::Basic { password: secret, .. } => identity::fingerprint(secret.reveal()),
+        }
+    }
+}
+
+/// What is known of a request's credential and repository.
+pub(crate) struct Known {
+    /// As the store has them.
+    pub(crate) facts: Arc<LookUp>,
+    /// The credential, as access is decided on it.
+    pub(crate) presented: Presented,
+    /// Who asks, as it may be shown to a plugin.
+    pub(crate) caller: Option<String>,
+    /// Names the credential in the log; never a part of it.
+    pub(crate) credential: Option<String>,
+}
+
+/// Looks up the repository of this name and the credential. 429 for a password that was guessed at too often, 503 when the
+/// store cannot be read.
+pub(crate) async fn identify(
+    app: &App,
+    organization: OrganizationId,
+    repository: &str,
+    credential: Credential,
+    peer: IpAddr,
+) -> Result<Known, Refused> {
+    let fingerprint = credential.fingerprint();
+    let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
+    if let Some(known) = token(&facts, &credential) {
+        return Ok(known);
+    }
+    let nobody = |presented| Known { facts: Arc::clone(&facts), presented, caller: None, credential: None };
+    let Credential::Basic { username, password } = credential else {
+        return Ok(nobody(match credential {
+            Credential::Nothing => Presented::Nothing,
+            _ => Presented::Unknown,
+        }));
+    };
+    let Some(member) = members::sign_in(app, organization, &username, password, peer).await? else {
+        return Ok(nobody(Presented::Unknown));
+    };
+    let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
+    Ok(Known {
+        caller: Some(member.email.clone()),
+        credential: Some(format!("member:{}", member.id)),
+        ..nobody(Presented::Member(rights))
+    })
+}
+
+/// The token that was found, as access is decided on it.
+fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
+    let row = facts.token.as_ref()?;
+    let username = match credential {
+        Credential::Basic { username, .. } => Some(username.clone()),
+        _ => None,
+    };
+    let owner = facts.owner.as_ref().map(|member| match &facts.repository {
+        Some(repository) => rights(member, repository.id),
+        None => Rights::default(),
+    });
+    // A service key's user name is that of who made it; a legacy token works with any.
+    let shown = match (&facts.owner, row.backing.as_deref()) {
+        (Some(owner), _) => Some(owner.email.clone()),
+        (None, Some("legacy")) => None,
+        (None, _) => Some(row.created_by.clone()),
+    };
+    let presented = TokenFacts {
+        read: row.scope.read,
+        write: row.scope.write,
+        format: row.format.clone(),
+        revoked_at: row.revoked_at,
+        expires_at: row.expires_at,
+        ends_at: row.ends_at,
+        listed: facts.reaches,
+        // An owner who is gone has no rights left.
+        owner: owner.or(row.owner.map(|_| Rights::default())),
+        usernames: shown.iter().cloned().collect(),
+    };
+    Some(Known {
+        facts: Arc::clone(facts),
+        presented: Presented::Token(presented, username),
+        caller: shown.or_else(|| Some(row.name.clone())),
+        credential: Some(format!("token:{}", row.id)),
+    })
+}
+
+/// A member's rights in one repository, from its permissions.
+fn rights(member: &MemberRow, repository: RepositoryId) -> Rights {
+    let id = repository.to_string();
+    let permissions: Permissions = serde_json::from_str(&member.permissions).unwrap_or_default();
+    let grants = permissions.repositories.iter().filter(|grant| grant.repository == "*" || grant.repository == id);
+    grants.flat_map(|grant| &grant.actions).fold(Rights::default(), |rights, action| match action.as_str() {
+        "read" => Rights { read: true, ..rights },
+        "publish" => Rights { publish: true, ..rights },
+        "delete" => Rights { delete: true, ..rights },
+        _ => rights,
+    })
+}
+
+#[derive(Default, serde::Deserialize)]
+struct Permissions {
+    #[serde(default)]
+    repositories: Vec<Grant>,
+}
+
+#[derive(serde::Deserialize)]
+struct Grant {
+    repository: String,
+    actions: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn read(fields: &[&str]) -> Credential {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(field).unwrap());
+        }
+        Credential::read(&headers)
+    }
+
+    fn basic(username: &str, password: &str) -> Credential {
+        Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
+    }
+
+    #[test]
+    fn credentials_are_read() {
+        let encode = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        assert!(read(&[]) == Credential::Nothing);
+        assert!(read(&["Basic Og=="]) == Credential::Nothing);
+        assert!(read(&[&encode("me@example.com:a:b")]) == basic("me@example.com", "a:b"));
+        assert!(read(&[&encode(":token")]) == basic("", "token"));
+        assert!(read(&[&encode("user:")]) == basic("user", ""));
+        assert!(read(&[encode("a:b").trim_end_matches('=')]) == basic("a", "b"));
+        assert!(read(&["bEARER  token "]) == Credential::Bearer(Secret::new("token")));
+        for odd in ["Basic !!", "Basic", "Digest x", "Basic YQ==", "Basic /w=="] {
+            assert!(read(&[odd]) == Credential::Unreadable, "{odd}");
+        }
+        assert!(read(&["Bearer a", "Bearer b"]) == Credential::Unreadable);
+    }
+}

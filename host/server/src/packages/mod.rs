@@ -1,0 +1,264 @@
+//! The repository host: one request from its head to its answer. The steps stand in [`Packages::answer`] and
+//! [`Packages::serve_below`] in the order in which they happen, each in a file of its own.
+
+mod authorize;
+mod call;
+mod head;
+mod identify;
+mod kept;
+mod log;
+mod members;
+mod multipart;
+mod organizations;
+mod receive;
+mod resolve;
+mod send;
+mod shape;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response};
+use hyper::body::Incoming;
+use packhouse_runtime::{Action, ErrorStyle, Intent, Plugin, RepositoryView, RequestHead};
+use packhouse_store::{OrganizationRow, RepositoryRow};
+
+use self::head::Circumstances;
+use self::identify::{Credential, Known};
+use self::kept::{Answers, Key, Revisions};
+use self::receive::Arriving;
+use self::resolve::{Below, Place, Target};
+use self::send::{Asked, Prepared};
+use self::shape::{Frame, Refused};
+use crate::access::{Kind, Wanted};
+use crate::app::App;
+use crate::catalogue;
+use crate::wire::body::Body;
+use crate::wire::request_id;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
+const UNCHECKED_BYTES: u64 = 64 * 1024;
+
+/// The repository host's state.
+pub(crate) struct Packages {
+    app: Arc<App>,
+    answers: Answers,
+    organizations: organizations::Organizations,
+    meters: log::Meters,
+}
+
+/// What is found out about a request on its way, for its answer's shape and its line in the log.
+struct Visit {
+    request_id: String,
+    peer: IpAddr,
+    style: ErrorStyle,
+    base_url: String,
+    credential: Option<String>,
+}
+
+/// A request below a repository's address, with what is known of it.
+struct Asking<'a> {
+    parts: &'a Parts,
+    repository: &'a RepositoryRow,
+    plugin: &'a Plugin,
+    known: &'a Known,
+    head: Arc<RequestHead>,
+    now: i64,
+}
+
+impl Packages {
+    /// A host for this program's repositories.
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        Self {
+            app,
+            answers: Answers::new(),
+            organizations: organizations::Organizations::default(),
+            meters: log::Meters::new(),
+        }
+    }
+
+    /// Answers a request; every failure is an answer too.
+    pub(crate) async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let mut visit = Visit {
+            request_id: request_id::next(),
+            peer,
+            style: ErrorStyle::Plain,
+            base_url: String::new(),
+            credential: None,
+        };
+        let mut body = Arriving::new(body, self.app.config.limits.body_idle);
+        let mut response = match self.answer(&parts, &mut body, &mut visit).await {
+            Ok(response) => response,
+            Err(refused) => self.refuse(refused, &parts, &visit),
+        };
+        body.drain(&parts.headers).await;
+        if let Ok(id) = HeaderValue::from_str(&visit.request_id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        self.meters.answered(&parts.method, response.status(), started.elapsed());
+        log::line(&parts, &response, &visit, started.elapsed());
+        response
+    }
+
+    fn refuse(&self, refused: Refused, parts: &Parts, visit: &Visit) -> Response<Body> {
+        let base_url = match visit.base_url.is_empty() {
+            true => self.app.base_url(),
+            false => visit.base_url.clone(),
+        };
+        let frame = Frame {
+            style: visit.style,
+            realm: organizations::realm(&base_url),
+            request_id: &visit.request_id,
+            head: parts.method == Method::HEAD,
+        };
+        shape::answer(refused, frame)
+    }
+
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut Arriving,
+        visit: &mut Visit,
+    ) -> Result<Response<Body>, Refused> {
+        let Target { host, place, query } = resolve::resolve(parts, &self.app.runtime)?;
+        let below = match place {
+            Place::Bare => return bare(parts),
+            Place::Nowhere => return Err(Refused::of(&catalogue::UNAUTHORIZED)),
+            Place::Repository(below) => below,
+        };
+        let organization = self.organizations.find(&self.app, host.as_deref()).await?;
+        visit.base_url = organizations::base_url(&self.app, organization.as_ref(), host.as_deref());
+        match organization {
+            Some(organization) => self.serve_below(parts, body, visit, (organization, below, query)).await,
+            None => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+        }
+    }
+
+    /// From here on the organization is known, and a path below what may be a repository of it.
+    async fn serve_below(
+        &self,
+        parts: &Parts,
+        body: &mut Arriving,
+        visit: &mut Visit,
+        (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
+    ) -> Result<Response<Body>, Refused> {
+        let credential = Credential::read(&parts.headers);
+        let known = identify::identify(&self.app, organization.id, &below.name, credential, visit.peer).await?;
+        visit.credential.clone_from(&known.credential);
+        let now = packhouse_store::now_ms();
+
+        let claimed = below.claim.as_ref().map(|(plugin, _)| Arc::clone(plugin));
+        let of_format = |row: &RepositoryRow| self.app.runtime.plugin(&row.format);
+        let plugin = claimed.or_else(|| known.facts.repository.as_ref().and_then(of_format));
+        let description = plugin.as_ref().map(|plugin| plugin.description());
+        visit.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        if below.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
+            return Err(Refused::with(&catalogue::INVALID_REQUEST, "A path segment may not hold an encoded slash here."));
+        }
+
+        let repository = known.facts.repository.as_ref();
+        let (Some(repository), Some(plugin)) = (repository, plugin.filter(|plugin| self.serves(repository, plugin)))
+        else {
+            let wanted = authorize::wanted_by_method(parts.method.as_str());
+            authorize::authorize(&known, &authorize::rules(description), wanted, false, now)?;
+            return Err(Refused::of(&catalogue::FORMAT_DISABLED));
+        };
+        let circumstances = Circumstances {
+            base_url: &visit.base_url,
+            caller: known.caller.clone(),
+            request_id: &visit.request_id,
+        };
+        let head = head::head(parts, below, query, plugin.description(), circumstances);
+        let asking = Asking { parts, repository, plugin: &plugin, known: &known, head, now };
+        let prepared = self.prepared(&asking, body).await?;
+        let asked = Asked {
+            head: parts.method == Method::HEAD,
+            reads: parts.method == Method::HEAD || parts.method == Method::GET,
+            headers: &parts.headers,
+            request_id: &visit.request_id,
+        };
+        Ok(send::respond(&prepared, asked))
+    }
+
+    /// Whether this plugin serves this repository at present. A claim leads to repositories of its own format alone.
+    fn serves(&self, repository: Option<&RepositoryRow>, plugin: &Plugin) -> bool {
+        let format = plugin.description().format.as_str();
+        repository.is_some_and(|row| row.format == format) && self.app.enabled(format)
+    }
+
+    /// The answer: one that was kept, else the plugin's.
+    async fn prepared(&self, asking: &Asking<'_>, body: &mut Arriving) -> Result<Arc<Prepared>, Refused> {
+        let revisions = Revisions::of(asking.repository);
+        let key = Key::of(asking.repository.id, &asking.head);
+        if let Some(kept) = key.as_ref().and_then(|key| self.answers.get(key, revisions)) {
+            asking.authorize(authorize::wanted(&kept.intent))?;
+            return Ok(Arc::clone(&kept.answer));
+        }
+        let intent = asking.route().await?;
+        asking.authorize(authorize::wanted(&intent))?;
+        receive::refuse_by_length(&intent, &asking.parts.headers)?;
+        let view = call::view(asking.repository, asking.plugin.description());
+        asking.check(&intent, &view).await?;
+        let target = Some(asking.repository.id);
+        let received = receive::receive(&self.app.store, target, &intent, &asking.parts.headers, body).await?;
+        let answer =
+            call::handle(asking.plugin, &asking.head, intent.action, Some(view), received).await?;
+        let keepable = answer.keepable && intent.action == Action::Read;
+        let prepared = send::prepare(answer, !asking.repository.public).await?;
+        let Some(key) = key.filter(|_| keepable) else { return Ok(Arc::new(prepared)) };
+        let prepared = Arc::new(kept::in_memory(prepared).await?);
+        self.answers.keep(key, revisions, intent, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+}
+
+impl Asking<'_> {
+    fn authorize(&self, wanted: Wanted) -> Result<(), Refused> {
+        let rules = authorize::rules(Some(self.plugin.description()));
+        authorize::authorize(self.known, &rules, wanted, true, self.now)
+    }
+
+    /// The plugin's own refusal of a path is told to those who may read here, and a write to what has no storage is refused
+    /// as such whatever its path.
+    async fn route(&self) -> Result<Intent, Refused> {
+        match call::route(self.plugin, &self.repository.kind, &self.head).await? {
+            Ok(intent) => Ok(intent),
+            Err(refused) => {
+                self.authorize(Wanted::Read { for_publish: true })?;
+                let by_method = authorize::wanted_by_method(&self.head.method);
+                if Kind::of(&self.repository.kind) != Kind::Hosted && by_method.writes() {
+                    self.authorize(by_method)?;
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    async fn check(&self, intent: &Intent, view: &RepositoryView) -> Result<(), Refused> {
+        let headers = &self.parts.headers;
+        let small = receive::declared(headers).is_some_and(|length| length <= UNCHECKED_BYTES);
+        if !intent.check || (small && !receive::expects_continue(headers)) {
+            return Ok(());
+        }
+        call::check(self.plugin, &self.head, intent.action, Some(view.clone())).await
+    }
+}
+
+/// The bare host says what it is, and to whom does not matter.
+fn bare(parts: &Parts) -> Result<Response<Body>, Refused> {
+    let body = match parts.method {
+        Method::GET => Body::full(Bytes::from_static(b"Packhouse: a package repository server\n")),
+        Method::HEAD => Body::empty(),
+        _ => return Err(Refused::method_not_allowed("GET, HEAD")),
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    Ok(response)
+}

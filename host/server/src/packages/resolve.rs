@@ -1,0 +1,209 @@
+//! Resolve: from a request's host and path to the place it is about, before anything is looked up. Malformed requests end here.
+
+use std::sync::Arc;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+use packhouse_runtime::{Plugin, Runtime};
+
+use crate::catalogue;
+use crate::packages::shape::Refused;
+use crate::path::{self, Path, PathError};
+
+/// Bytes of a path with its query.
+const MAX_TARGET_BYTES: usize = 8 * 1024;
+/// Bytes of all header fields together.
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+/// Header fields. The connection's own limit lets one more through, so that HTTP/2 has the same.
+const MAX_HEADERS: usize = 100;
+
+/// What a request is about.
+pub(crate) enum Place {
+    /// The bare host, which checks no credential.
+    Bare,
+    /// Nothing that is served.
+    Nowhere,
+    /// Something below a repository's address.
+    Repository(Below),
+}
+
+/// A path below a repository's address.
+pub(crate) struct Below {
+    /// The repository's name, which may be no repository's.
+    pub(crate) name: String,
+    /// What follows, as plugins see it.
+    pub(crate) path: Vec<String>,
+    /// Whether a segment came with an encoded slash.
+    pub(crate) encoded_slash: bool,
+    /// The claim on a root path that led here, and whose it is.
+    pub(crate) claim: Option<(Arc<Plugin>, String)>,
+    /// What stands between the host and `path`, without a slash at its end.
+    pub(crate) address: String,
+}
+
+/// A request's target, read.
+pub(crate) struct Target {
+    /// Its host as the client wrote it, in lower case.
+    pub(crate) host: Option<String>,
+    /// What it is about.
+    pub(crate) place: Place,
+    /// Its query.
+    pub(crate) query: Vec<(String, String)>,
+}
+
+/// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
+pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refused> {
+    within_limits(parts)?;
+    let host = host(&parts.uri, &parts.headers)?;
+    let path = Path::parse(parts.uri.path()).map_err(malformed)?;
+    let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
+    Ok(Target { host, place: place(path, runtime), query })
+}
+
+fn within_limits(parts: &Parts) -> Result<(), Refused> {
+    let target = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+    if target > MAX_TARGET_BYTES {
+        return Err(Refused::of(&catalogue::URI_TOO_LONG));
+    }
+    let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > MAX_HEADER_BYTES || parts.headers.len() > MAX_HEADERS {
+        return Err(Refused::of(&catalogue::HEADERS_TOO_LARGE));
+    }
+    Ok(())
+}
+
+fn malformed(error: PathError) -> Refused {
+    match error {
+        PathError::TooLong => Refused::of(&catalogue::URI_TOO_LONG),
+        other => Refused::with(&catalogue::INVALID_REQUEST, &format!("{other}.")),
+    }
+}
+
+/// The host that is meant: the target's own where it has one, else the one `Host` field there may be.
+fn host(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, Refused> {
+    let mut fields = headers.get_all(HOST).iter();
+    let field = fields.next();
+    if fields.next().is_some() {
+        return Err(Refused::with(&catalogue::INVALID_REQUEST, "The request has several Host fields."));
+    }
+    let host = match (uri.authority(), field) {
+        (Some(authority), _) => authority.as_str().as_bytes(),
+        (None, Some(field)) => field.as_bytes(),
+        (None, None) => return Ok(None),
+    };
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
+    match std::str::from_utf8(host) {
+        Ok(text) if host.iter().all(|byte| allowed(byte)) => Ok(Some(text.to_ascii_lowercase())),
+        _ => Err(Refused::with(&catalogue::INVALID_REQUEST, "The Host field is no host's name.")),
+    }
+}
+
+fn place(path: Path, runtime: &Runtime) -> Place {
+    if path.segments.is_empty() {
+        return Place::Bare;
+    }
+    if path.segments.first().is_some_and(|first| first == "repositories") {
+        return below_repositories(path);
+    }
+    claimed(path, runtime)
+}
+
+fn below_repositories(path: Path) -> Place {
+    let encoded_slash = path.encoded_slash;
+    let mut segments = path.segments.into_iter().skip(1);
+    match segments.next().filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let address = format!("/repositories/{name}");
+            Place::Repository(Below { name, path: tail(segments), encoded_slash, claim: None, address })
+        }
+        None => Place::Nowhere,
+    }
+}
+
+/// The rest of a path; an address with nothing but a slash behind it is the address itself.
+fn tail(segments: impl Iterator<Item = String>) -> Vec<String> {
+    let rest: Vec<String> = segments.collect();
+    if rest.len() == 1 && rest.iter().all(String::is_empty) { Vec::new() } else { rest }
+}
+
+/// The longest claim on a root path that this path lies below.
+fn claimed(path: Path, runtime: &Runtime) -> Place {
+    let matches = runtime.claims().filter_map(|(plugin, claim)| {
+        let (length, name) = match_claim(&claim.path, &path.segments)?;
+        Some((length, name, plugin, claim))
+    });
+    let Some((length, name, plugin, claim)) = matches.max_by_key(|(length, ..)| *length) else {
+        return Place::Nowhere;
+    };
+    let name = name.unwrap_or_default();
+    let address = claim.path.trim_end_matches('/').replace("{repository}", &name);
+    Place::Repository(Below {
+        name,
+        encoded_slash: path.encoded_slash,
+        path: tail(path.segments.into_iter().skip(length)),
+        claim: Some((Arc::clone(plugin), claim.name.clone())),
+        address,
+    })
+}
+
+/// How many segments a claim takes, and the repository that it names.
+fn match_claim(claim: &str, segments: &[String]) -> Option<(usize, Option<String>)> {
+    let mut name = None;
+    let mut length = 0;
+    for wanted in claim.trim_matches('/').split('/') {
+        let found = segments.get(length)?;
+        if wanted == "{repository}" && !found.is_empty() {
+            name = Some(found.clone());
+        } else if wanted != found {
+            return None;
+        }
+        length += 1;
+    }
+    Some((length, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(path: &str) -> Vec<String> {
+        Path::parse(path).unwrap().segments
+    }
+
+    #[test]
+    fn claims_take_their_segments() {
+        assert_eq!(match_claim("/v2/", &segments("/v2/")), Some((1, None)));
+        assert_eq!(match_claim("/v2/", &segments("/v3/")), None);
+        let found = match_claim("/v2/repositories/{repository}/", &segments("/v2/repositories/r/image"));
+        assert_eq!(found, Some((3, Some("r".to_owned()))));
+        assert_eq!(match_claim("/v2/repositories/{repository}/", &segments("/v2/repositories/")), None);
+    }
+
+    #[test]
+    fn a_repository_is_the_second_segment() {
+        for (raw, name, rest) in [
+            ("/repositories/r", "r", vec![]),
+            ("/repositories/r/", "r", vec![]),
+            ("/repositories/r/a/", "r", vec!["a", ""]),
+        ] {
+            let Place::Repository(below) = below_repositories(Path::parse(raw).unwrap()) else { panic!("{raw}") };
+            assert_eq!((below.name.as_str(), below.path), (name, rest.iter().map(ToString::to_string).collect()));
+        }
+        for raw in ["/repositories", "/repositories/"] {
+            assert!(matches!(below_repositories(Path::parse(raw).unwrap()), Place::Nowhere));
+        }
+    }
+
+    #[test]
+    fn the_targets_own_host_decides() {
+        let one = HeaderMap::from_iter([(HOST, "Other.example".parse().unwrap())]);
+        assert_eq!(host(&"/".parse().unwrap(), &one).unwrap().unwrap(), "other.example");
+        assert_eq!(host(&"http://a.example:80/".parse().unwrap(), &one).unwrap().unwrap(), "a.example:80");
+        let mut two = one.clone();
+        two.append(HOST, "b".parse().unwrap());
+        assert!(host(&"/".parse().unwrap(), &two).is_err());
+        let odd = HeaderMap::from_iter([(HOST, "a\"b".parse().unwrap())]);
+        assert!(host(&"/".parse().unwrap(), &odd).is_err());
+    }
+}

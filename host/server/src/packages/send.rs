@@ -1,0 +1,255 @@
+//! Send: a plugin's answer as an HTTP response. Validators, ranges, HEAD and the headers that keep browsers from harm are made
+//! here, once for all formats; `prepare` once for an answer, `respond` for each request that it answers.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, RANGE, SERVER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use packhouse_runtime::{Answer, Content};
+use packhouse_store::{Blob, StoreError};
+use sha2::{Digest as _, Sha256};
+
+use crate::wire::body::Body;
+use crate::wire::conditional::{self, Outcome, Validators};
+use crate::wire::range::{self, Wanted};
+
+/// What a client published runs nowhere.
+const POLICY_PUBLISHED: HeaderValue = HeaderValue::from_static("sandbox");
+/// What a plugin rendered may have its own styles, and links.
+const POLICY_RENDERED: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// An answer with all that does not depend on the request that it is for.
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    status: StatusCode,
+    headers: HeaderMap,
+    content: Content,
+    /// Of a 200 alone.
+    validators: Option<Validators>,
+}
+
+impl Prepared {
+    /// Whether it is a 200.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.status == StatusCode::OK
+    }
+
+    /// Its content.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The same with its content in memory.
+    pub(crate) fn with_bytes(self, bytes: Bytes) -> Self {
+        Self { content: Content::Inline(bytes), ..self }
+    }
+}
+
+/// Completes a plugin's answer. `private` where a credential decided that it may be seen.
+pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<Prepared, StoreError> {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut headers = plugin_headers(answer.headers);
+    // What a HEAD without content states is the length of what a GET would bring.
+    if !matches!(answer.content, Content::None) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    harmless(&mut headers, &answer.content);
+    cache_control(&mut headers, status, private)?;
+    let validators = match status {
+        StatusCode::OK => validators(&headers, &answer.content, answer.modified).await?,
+        _ => None,
+    };
+    if let Some(validators) = &validators {
+        headers.insert(ETAG, validators.etag.clone());
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers.append(VARY, HeaderValue::from_static("Accept, Authorization"));
+    }
+    if let Some(modified) = validators.as_ref().and_then(|validators| validators.modified) {
+        let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
+        headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
+    }
+    Ok(Prepared { status, headers, content: answer.content, validators })
+}
+
+/// What the plugin said, without what is the host's to say.
+fn plugin_headers(own: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(own.len() + 10);
+    let kept = own.into_iter().filter(|(name, _)| ![DATE, SERVER, SET_COOKIE, WWW_AUTHENTICATE, ETAG].contains(name));
+    for (name, value) in kept {
+        headers.append(name, value);
+    }
+    headers
+}
+
+/// A page that a client published must not run on this host's origin, nor be shown as a page at all.
+fn harmless(headers: &mut HeaderMap, content: &Content) {
+    let published = matches!(content, Content::Blob(_));
+    let policy = if published { POLICY_PUBLISHED } else { POLICY_RENDERED };
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    let page = headers.get(CONTENT_TYPE).is_some_and(|kind| is_page(kind.as_bytes()));
+    if published && page && !headers.contains_key(CONTENT_DISPOSITION) {
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    }
+}
+
+/// Whether browsers render it with scripts: HTML, SVG and anything of XML.
+fn is_page(content_type: &[u8]) -> bool {
+    let kind = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    kind.ends_with(b"html") || kind.ends_with(b"xml") || kind.starts_with(b"image/svg")
+}
+
+fn cache_control(headers: &mut HeaderMap, status: StatusCode, private: bool) -> Result<(), StoreError> {
+    let own = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let value = match (own, private) {
+        (None, _) if status != StatusCode::OK => "no-store".to_owned(),
+        (None, true) => "private, no-cache".to_owned(),
+        (None, false) => "no-cache".to_owned(),
+        (Some(own), true) if !own.contains("private") && !own.contains("no-store") => {
+            format!("private, {}", own.replace("public, ", ""))
+        }
+        (Some(own), _) => own.to_owned(),
+    };
+    let value = HeaderValue::from_str(&value).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    headers.insert(CACHE_CONTROL, value);
+    Ok(())
+}
+
+async fn validators(
+    headers: &HeaderMap,
+    content: &Content,
+    modified: Option<u64>,
+) -> Result<Option<Validators>, StoreError> {
+    let tag = match content {
+        Content::None => return Ok(None),
+        Content::Inline(bytes) => representation(headers, &Sha256::digest(bytes)),
+        Content::Blob(blob) => blob.sha256().await?.to_string(),
+    };
+    let etag = HeaderValue::from_str(&format!("\"{tag}\"")).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    Ok(Some(Validators { etag, modified: modified.map(|ms| ms / 1000) }))
+}
+
+/// Of what a plugin rendered: one tag for the same bytes under the same type and coding, another for every other
+/// representation. A stored file has one representation, and its digest is its tag.
+fn representation(headers: &HeaderMap, digest: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    for name in [CONTENT_TYPE, http::header::CONTENT_ENCODING] {
+        hash.update(headers.get(name).map_or(&b""[..], HeaderValue::as_bytes));
+        hash.update([0]);
+    }
+    hash.update(digest);
+    hex::encode(hash.finalize().get(..16).unwrap_or_default())
+}
+
+/// What of a request decides how an answer is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// Whether it is a HEAD.
+    pub(crate) head: bool,
+    /// Whether it is a GET or a HEAD: others have neither conditions nor ranges here.
+    pub(crate) reads: bool,
+    /// Its headers.
+    pub(crate) headers: &'a HeaderMap,
+    /// Its id.
+    pub(crate) request_id: &'a str,
+}
+
+/// The response to one request.
+pub(crate) fn respond(prepared: &Prepared, asked: Asked<'_>) -> Response<Body> {
+    let Some(validators) = prepared.validators.as_ref().filter(|_| asked.reads) else {
+        return whole(prepared, asked);
+    };
+    match conditional::judge(asked.headers, validators) {
+        Outcome::NotModified => without_content(prepared, StatusCode::NOT_MODIFIED),
+        Outcome::Failed => without_content(prepared, StatusCode::PRECONDITION_FAILED),
+        Outcome::Send => ranged(prepared, validators, asked),
+    }
+}
+
+fn ranged(prepared: &Prepared, validators: &Validators, asked: Asked<'_>) -> Response<Body> {
+    let size = size(&prepared.content);
+    let field = asked.headers.get(RANGE).filter(|_| conditional::range_counts(asked.headers, validators));
+    let part = match field.map_or(Wanted::Whole, |field| range::wanted(field.as_bytes(), size)) {
+        Wanted::Whole => return whole(prepared, asked),
+        Wanted::Part(part) => part,
+        Wanted::Unsatisfiable => {
+            let mut response = without_content(prepared, StatusCode::RANGE_NOT_SATISFIABLE);
+            content_range(&mut response, &format!("bytes */{size}"));
+            return response;
+        }
+    };
+    let length = part.end - part.start;
+    let stated = format!("bytes {}-{}/{size}", part.start, part.end - 1);
+    let mut response = filled(prepared, asked, StatusCode::PARTIAL_CONTENT, part, length);
+    content_range(&mut response, &stated);
+    response
+}
+
+fn content_range(response: &mut Response<Body>, stated: &str) {
+    response.headers_mut().extend(HeaderValue::from_str(stated).ok().map(|value| (CONTENT_RANGE, value)));
+}
+
+fn whole(prepared: &Prepared, asked: Asked<'_>) -> Response<Body> {
+    let size = size(&prepared.content);
+    filled(prepared, asked, prepared.status, 0..size, size)
+}
+
+fn filled(
+    prepared: &Prepared,
+    asked: Asked<'_>,
+    status: StatusCode,
+    part: std::ops::Range<u64>,
+    length: u64,
+) -> Response<Body> {
+    let body = match &prepared.content {
+        _ if asked.head => Body::empty(),
+        Content::None => Body::empty(),
+        Content::Inline(bytes) => Body::full(cut(bytes, part)),
+        Content::Blob(blob) => Body::stream(blob.stream(part), length, asked.request_id),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = prepared.headers.clone();
+    let states_length = !(asked.head && matches!(prepared.content, Content::None)) && may_have_content(status);
+    if states_length {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}
+
+/// 204 and 304 have no length at all.
+fn may_have_content(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+}
+
+fn without_content(prepared: &Prepared, status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.clone_from(&prepared.headers);
+    for name in [CONTENT_TYPE, CONTENT_DISPOSITION, CONTENT_LENGTH] {
+        headers.remove(name);
+    }
+    response
+}
+
+fn cut(bytes: &Bytes, part: std::ops::Range<u64>) -> Bytes {
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.slice(at(part.start)..at(part.end))
+}
+
+/// Bytes of a content.
+pub(crate) fn size(content: &Content) -> u64 {
+    match content {
+        Content::None => 0,
+        Content::Inline(bytes) => bytes.len() as u64,
+        Content::Blob(blob) => Blob::size(blob),
+    }
+}

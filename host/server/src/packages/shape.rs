@@ -1,0 +1,323 @@
+//! Shape: what an error looks like on the wire. One object for every format, or `errors[]` where the format's description asks
+//! for a registry's style; the sentence is the reason phrase of HTTP/1.1 too, since some clients show nothing else.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
+use packhouse_runtime::{CallError, ErrorStyle, Failure, Problem};
+use packhouse_store::StoreError;
+use serde_json::{Map, Value, json};
+
+use crate::access::Refusal;
+use crate::catalogue::{self, Code, Place};
+use crate::wire::body::Body;
+
+/// A reason phrase is a line for people; longer ones are cut.
+const REASON_BYTES: usize = 200;
+
+/// Why a request gets an error: what every step of the data path may return instead of its result.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    problems: Vec<Problem>,
+    /// The catalogue's row; none where a format's own code has none.
+    row: Option<&'static Code>,
+}
+
+impl Refused {
+    /// As a row of the catalogue says.
+    pub(crate) fn of(row: &'static Code) -> Self {
+        Self::saying(row, row.sentence.to_owned())
+    }
+
+    /// As a row of the catalogue says, with what was found.
+    pub(crate) fn with(row: &'static Code, found: &str) -> Self {
+        Self::saying(row, row.with(found))
+    }
+
+    fn saying(row: &'static Code, message: String) -> Self {
+        let problem = Problem { code: row.code.to_owned(), message, detail: None };
+        let retry = row.retry_after().map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds)));
+        Self {
+            status: status(row.status),
+            headers: retry.into_iter().collect(),
+            problems: vec![problem],
+            row: Some(row),
+        }
+    }
+
+    /// The same with one more field, which replaces one of its name.
+    pub(crate) fn and_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value));
+        self
+    }
+
+    /// 405 with the methods that there are.
+    pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
+        Self::of(&catalogue::METHOD_NOT_ALLOWED).and_header(ALLOW, HeaderValue::from_static(allowed))
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let mut refused = Self::saying(refusal.code, refusal.sentence);
+        refused.status = status(refusal.status);
+        refused
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        let code = failure.problems.first().map(|problem| problem.code.as_str());
+        let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
+        Self { status: status(failure.status), headers: failure.headers, problems: failure.problems, row }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } => {
+                tracing::error!(%error, "the store cannot be reached");
+                Self::of(&catalogue::DDB_UNAVAILABLE)
+            }
+            StoreError::TooLarge(limit) => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
+            _ => {
+                tracing::error!(%error, "the store failed");
+                Self::of(&catalogue::INTERNAL)
+            }
+        }
+    }
+}
+
+impl From<CallError> for Refused {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Store(error) => Self::from(error),
+            CallError::Busy(_) => Self::of(&catalogue::FORMAT_BUSY),
+            _ => Self::of(&catalogue::INTERNAL),
+        }
+    }
+}
+
+fn status(number: u16) -> StatusCode {
+    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// What the shape depends on besides the error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    /// The format's style, where one is known by now.
+    pub(crate) style: ErrorStyle,
+    /// The realm of a challenge: the repository host's name.
+    pub(crate) realm: &'a str,
+    /// The request's id.
+    pub(crate) request_id: &'a str,
+    /// Whether the request is a HEAD.
+    pub(crate) head: bool,
+}
+
+/// Makes the answer.
+pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
+    let sentence = sentence(&refused);
+    let object = match frame.style {
+        ErrorStyle::Plain => plain(&refused, &sentence, frame.request_id),
+        ErrorStyle::Registry => registry(&refused, &sentence, frame.request_id),
+    };
+    let bytes = Bytes::from(Value::Object(object).to_string());
+    let mut headers = own_headers(&refused, frame.realm);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = Response::new(if frame.head { Body::empty() } else { Body::full(bytes) });
+    *response.status_mut() = refused.status;
+    *response.headers_mut() = headers;
+    if let Some(reason) = reason(&sentence) {
+        response.extensions_mut().insert(reason);
+    }
+    response
+}
+
+fn own_headers(refused: &Refused, realm: &str) -> HeaderMap {
+    let mut headers: HeaderMap = HeaderMap::new();
+    for (name, value) in &refused.headers {
+        headers.append(name, value.clone());
+    }
+    // One challenge, and the host's own: a client takes the first that it understands.
+    headers.remove(WWW_AUTHENTICATE);
+    if refused.status == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_str(&format!("Basic realm=\"{realm}\""));
+        headers.insert(WWW_AUTHENTICATE, challenge.unwrap_or(HeaderValue::from_static("Basic realm=\"packages\"")));
+    }
+    headers
+}
+
+/// The first problem's words, or its row's where it has none.
+fn sentence(refused: &Refused) -> String {
+    let own = refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
+    let row = refused.row.map(|row| row.sentence);
+    own.or(row).or(refused.status.canonical_reason()).unwrap_or_default().to_owned()
+}
+
+fn plain(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, Value> {
+    let mut object = details(refused);
+    let code = refused.problems.first().map_or("", |problem| problem.code.as_str());
+    match refused.row.map_or(Place::Error, |row| row.place) {
+        Place::Error | Place::Errors => insert(&mut object, "error", code),
+        Place::Code => {
+            insert(&mut object, "error", &code.to_lowercase());
+            insert(&mut object, "code", code);
+        }
+        Place::Reason => {
+            insert(&mut object, "error", sentence);
+            insert(&mut object, "reason_code", code);
+        }
+    }
+    insert(&mut object, "message", sentence);
+    insert(&mut object, "request_id", request_id);
+    insert(&mut object, "type", "about:blank");
+    insert(&mut object, "title", refused.status.canonical_reason().unwrap_or("Error"));
+    object.insert("status".to_owned(), json!(refused.status.as_u16()));
+    insert(&mut object, "detail", sentence);
+    object
+}
+
+fn insert(object: &mut Map<String, Value>, name: &str, value: &str) {
+    object.insert(name.to_owned(), Value::String(value.to_owned()));
+}
+
+/// Further facts of a single problem, which stand at the top.
+fn details(refused: &Refused) -> Map<String, Value> {
+    match refused.problems.as_slice() {
+        [Problem { detail: Some(Value::Object(object)), .. }] => object.clone(),
+        _ => Map::new(),
+    }
+}
+
+fn registry(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, Value> {
+    let mut object = details(refused);
+    let own = refused.row.is_none_or(|row| row.place == Place::Errors);
+    let errors: Vec<Value> = match own {
+        true => refused.problems.iter().map(registry_problem).collect(),
+        false => vec![host_problem(refused, sentence)],
+    };
+    object.insert("errors".to_owned(), Value::Array(errors));
+    match refused.row {
+        Some(Code { place: Place::Code, code, .. }) => insert(&mut object, "code", code),
+        Some(Code { place: Place::Reason, code, .. }) => insert(&mut object, "reason_code", code),
+        _ => (),
+    }
+    insert(&mut object, "request_id", request_id);
+    object
+}
+
+fn registry_problem(problem: &Problem) -> Value {
+    match &problem.detail {
+        Some(detail) => json!({"code": problem.code, "message": problem.message, "detail": detail}),
+        None => json!({"code": problem.code, "message": problem.message}),
+    }
+}
+
+/// A refusal of the host's own in a registry's words. One that has no row among them keeps its sentence.
+fn host_problem(refused: &Refused, sentence: &str) -> Value {
+    let on_group = refused.row.is_some_and(|row| std::ptr::eq(row, &catalogue::WRITES_NOT_PERMITTED_ON_GROUP));
+    let row = match refused.status.as_u16() {
+        401 => &catalogue::REGISTRY_UNAUTHORIZED,
+        403 => &catalogue::REGISTRY_DENIED,
+        404 => &catalogue::REGISTRY_NAME_UNKNOWN,
+        405 if on_group => &catalogue::REGISTRY_GROUP_WRITE,
+        405 => &catalogue::REGISTRY_METHOD,
+        413 => &catalogue::REGISTRY_SIZE_INVALID,
+        429 => &catalogue::REGISTRY_TOO_MANY_REQUESTS,
+        503 => &catalogue::REGISTRY_UNAVAILABLE,
+        400..=499 => return json!({"code": "UNSUPPORTED", "message": sentence}),
+        _ => &catalogue::REGISTRY_UNKNOWN,
+    };
+    json!({"code": row.code, "message": row.sentence})
+}
+
+/// The sentence on a status line: printable ASCII, one line.
+fn reason(sentence: &str) -> Option<ReasonPhrase> {
+    let printable = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    let line: String = sentence.chars().map(printable).take(REASON_BYTES).collect();
+    ReasonPhrase::try_from(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shaped(refused: Refused, style: ErrorStyle) -> (Response<Body>, Value) {
+        let frame = Frame { style, realm: "packages.example", request_id: "r1", head: false };
+        let sentence = sentence(&refused);
+        let object = match style {
+            ErrorStyle::Plain => plain(&refused, &sentence, "r1"),
+            ErrorStyle::Registry => registry(&refused, &sentence, "r1"),
+        };
+        (answer(refused, frame), Value::Object(object))
+    }
+
+    #[test]
+    fn a_plain_error_has_every_field_that_clients_read() {
+        let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), ErrorStyle::Plain);
+        assert_eq!(response.status(), 401);
+        assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
+        assert_eq!(response.headers()[WWW_AUTHENTICATE], "Basic realm=\"packages.example\"");
+        let reason = response.extensions().get::<ReasonPhrase>().unwrap();
+        assert_eq!(reason.as_bytes(), catalogue::UNAUTHORIZED.sentence.as_bytes());
+        for (field, value) in [("error", "unauthorized"), ("request_id", "r1"), ("title", "Unauthorized")] {
+            assert_eq!(object[field], value);
+        }
+        assert_eq!(object["status"], 401);
+        assert_eq!(object["message"], object["detail"]);
+    }
+
+    #[test]
+    fn codes_stand_where_the_catalogue_says() {
+        let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), ErrorStyle::Plain);
+        assert_eq!(object["reason_code"], "scope_mismatch_repo");
+        assert!(object["error"].as_str().unwrap().ends_with("2242"));
+        let (_, object) = shaped(Refused::of(&catalogue::NPM_CLI_TOKEN_CREATE_DISABLED), ErrorStyle::Plain);
+        assert_eq!(object["code"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code);
+        assert_eq!(object["error"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code.to_lowercase());
+    }
+
+    #[test]
+    fn a_503_says_when_to_come_back() {
+        let (response, _) = shaped(Refused::of(&catalogue::DDB_UNAVAILABLE), ErrorStyle::Plain);
+        assert_eq!(response.headers()[RETRY_AFTER], "5");
+    }
+
+    #[test]
+    fn a_formats_own_failure_keeps_its_words_but_not_its_challenge() {
+        let detail = Some(json!({"limit_bytes": 5, "status": "no"}));
+        let problem = Problem { code: "odd".to_owned(), message: "Größe\r\nX: y".to_owned(), detail };
+        let headers = vec![(WWW_AUTHENTICATE, HeaderValue::from_static("Digest"))];
+        let failure = Failure { status: 418, headers, problems: vec![problem] };
+        let (response, object) = shaped(Refused::from(failure), ErrorStyle::Plain);
+        assert_eq!((response.status().as_u16(), object["limit_bytes"].as_u64()), (418, Some(5)));
+        assert_eq!(object["status"], 418);
+        assert!(!response.headers().contains_key(WWW_AUTHENTICATE));
+        assert_eq!(response.extensions().get::<ReasonPhrase>().unwrap().as_bytes(), b"Gr??e??X: y");
+    }
+
+    #[test]
+    fn a_registry_gets_its_own_codes() {
+        for (row, code) in [
+            (&catalogue::UNAUTHORIZED, "UNAUTHORIZED"),
+            (&catalogue::REPOSITORY_NOT_REACHED, "DENIED"),
+            (&catalogue::NOT_FOUND, "NAME_UNKNOWN"),
+            (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, "UNSUPPORTED"),
+            (&catalogue::INTERNAL, "UNKNOWN"),
+            (&catalogue::REGISTRY_NAME_TAG, "NAME_INVALID"),
+        ] {
+            let (_, object) = shaped(Refused::of(row), ErrorStyle::Registry);
+            assert_eq!(object["errors"][0]["code"], code);
+        }
+        let (_, object) = shaped(Refused::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY), ErrorStyle::Registry);
+        assert_eq!(object["code"], "writes_not_permitted_on_proxy");
+    }
+}

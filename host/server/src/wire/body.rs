@@ -1,0 +1,84 @@
+//! The body of an answer: bytes that are there, or a stream of them from storage.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use http_body::{Frame, SizeHint};
+use packhouse_store::StoreError;
+
+type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
+
+/// An answer's body. Its length is always known.
+pub(crate) struct Body(Inner);
+
+enum Inner {
+    Full(Option<Bytes>),
+    Stream { chunks: Chunks, left: u64, request_id: String },
+}
+
+impl Body {
+    /// No bytes.
+    pub(crate) fn empty() -> Self {
+        Self(Inner::Full(None))
+    }
+
+    /// Bytes that are in memory anyway.
+    pub(crate) fn full(bytes: Bytes) -> Self {
+        Self(Inner::Full(Some(bytes).filter(|bytes| !bytes.is_empty())))
+    }
+
+    /// `length` bytes from storage. If they break off, so does the connection, and the log says why under `request_id`.
+    pub(crate) fn stream(
+        chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
+        length: u64,
+        request_id: &str,
+    ) -> Self {
+        Self(Inner::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() })
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        match &mut self.0 {
+            Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Stream { chunks, left, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
+                Some(Ok(bytes)) => {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                    Some(Ok(Frame::data(bytes)))
+                }
+                Some(Err(error)) => {
+                    tracing::error!(%request_id, %error, left, "an answer broke off");
+                    Some(Err(error))
+                }
+                None if *left > 0 => {
+                    tracing::error!(%request_id, left, "an answer ended too early");
+                    Some(Err(StoreError::Corrupt("a blob ended too early".to_owned())))
+                }
+                None => None,
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Full(bytes) => bytes.is_none(),
+            // Asked to the end, so that a blob which does not match its check value is never taken for whole.
+            Inner::Stream { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(match &self.0 {
+            Inner::Full(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
+            Inner::Stream { left, .. } => *left,
+        })
+    }
+}

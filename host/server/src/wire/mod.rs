@@ -1,0 +1,9 @@
+//! What stands between a socket and a request: the guard around the bytes, bodies, ids, ranges and validators. Nothing here
+//! knows of organizations, repositories or plugins.
+
+pub(crate) mod body;
+pub(crate) mod conditional;
+pub(crate) mod guard;
+pub(crate) mod heads;
+pub(crate) mod range;
+pub(crate) mod request_id;
