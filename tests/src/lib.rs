@@ -1,1 +1,51 @@
-//! TODO
+//! What the tests from outside share: a started server, an HTTP client that sends the very bytes it is told to, accounts and
+//! tokens made through the API, and the clients' own programs.
+//!
+//! Everything here fails loudly: a broken harness must not look like a passing test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+pub mod api;
+pub mod clients;
+pub mod database;
+pub mod digests;
+pub mod faults;
+pub mod http;
+pub mod payload;
+pub mod server;
+pub mod strace;
+
+pub use api::{Api, MavenRepository};
+pub use http::{Client, Connection, Request, Response};
+pub use server::{Server, ServerBuilder};
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// The root of the checkout.
+pub fn checkout() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the checkout").to_path_buf()
+}
+
+/// Whether the large sizes and the many rounds are wanted (`just test-all`).
+pub fn long() -> bool {
+    std::env::var_os("PACKHOUSE_TEST_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Says that a test left something out, and why, in a line that is seen although the test passes. The same lines are
+/// gathered in `target/skipped.txt`, which `just test` prints at its end.
+pub fn skip(name: &str, reason: &str) {
+    let line = format!("skipped: {name}: {reason}\n");
+    // Written past the test runner's capture, which takes what `eprintln!` says.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    let list = checkout().join("target/skipped.txt");
+    if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(list) {
+        let _ = file.write_all(line.as_bytes());
+    }
+}

@@ -1,0 +1,127 @@
+//! The management API as a person would use it: sign in, confirm, make a repository and a token for it.
+
+use crate::http::{Client, Request, Response};
+use crate::server::{OWNER, PASSWORD, Server};
+use serde_json::{Value, json};
+
+/// A signed-in owner.
+#[derive(Clone, Debug)]
+pub struct Api {
+    client: Client,
+}
+
+/// A token with the secret that is shown once.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// What the API knows it by.
+    pub id: String,
+    /// The password that clients send.
+    pub secret: String,
+}
+
+impl Api {
+    /// Signs the owner in.
+    pub fn sign_in(server: &Server) -> Self {
+        let client = Client::new(server.api());
+        let body = json!({"email": OWNER, "password": PASSWORD});
+        let answer = client.send(post("/v1/sessions", &body)).expect(201);
+        let session = answer.field("session");
+        assert!(!session.is_empty(), "no session in {}", answer.text());
+        Self { client: client.with("Authorization", &format!("Bearer {session}")) }
+    }
+
+    /// A call with a JSON body.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) -> Response {
+        self.client.send(post(path, body))
+    }
+
+    /// A call without one.
+    #[track_caller]
+    pub fn call(&self, method: &str, path: &str) -> Response {
+        self.client.send(Request::new(method, path))
+    }
+
+    /// A fresh confirmation for one action.
+    #[track_caller]
+    pub fn confirm(&self, action: &str) -> String {
+        let answer =
+            self.post("/v1/confirmations", &json!({"action": action, "password": PASSWORD})).expect(201);
+        answer.field("confirmation_token")
+    }
+
+    /// Makes a hosted Maven repository with these settings; answers its id.
+    #[track_caller]
+    pub fn create_maven(&self, name: &str, settings: &Value) -> String {
+        let body = json!({"name": name, "format": "maven", "kind": "hosted", "settings": settings});
+        self.post("/v1/repositories", &body).expect(201).field("id")
+    }
+
+    /// Makes a token of the owner's with this scope for these repositories; `expires_at` in ms, none for never.
+    #[track_caller]
+    pub fn create_token(&self, repositories: &[&str], scope: &[&str], expires_at: Option<u64>) -> Token {
+        let body = json!({
+            "name": "a test's", "scope": scope, "format": "generic", "repositories": repositories,
+            "expires_at": expires_at, "confirmation_token": self.confirm("create_token"),
+        });
+        let answer = self.post("/v1/tokens", &body).expect(201);
+        Token { id: answer.field("id"), secret: answer.field("secret") }
+    }
+}
+
+fn post(path: &str, body: &Value) -> Request {
+    Request::new("POST", path).header("Content-Type", "application/json").body(body.to_string())
+}
+
+/// A hosted Maven repository with a token that may read and write there.
+#[derive(Clone, Debug)]
+pub struct MavenRepository {
+    /// Its name.
+    pub name: String,
+    /// Its id in the API.
+    pub id: String,
+    /// The token.
+    pub token: Token,
+    /// A client that shows the token.
+    pub client: Client,
+}
+
+impl MavenRepository {
+    /// Makes one of that name with the settings that a repository has by default.
+    #[track_caller]
+    pub fn create(server: &Server, name: &str) -> Self {
+        Self::create_with(server, name, &json!({}))
+    }
+
+    /// Makes one with settings of its own.
+    #[track_caller]
+    pub fn create_with(server: &Server, name: &str, settings: &Value) -> Self {
+        let api = Api::sign_in(server);
+        let id = api.create_maven(name, settings);
+        let token = api.create_token(&[&id], &["read", "write"], None);
+        let client = server.anonymous().basic(OWNER, &token.secret);
+        Self { name: name.into(), id, token, client }
+    }
+
+    /// The path of a file of it.
+    pub fn path(&self, file: &str) -> String {
+        format!("/repositories/{}/{file}", self.name)
+    }
+
+    /// Its address, as clients write it.
+    pub fn url(&self, server: &Server) -> String {
+        format!("{}/repositories/{}", server.base_url(), self.name)
+    }
+
+    /// PUT of a file.
+    #[track_caller]
+    pub fn put(&self, file: &str, body: impl Into<Vec<u8>>) -> Response {
+        self.client.put(&self.path(file), body)
+    }
+
+    /// GET of a file.
+    #[track_caller]
+    pub fn get(&self, file: &str) -> Response {
+        self.client.get(&self.path(file))
+    }
+}

@@ -1,0 +1,193 @@
+//! Databases seen from beside the server: what is stored at all, and a PostgreSQL that can be taken away.
+
+use crate::digests;
+use crate::server::{Server, eventually, free_port};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// Tables that a refused request must leave as they were.
+const STORAGE: [&str; 7] = ["records", "record_blobs", "blobs", "uploads", "packages", "versions", "files"];
+
+/// The SQLite file in a data folder.
+pub fn sqlite_file(data: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(data).expect("the data folder");
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|end| end == "db" || end == "sqlite" || end == "sqlite3"))
+        .unwrap_or_else(|| panic!("no SQLite file in {}", data.display()))
+}
+
+/// Runs SQL on the server's SQLite file from outside and answers its rows, fields parted by `|`.
+#[track_caller]
+pub fn sqlite(server: &Server, sql: &str) -> String {
+    let output = Command::new("sqlite3")
+        .arg("-cmd")
+        .arg(".timeout 20000")
+        .arg(sqlite_file(server.data()))
+        .arg(sql)
+        .output()
+        .expect("sqlite3, which ./bootstrap test installs");
+    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A value that changes when anything stored does: every row of the tables that hold packages, and every file of the
+/// folders that hold blobs.
+pub fn fingerprint(server: &Server) -> String {
+    let mut text = String::new();
+    for table in STORAGE {
+        text += &sqlite(
+            server,
+            &format!("select '{table}', count(*) from {table}; select * from {table} order by 1, 2, 3;"),
+        );
+    }
+    let mut files = Vec::new();
+    for folder in ["blobs", "staging"] {
+        list(&server.data().join(folder), &mut files);
+    }
+    files.sort();
+    text += &files.join("\n");
+    digests::sha256(text.as_bytes())
+}
+
+/// All files below a folder, with their sizes.
+pub fn list(folder: &Path, files: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            list(&path, files);
+        } else {
+            files.push(format!(
+                "{} {}",
+                path.display(),
+                entry.metadata().map_or(0, |metadata| metadata.len())
+            ));
+        }
+    }
+}
+
+/// A PostgreSQL server of the test's own.
+#[derive(Debug)]
+pub struct Postgres {
+    binaries: PathBuf,
+    home: TempDir,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Postgres {
+    /// Starts one, or says why there is none to be had here.
+    pub fn start() -> Result<Self, String> {
+        let binaries = binaries().ok_or("no PostgreSQL in /usr/lib/postgresql")?;
+        let home = TempDir::new().map_err(|error| error.to_string())?;
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(home.path()))?;
+        }
+        let mut postgres = Self { binaries, home, port: free_port(), child: None };
+        let mut initdb = postgres.command("initdb");
+        initdb.arg("-D").arg(postgres.folder()).args([
+            "-U",
+            "packhouse",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]);
+        run(&mut initdb)?;
+        postgres.resume();
+        run(Command::new(postgres.binaries.join("createdb")).args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &postgres.port.to_string(),
+            "-U",
+            "packhouse",
+            "packhouse",
+        ]))?;
+        Ok(postgres)
+    }
+
+    /// What `--database-url` takes.
+    pub fn url(&self) -> String {
+        format!("postgres://packhouse@127.0.0.1:{}/packhouse", self.port)
+    }
+
+    /// Takes it away, at once.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // SIGQUIT is an immediate shutdown; the child is runuser when the tests are root, so pg_ctl finds the process.
+            let mut stop = self.command("pg_ctl");
+            let _ = run(stop.arg("-D").arg(self.folder()).args(["-m", "immediate", "stop"]));
+            let _ = child.wait();
+        }
+    }
+
+    /// Brings it back.
+    pub fn resume(&mut self) {
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(self.folder()).arg("-k").arg(self.folder());
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        self.child = Some(command.spawn().expect("postgres starts"));
+        let port = self.port;
+        let ready = self.binaries.join("pg_isready");
+        eventually("PostgreSQL answers", || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+            let mut command = Command::new(&ready);
+            command
+                .args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()])
+                .status()
+                .ok()?
+                .success()
+                .then_some(())
+        });
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    /// PostgreSQL refuses to run as root, so it runs as the user that its package made.
+    fn command(&self, program: &str) -> Command {
+        let program = self.binaries.join(program);
+        let mut command = if is_root() {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn binaries() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut folders: Vec<_> = versions.flatten().map(|version| version.path().join("bin")).collect();
+    folders.sort();
+    folders
+        .into_iter()
+        .rev()
+        .find(|folder| folder.join("postgres").is_file() && folder.join("initdb").is_file())
+}
+
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout == b"0\n")
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.stdout(Stdio::null()).status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
+}

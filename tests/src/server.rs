@@ -1,0 +1,309 @@
+//! The program under test: the release binary, on ports of its own, over a data folder that goes when it goes.
+
+use crate::http::Client;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The owner of the organization that a first start makes.
+pub const OWNER: &str = "owner@example.com";
+/// The owner's password.
+pub const PASSWORD: &str = "correct horse battery staple";
+
+/// How long a start or a stop may take on a machine with other work.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What differs from an ordinary start.
+#[derive(Clone, Debug, Default)]
+pub struct ServerBuilder {
+    data: Option<PathBuf>,
+    environment: Vec<(String, String)>,
+    arguments: Vec<String>,
+    wrapper: Vec<String>,
+}
+
+impl ServerBuilder {
+    /// Keeps its data in this folder, which is left behind.
+    pub fn data(mut self, folder: &Path) -> Self {
+        self.data = Some(folder.to_owned());
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds an argument to `packhouse serve`.
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Starts it through another program, which must leave it the child process that it is (`strace -D`).
+    pub fn wrapped_in(mut self, command: &[&str]) -> Self {
+        self.wrapper = command.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start(self) -> Server {
+        let server = self.launch();
+        server.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+    }
+
+    /// Starts it and expects it to end by itself; answers how it ended and what it said.
+    pub fn start_refused(self) -> (ExitStatus, String) {
+        let home = TempDir::new().expect("a folder for the data");
+        let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
+        let log = home.path().join("server.log");
+        let mut child = self.spawn(&data, &log, [free_port(), free_port()]);
+        let status = wait(&mut child).unwrap_or_else(|| {
+            let _ = child.kill();
+            panic!("it did not end by itself:\n{}", read(&log))
+        });
+        (status, read(&log))
+    }
+
+    /// Starts it, and says how it went: a start that a fault ends is no failure of the test. Ports that somebody else took in
+    /// the meantime are tried again.
+    pub fn launch(self) -> Result<Server, String> {
+        let home = TempDir::new().expect("a folder for the data");
+        let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
+        let log = home.path().join("server.log");
+        let mut last = String::new();
+        for _ in 0..5 {
+            let ports = [free_port(), free_port()];
+            let child = self.spawn(&data, &log, ports);
+            let [packages, api] = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            let mut server = Server {
+                builder: self.clone(),
+                child,
+                packages,
+                api,
+                data: data.clone(),
+                log: log.clone(),
+                home: None,
+            };
+            if server.wait_ready() {
+                server.home = Some(home);
+                return Ok(server);
+            }
+            last = server.log();
+            if !last.contains("in use") {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    fn spawn(&self, data: &Path, log: &Path, [packages, api]: [u16; 2]) -> Child {
+        let program = program();
+        let mut words = self.wrapper.clone();
+        words.push(program.to_string_lossy().into_owned());
+        let output = File::options().create(true).append(true).open(log).expect("a file for the log");
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg("serve").arg("--data").arg(data);
+        command.args([
+            "--packages-listen",
+            &format!("127.0.0.1:{packages}"),
+            "--api-listen",
+            &format!("127.0.0.1:{api}"),
+        ]);
+        command.args(&self.arguments);
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PACKHOUSE_"))
+        {
+            command.env_remove(name);
+        }
+        command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", PASSWORD);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log twice")).stderr(output);
+        command.spawn().unwrap_or_else(|error| panic!("{}: {error}", words[0]))
+    }
+}
+
+/// A running server; it is killed, and its data removed, when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    builder: ServerBuilder,
+    child: Child,
+    packages: SocketAddr,
+    api: SocketAddr,
+    data: PathBuf,
+    log: PathBuf,
+    home: Option<TempDir>,
+}
+
+impl Server {
+    /// Starts one with nothing special about it.
+    pub fn start() -> Server {
+        ServerBuilder::default().start()
+    }
+
+    /// For one that is started otherwise.
+    pub fn with() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// Where package clients go.
+    pub fn packages(&self) -> SocketAddr {
+        self.packages
+    }
+
+    /// Where the API answers.
+    pub fn api(&self) -> SocketAddr {
+        self.api
+    }
+
+    /// The address of the repository host, as clients write it.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.packages)
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> String {
+        read(&self.log)
+    }
+
+    /// A client of the repository host that shows no credential.
+    pub fn anonymous(&self) -> Client {
+        Client::new(self.packages)
+    }
+
+    /// Bytes of memory that it holds now.
+    pub fn rss(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that it ever held.
+    pub fn peak_rss(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> u64 {
+        let status = read(Path::new(&format!("/proc/{}/status", self.pid())));
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(field))
+            .unwrap_or_else(|| panic!("no {field} in {status:?}"));
+        let kib: u64 =
+            line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number of kB");
+        kib * 1024
+    }
+
+    /// Whether it still runs.
+    pub fn running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits until it ends by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        wait(&mut self.child).unwrap_or_else(|| panic!("it did not end:\n{}", self.log()))
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill9(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// SIGTERM, without waiting.
+    pub fn terminate(&self) {
+        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().expect("kill");
+        assert!(status.success(), "kill -TERM {}", self.pid());
+    }
+
+    /// Starts it again over the same data and at the same addresses, with nothing wrapped around it. It must come up.
+    pub fn restart(&mut self) {
+        self.kill9();
+        self.builder.wrapper.clear();
+        let ports = [self.packages.port(), self.api.port()];
+        self.child = self.builder.spawn(&self.data, &self.log, ports);
+        assert!(self.wait_ready(), "it did not come up again:\n{}", self.log());
+    }
+
+    /// Polls `/readyz`; false when the process ended, or is not ready in time.
+    fn wait_ready(&mut self) -> bool {
+        let client = Client::new(self.api);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if !self.running() {
+                return false;
+            }
+            if client.try_send(crate::Request::new("GET", "/readyz")).is_ok_and(|answer| answer.status == 200)
+            {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// Calls `probe` until it answers something; fails the test when it does not within a minute.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = probe() {
+            return value;
+        }
+        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The release binary.
+pub fn program() -> PathBuf {
+    let program = crate::checkout().join("target/release/packhouse");
+    let plugins = crate::checkout().join("target/release/plugins");
+    assert!(
+        program.is_file() && plugins.is_dir(),
+        "the tests run {} and the plugins beside it: build them with `./bootstrap build`",
+        program.display()
+    );
+    program
+}
+
+/// A port of 127.0.0.1 that nobody holds at the moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its number").port()
+}
+
+fn wait(child: &mut Child) -> Option<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,190 @@
+//! The program as its operator meets it: health, metrics, stopping, configuration, and what it says when something is wrong.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::clients::{self, run};
+use packhouse_tests::server::{self, eventually};
+use packhouse_tests::{Client, Connection, MavenRepository, Request, Server};
+use std::process::Command;
+
+const FILE: &str = "org/example/a/1.0/a-1.0.jar";
+
+#[test]
+fn both_hosts_answer_their_fixed_addresses() {
+    let server = Server::start();
+    let api = Client::new(server.api());
+    api.get("/livez").expect(200);
+    api.get("/readyz").expect(200);
+    api.get("/metrics").expect(200);
+    let unknown = api.get("/nowhere").expect(404);
+    assert_eq!(unknown.field("error"), "not_found");
+
+    // R2: the bare host checks no credential. R1: what is not below /repositories/ is an address not served.
+    server.anonymous().get("/").expect(200);
+    server.anonymous().basic("nobody", "wrong").get("/").expect(200);
+    let nowhere = server.anonymous().get("/nowhere/org/example").expect(401);
+    let challenge = nowhere.header("www-authenticate").unwrap_or_default();
+    assert_eq!(challenge, "Basic realm=\"127.0.0.1\"", "sbt and Ivy send nothing when the realm is another");
+    assert_eq!(nowhere.field("error"), "unauthorized");
+    let repository = MavenRepository::create(&server, "fixed");
+    repository.client.get("/elsewhere/fixed/org/example").expect(401);
+    repository.client.get("/repositories/fixed").expect(404);
+    repository.client.get("/repositories/fixed/").expect(404);
+}
+
+#[test]
+fn every_answer_has_a_request_id_that_the_log_knows() {
+    let server = Server::start();
+    let answer = server.anonymous().get("/repositories/absent/x").expect(401);
+    let id = answer.header("x-request-id").unwrap_or_default().to_owned();
+    assert!(!id.is_empty(), "{:?}", answer.headers);
+    assert_eq!(answer.field("request_id"), id);
+    eventually("the request is logged", || server.log().contains(&id).then_some(()));
+    let line = server.log().lines().find(|line| line.contains(&id)).unwrap_or_default().to_owned();
+    let line: serde_json::Value = serde_json::from_str(&line).expect("off a terminal, each line is JSON");
+    assert!(line.is_object());
+    let mine = server.anonymous().with("X-Request-Id", "mine").get("/").expect(200);
+    assert_ne!(mine.header("x-request-id"), Some("mine"), "a client does not choose what the log says");
+}
+
+#[test]
+fn no_secret_is_ever_logged() {
+    let server = Server::with().env("PACKHOUSE_LOG", "trace").start();
+    let repository = MavenRepository::create(&server, "secrets");
+    repository.put(FILE, "hello").expect(201);
+    repository.get(FILE).expect(200);
+    server
+        .anonymous()
+        .with("Cookie", "canary=cookie-canary")
+        .basic("canary", "password-canary")
+        .get("/x")
+        .expect(401);
+    let basic = packhouse_tests::http::basic(server::OWNER, &repository.token.secret);
+    for secret in [
+        &repository.token.secret,
+        server::PASSWORD,
+        "cookie-canary",
+        "password-canary",
+        &basic["Basic ".len()..],
+    ] {
+        assert!(!server.log().contains(secret), "the log holds {secret}");
+    }
+}
+
+#[test]
+fn metrics_count_what_was_served() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "counted");
+    repository.put(FILE, "hello").expect(201);
+    let text = Client::new(server.api()).get("/metrics").expect(200).text();
+    assert!(text.contains("# TYPE") && text.contains("packhouse_"), "{text}");
+}
+
+#[test]
+fn a_stop_finishes_what_is_in_flight() {
+    let mut server = Server::start();
+    let repository = MavenRepository::create(&server, "stopped");
+    let head = Request::new("PUT", &repository.path(FILE))
+        .header("Content-Length", "10")
+        .header("Expect", "100-continue");
+    let mut connection = Connection::open(server.packages()).unwrap();
+    connection.send(&repository.client.head_bytes(head)).unwrap();
+    assert_eq!(connection.read_head().unwrap().status, 100, "the request is in flight");
+
+    server.terminate();
+    let address = server.packages();
+    eventually("nothing new is accepted", || Connection::open(address).is_err().then_some(()));
+    connection.send(b"0123456789").unwrap();
+    connection.read_response(false).unwrap().expect(201);
+    drop(connection);
+    assert!(server.wait().success(), "{}", server.log());
+
+    server.restart();
+    assert_eq!(repository.get(FILE).expect(200).text(), "0123456789");
+}
+
+#[test]
+fn http_2_without_tls_serves_the_same() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "h2c");
+    let url = format!("{}/{FILE}", repository.url(&server));
+    let user = format!("{}:{}", server::OWNER, repository.token.secret);
+    let curl = |arguments: &[&str]| {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--show-error", "--http2-prior-knowledge", "--user", &user]);
+        run(command.args(["--write-out", " %{http_version} %{http_code}"]).args(arguments).arg(&url))
+    };
+    let file = packhouse_tests::checkout().join("LICENSE");
+    let file = file.to_string_lossy().into_owned();
+    assert!(curl(&["--upload-file", &file]).well().text.ends_with("2 201"));
+    assert!(curl(&["--upload-file", &file]).well().text.ends_with("2 409"));
+    let got = curl(&[]).well().text;
+    assert!(got.contains("Apache License") && got.ends_with("2 200"), "{got}");
+    assert!(curl(&["--range", "0-9"]).well().text.ends_with("2 206"));
+    assert!(curl(&["--head"]).well().text.ends_with("2 200"));
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_refused_with_what_to_do() {
+    let home = tempfile::TempDir::new().unwrap();
+    let refused = |text: &str, words: &[&str]| {
+        let file = home.path().join("packhouse.toml");
+        std::fs::write(&file, text).unwrap();
+        let (status, said) = Server::with().arg("--config").arg(&file.to_string_lossy()).start_refused();
+        assert!(!status.success());
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in: {said}");
+        }
+    };
+    refused("packges_listen = \"127.0.0.1:1\"", &["packges_listen", "packages_listen"]);
+    refused("[limits]\nbody_idle_ms = \"soon\"", &["body_idle_ms", "soon"]);
+    refused("this is no TOML", &["TOML"]);
+}
+
+#[test]
+fn each_setting_is_shown_with_where_it_came_from() {
+    let mut command = Command::new(server::program());
+    command
+        .args(["config", "show"])
+        .env("PACKHOUSE_LOG", "debug")
+        .env("PACKHOUSE_OWNER_PASSWORD", "canary-password");
+    let said = run(&mut command).well().text;
+    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("log ").contains("debug") && line("log ").contains("PACKHOUSE_LOG"), "{said}");
+    assert!(
+        line("packages_listen").contains("127.0.0.1:8080") && line("packages_listen").contains("default"),
+        "{said}"
+    );
+    assert!(!said.contains("canary-password"), "a secret is shown");
+}
+
+#[test]
+fn plugins_are_listed_and_checked() {
+    let said = run(Command::new(server::program()).args(["plugins", "list"])).well().text;
+    assert!(said.contains("maven"), "{said}");
+    let file = packhouse_tests::checkout().join("target/release/plugins/maven.wasm");
+    let said = run(Command::new(server::program()).args(["plugins", "check"]).arg(&file)).well().text;
+    assert!(said.contains("maven"), "{said}");
+    let licence = packhouse_tests::checkout().join("LICENSE");
+    let said: clients::Said = run(Command::new(server::program()).args(["plugins", "check"]).arg(licence));
+    assert!(!said.success && !said.text.is_empty(), "{}", said.text);
+}
+
+#[test]
+fn a_port_in_use_is_said_plainly() {
+    let server = Server::start();
+    let taken = server.packages().to_string();
+    let home = tempfile::TempDir::new().unwrap();
+    let mut command = Command::new(server::program());
+    command
+        .args(["serve", "--packages-listen", &taken, "--api-listen", "127.0.0.1:0", "--data"])
+        .arg(home.path());
+    let said = run(&mut command);
+    assert!(!said.success && said.text.contains(&taken), "{}", said.text);
+}
