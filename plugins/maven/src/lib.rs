@@ -1,1 +1,64 @@
-//! TODO
+//! The Maven 2 repository layout as a format plugin: Maven, Gradle, sbt and everything else that speaks it.
+//!
+//! Files are taken as they are. What a client would have to keep right by itself is made from them: checksums,
+//! `maven-metadata.xml`, listings. docs/formats/maven.md says what is served and what was decided.
+
+mod checksum;
+mod delete;
+mod fetch;
+mod index;
+mod layout;
+mod listing;
+mod media;
+mod metadata;
+mod publish;
+mod records;
+mod settings;
+mod snapshot;
+mod sums;
+mod upkeep;
+mod version;
+
+use packhouse_sdk::{Description, Failure, Format, Router, Setting};
+
+/// Bytes of the largest file: 50 GB.
+const FILE_LIMIT: u64 = 50_000_000_000;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Maven;
+
+impl Format for Maven {
+    fn describe() -> Description {
+        Description::new("maven", env!("CARGO_PKG_VERSION"))
+            .checks_username()
+            .max_file_bytes(FILE_LIMIT)
+            .setting(
+                "redeploy",
+                Setting::choice(
+                    &["deny", "identical"],
+                    "Whether a file that is there already may be put again when its bytes are the same",
+                ),
+            )
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", fetch::plan, fetch::get);
+        router.get("/{path..}", fetch::plan, fetch::get);
+        router.put("/", publish::plan, publish::put);
+        router.put("/{path..}", publish::plan, publish::put).check(publish::check);
+        router.delete("/", delete::plan, delete::delete);
+        router.delete("/{path..}", delete::plan, delete::delete);
+    }
+}
+
+packhouse_sdk::export!(Maven, upkeep);
+
+/// How often a change is tried again that others were faster than.
+const TRIES: u32 = 100;
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::new(503, "busy", "Others are changing the same files right now; try again")
+        .header("retry-after", "1")
+}

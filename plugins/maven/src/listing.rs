@@ -1,0 +1,206 @@
+//! A folder's listing: a page for people, JSON for tools; one level, a page at a time.
+
+use crate::index;
+use crate::layout::{METADATA, join};
+use crate::metadata::updated;
+use crate::records::{self, FileRecord};
+use packhouse_sdk::{Error, Failure, Repository, Request, Response};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Entries of a page if the client does not say, and at most.
+const PAGE: usize = 500;
+const MAX_PAGE: usize = 1000;
+
+/// One page of a folder.
+#[derive(Serialize)]
+struct Page {
+    /// From the repository's address on, with a slash at both ends.
+    path: String,
+    entries: Vec<Entry>,
+    /// What to ask for as `after`; none on the last page.
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    kind: EntryKind,
+    /// Bytes of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// When a file was put, in ms since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum EntryKind {
+    Folder,
+    File,
+}
+
+/// The listing of a folder. 404 where nothing is stored below it.
+pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -> Result<Response, Failure> {
+    let limit = limit(request)?;
+    let page = page(repository, folder, request.query("after").unwrap_or_default(), limit)?;
+    let page = page.ok_or_else(|| match folder {
+        "" => Failure::not_found("Nothing is published in this repository yet"),
+        folder => crate::fetch::missing(&format!("{folder}/")),
+    })?;
+    let response = match wants_json(request) {
+        true => Response::json(&page)?,
+        false => Response::html(html(&page, limit)),
+    };
+    Ok(response.header("vary", "accept").revalidate())
+}
+
+fn limit(request: &Request) -> Result<usize, Failure> {
+    let Some(limit) = request.query("limit") else { return Ok(PAGE) };
+    let good = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    good.ok_or_else(|| Failure::invalid(format!("`limit` is a number from 1 to {MAX_PAGE}")))
+}
+
+fn page(repository: &Repository, folder: &str, after: &str, limit: usize) -> Result<Option<Page>, Failure> {
+    let prefix = records::files_in(folder);
+    let keys =
+        repository.keys(&prefix).delimiter("/").after(format!("{prefix}{after}")).page(limit as u32 + 1);
+    let keys: Vec<String> = keys.take(limit + 1).collect::<Result<_, _>>()?;
+    let mut names: Vec<&str> = keys.iter().filter_map(|key| key.get(prefix.len()..)).collect();
+    // The repository's own root has no metadata, and is there only once something was published.
+    let metadata = if folder.is_empty() { None } else { index::metadata(repository, folder)? };
+    let nothing = names.is_empty() && metadata.is_none();
+    if nothing && (after.is_empty() || repository.keys(&prefix).page(1).next().transpose()?.is_none()) {
+        return Ok(None);
+    }
+    let stored = |name: &&str| **name == *METADATA;
+    if metadata.is_some() && METADATA > after && !names.iter().any(stored) {
+        let at = names.partition_point(|name| *name < METADATA);
+        names.insert(at, METADATA);
+    }
+    let more = names.len() > limit;
+    names.truncate(limit);
+    let next = names.last().filter(|_| more).map(|&name| name.to_owned());
+    let entries = names.iter().map(|name| match (*name, &metadata) {
+        (METADATA, Some(document)) => Ok(Entry {
+            name: METADATA.to_owned(),
+            kind: EntryKind::File,
+            size: Some(document.bytes.len() as u64),
+            modified: Some(document.modified),
+        }),
+        (name, _) => entry(repository, folder, name),
+    });
+    let entries = entries.collect::<Result<_, Error>>()?;
+    Ok(Some(Page { path: format!("/{}", records::below("", folder)), entries, next }))
+}
+
+fn entry(repository: &Repository, folder: &str, name: &str) -> Result<Entry, Error> {
+    if let Some(name) = name.strip_suffix('/') {
+        return Ok(Entry { name: name.to_owned(), kind: EntryKind::Folder, size: None, modified: None });
+    }
+    let record =
+        repository.get_json::<FileRecord>(&records::file(&join(folder, name)))?.map(|entry| entry.value);
+    Ok(Entry {
+        name: name.to_owned(),
+        kind: EntryKind::File,
+        size: record.as_ref().map(|record| record.size),
+        modified: record.as_ref().map(|record| record.time),
+    })
+}
+
+/// Whether JSON is named in `Accept`, and no page for people before it.
+fn wants_json(request: &Request) -> bool {
+    let accept = request.header("accept").unwrap_or_default();
+    quality(accept, "application/json") > quality(accept, "text/html")
+}
+
+/// In thousandths; 0 for a type that is not named.
+fn quality(accept: &str, media_type: &str) -> u32 {
+    let mut ranges = accept.split(',').map(|range| range.split(';').map(str::trim));
+    let named = ranges.find_map(|mut range| range.next().filter(|name| *name == media_type).map(|_| range));
+    let Some(mut parameters) = named else { return 0 };
+    let quality = parameters.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
+    (quality.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32
+}
+
+fn html(page: &Page, limit: usize) -> String {
+    let title = escape(&page.path);
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title></head>\n<body>\n\
+         <h1>{title}</h1>\n<table>\n<thead><tr><th>Name</th><th>Bytes</th><th>Changed (UTC)</th></tr></thead>\n<tbody>\n"
+    );
+    if page.path != "/" {
+        html.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
+    }
+    for entry in &page.entries {
+        let slash = if entry.kind == EntryKind::Folder { "/" } else { "" };
+        let size = entry.size.map(|size| size.to_string()).unwrap_or_default();
+        let changed = entry.modified.map(written).unwrap_or_default();
+        let (link, name) = (encode(&entry.name), escape(&entry.name));
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            html,
+            "<tr><td><a href=\"./{link}{slash}\">{name}{slash}</a></td><td>{size}</td><td>{changed}</td></tr>"
+        );
+    }
+    html.push_str("</tbody>\n</table>\n");
+    if let Some(next) = &page.next {
+        let after = encode(next);
+        let _ = writeln!(html, "<p><a rel=\"next\" href=\"?after={after}&amp;limit={limit}\">More</a></p>");
+    }
+    html.push_str("</body>\n</html>\n");
+    html
+}
+
+/// `2026-11-21 05:01`.
+fn written(ms: u64) -> String {
+    let text = updated(ms);
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    format!("{}-{}-{} {}:{}", part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 12))
+}
+
+fn escape(text: &str) -> String {
+    quick_xml::escape::escape(text).into_owned()
+}
+
+/// A segment of a path, percent-encoded.
+pub(crate) fn encode(segment: &str) -> String {
+    let mut encoded = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            _ => {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_harmless_in_a_page() {
+        let name = "<script>&\"é:".to_owned();
+        let entry = Entry { name, kind: EntryKind::File, size: Some(3), modified: Some(0) };
+        let page = Page { path: "/a/".into(), entries: vec![entry], next: Some("x/".into()) };
+        let html = html(&page, 7);
+        assert!(html.contains("href=\"./%3Cscript%3E%26%22%C3%A9%3A\""), "{html}");
+        assert!(html.contains("&lt;script&gt;&amp;&quot;é:"), "{html}");
+        assert!(html.contains("1970-01-01 00:00") && html.contains("?after=x%2F&amp;limit=7"), "{html}");
+        assert!(!html.contains("<script"));
+    }
+
+    #[test]
+    fn people_get_a_page_and_tools_json() {
+        let json = |accept: &str| quality(accept, "application/json") > quality(accept, "text/html");
+        assert!(json("application/json") && json("text/html;q=0.5, application/json"));
+        assert!(!json("text/html,application/xhtml+xml,*/*;q=0.8") && !json("*/*") && !json(""));
+        assert!(!json("application/json;q=0.1, text/html"));
+    }
+}

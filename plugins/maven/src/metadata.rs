@@ -1,0 +1,164 @@
+//! `maven-metadata.xml`: what it can say, of an artifact, of a snapshot and of a group's plugins alike.
+
+mod read;
+mod write;
+
+pub(crate) use read::BadMetadata;
+
+use std::collections::BTreeMap;
+
+/// Bytes of a document that a client may put: what a record can hold.
+pub(crate) const LIMIT: u64 = 1_048_576;
+
+/// A document. What is not there is `None` or empty; elements that Maven does not know are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) group: Option<String>,
+    pub(crate) artifact: Option<String>,
+    /// Of a snapshot's document: `1.0-SNAPSHOT`.
+    pub(crate) version: Option<String>,
+    pub(crate) latest: Option<String>,
+    pub(crate) release: Option<String>,
+    pub(crate) versions: Vec<String>,
+    /// The newest build of a snapshot: `20261121.050140`, and its number.
+    pub(crate) timestamp: Option<String>,
+    pub(crate) build: Option<String>,
+    pub(crate) files: Vec<SnapshotFile>,
+    pub(crate) plugins: Vec<Plugin>,
+    /// `20261121050140`, UTC.
+    pub(crate) updated: Option<String>,
+}
+
+/// Which version stands for a snapshot's file of this classifier and extension.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SnapshotFile {
+    pub(crate) classifier: String,
+    pub(crate) extension: String,
+    pub(crate) value: String,
+    pub(crate) updated: String,
+}
+
+/// A plugin that a group's document names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plugin {
+    pub(crate) name: Option<String>,
+    pub(crate) prefix: String,
+    pub(crate) artifact: String,
+}
+
+impl Metadata {
+    /// Whether a client's document says the same as what is `stored`, so that its bytes may be served. When it was written,
+    /// and the order of its lists, do not matter; `latest`, which Maven itself leaves out, need not be there.
+    pub(crate) fn agrees_with(&self, stored: &Self) -> bool {
+        agrees(&self.group, &stored.group)
+            && agrees(&self.artifact, &stored.artifact)
+            && agrees(&self.version, &stored.version)
+            && agrees(&self.latest, &stored.latest)
+            && self.release == stored.release
+            && sorted(&self.versions) == sorted(&stored.versions)
+            && self.same_build(stored)
+            && self.file_values(stored) == stored.file_values(stored)
+            && self.plugin_names() == stored.plugin_names()
+    }
+
+    /// Builds without a timestamp have numbers that nobody needs.
+    fn same_build(&self, stored: &Self) -> bool {
+        self.timestamp == stored.timestamp && (stored.timestamp.is_none() || self.build == stored.build)
+    }
+
+    /// What stands for each file, but for those that stand for themselves: `1.0-SNAPSHOT`.
+    fn file_values(&self, stored: &Self) -> BTreeMap<(&str, &str), &str> {
+        let files = self.files.iter().filter(|file| stored.version.as_ref() != Some(&file.value));
+        files.map(|file| ((file.classifier.as_str(), file.extension.as_str()), file.value.as_str())).collect()
+    }
+
+    fn plugin_names(&self) -> BTreeMap<&str, (&str, Option<&str>)> {
+        let plugins = self.plugins.iter();
+        plugins
+            .map(|plugin| (plugin.artifact.as_str(), (plugin.prefix.as_str(), plugin.name.as_deref())))
+            .collect()
+    }
+}
+
+fn agrees(said: &Option<String>, stored: &Option<String>) -> bool {
+    said.is_none() || said == stored
+}
+
+fn sorted(versions: &[String]) -> Vec<&str> {
+    let mut versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    versions.sort_unstable();
+    versions
+}
+
+/// Milliseconds since 1970 as metadata writes times: `20261121050140`, UTC.
+pub(crate) fn updated(ms: u64) -> String {
+    let (days, seconds) = (ms / 86_400_000, ms / 1000 % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+}
+
+/// Year, month and day of so many days after 1970-01-01. Years here begin in March, so that a leap day is the last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(versions: &[&str]) -> Metadata {
+        Metadata {
+            group: Some("g".into()),
+            artifact: Some("a".into()),
+            release: versions.last().map(|&version| version.into()),
+            latest: versions.last().map(|&version| version.into()),
+            versions: versions.iter().map(|&version| version.into()).collect(),
+            ..Metadata::default()
+        }
+    }
+
+    #[test]
+    fn times_are_written_in_utc() {
+        assert_eq!(updated(0), "19700101000000");
+        assert_eq!(updated(1_795_237_300_999), "20261121050140");
+        assert_eq!(updated(951_782_400_000), "20000229000000");
+        assert_eq!(updated(1_735_689_599_000), "20241231235959");
+    }
+
+    #[test]
+    fn a_document_agrees_when_it_says_the_same() {
+        let stored = artifact(&["1.0", "1.1"]);
+        let said = Metadata { latest: None, updated: Some("1".into()), ..artifact(&["1.0", "1.1"]) };
+        assert!(said.agrees_with(&stored));
+        let reversed = Metadata { versions: vec!["1.1".into(), "1.0".into()], ..said.clone() };
+        assert!(reversed.agrees_with(&stored));
+        assert!(!artifact(&["1.1"]).agrees_with(&stored));
+        assert!(!artifact(&["1.0", "1.0", "1.1"]).agrees_with(&stored));
+        assert!(!Metadata { release: Some("1.0".into()), ..said.clone() }.agrees_with(&stored));
+        assert!(!Metadata { artifact: Some("b".into()), ..said }.agrees_with(&stored));
+    }
+
+    #[test]
+    fn a_snapshot_agrees_by_its_builds() {
+        let file = |value: &str| SnapshotFile {
+            extension: "jar".into(),
+            value: value.into(),
+            ..SnapshotFile::default()
+        };
+        let stored = Metadata { version: Some("1-SNAPSHOT".into()), ..Metadata::default() };
+        let moving = Metadata { files: vec![file("1-SNAPSHOT")], build: Some("3".into()), ..stored.clone() };
+        assert!(moving.agrees_with(&stored));
+        let unique = Metadata { files: vec![file("1-20261121.050140-1")], ..stored.clone() };
+        assert!(!unique.agrees_with(&stored));
+        let later = SnapshotFile { updated: "2".into(), ..file("1-20261121.050140-1") };
+        assert!(Metadata { files: vec![later], ..stored }.agrees_with(&unique));
+    }
+}

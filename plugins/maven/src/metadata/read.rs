@@ -1,0 +1,213 @@
+//! Reads `maven-metadata.xml`: no document types, no entities but XML's own, nothing deeper than Maven writes it.
+
+use super::{Metadata, Plugin, SnapshotFile};
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesRef, Event};
+
+/// How deep elements may stand in each other; Maven's own are five deep.
+const DEPTH: usize = 16;
+
+/// Why bytes are no metadata, in words for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadMetadata(pub(crate) String);
+
+impl Metadata {
+    /// Elements that are not known are skipped.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, BadMetadata> {
+        let text = std::str::from_utf8(bytes).map_err(|_| bad("it is not UTF-8"))?;
+        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
+        reader.config_mut().expand_empty_elements = true;
+        let mut builder = Builder::default();
+        loop {
+            let event = reader.read_event().map_err(|error| bad(format!("it is not XML: {error}")))?;
+            match event {
+                Event::Start(start) => builder.open(start.local_name().into_inner())?,
+                Event::End(_) => builder.close(),
+                Event::Text(text) => builder.text(&text.xml10_content())?,
+                Event::CData(text) => builder.text(&text.xml10_content())?,
+                Event::GeneralRef(reference) => builder.text(&resolve(&reference)?)?,
+                Event::DocType(_) => return Err(bad("it has a document type, which is not allowed")),
+                Event::Eof => return builder.finish(),
+                Event::Empty(_) | Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
+            }
+        }
+    }
+}
+
+/// What was read so far, and where it stands.
+#[derive(Default)]
+struct Builder {
+    path: Vec<String>,
+    text: String,
+    seen_root: bool,
+    file: SnapshotFile,
+    plugin: Plugin,
+    metadata: Metadata,
+}
+
+impl Builder {
+    fn open(&mut self, name: &str) -> Result<(), BadMetadata> {
+        if self.path.is_empty() && (self.seen_root || name != "metadata") {
+            return Err(bad("its root is not one `metadata` element"));
+        }
+        if self.path.len() >= DEPTH {
+            return Err(bad(format!("its elements stand more than {DEPTH} deep in each other")));
+        }
+        self.seen_root = true;
+        self.path.push(name.to_owned());
+        self.text.clear();
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), BadMetadata> {
+        if self.path.is_empty() && !text.trim().is_empty() {
+            return Err(bad("it has text outside of its root"));
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// What an element held goes where its path says.
+    fn close(&mut self) {
+        let text = self.text.trim().to_owned();
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let metadata = &mut self.metadata;
+        match path.get(1..).unwrap_or_default() {
+            ["groupId"] => metadata.group = some(text),
+            ["artifactId"] => metadata.artifact = some(text),
+            ["version"] => metadata.version = some(text),
+            ["versioning", "latest"] => metadata.latest = some(text),
+            ["versioning", "release"] => metadata.release = some(text),
+            ["versioning", "lastUpdated"] => metadata.updated = some(text),
+            ["versioning", "versions", "version"] => metadata.versions.extend(some(text)),
+            ["versioning", "snapshot", "timestamp"] => metadata.timestamp = some(text),
+            ["versioning", "snapshot", "buildNumber"] => metadata.build = some(text),
+            ["versioning", "snapshotVersions", "snapshotVersion"] => {
+                metadata.files.push(std::mem::take(&mut self.file));
+            }
+            ["versioning", "snapshotVersions", "snapshotVersion", field] => match *field {
+                "classifier" => self.file.classifier = text,
+                "extension" => self.file.extension = text,
+                "value" => self.file.value = text,
+                "updated" => self.file.updated = text,
+                _ => {}
+            },
+            ["plugins", "plugin"] => metadata.plugins.push(std::mem::take(&mut self.plugin)),
+            ["plugins", "plugin", field] => match *field {
+                "name" => self.plugin.name = some(text),
+                "prefix" => self.plugin.prefix = text,
+                "artifactId" => self.plugin.artifact = text,
+                _ => {}
+            },
+            _ => {}
+        }
+        self.path.pop();
+        self.text.clear();
+    }
+
+    fn finish(self) -> Result<Metadata, BadMetadata> {
+        match self.seen_root && self.path.is_empty() {
+            true => Ok(self.metadata),
+            false => Err(bad("it ends before its root element does")),
+        }
+    }
+}
+
+/// The characters that a reference stands for.
+fn resolve(reference: &BytesRef<'_>) -> Result<String, BadMetadata> {
+    let unknown = || bad(format!("it uses the entity `&{};`, which XML does not define", &**reference));
+    match reference.resolve_char_ref() {
+        Ok(Some(c)) => Ok(c.to_string()),
+        Ok(None) => resolve_xml_entity(reference).map(str::to_owned).ok_or_else(unknown),
+        Err(_) => Err(unknown()),
+    }
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn bad(text: impl Into<String>) -> BadMetadata {
+    BadMetadata(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As `mvn deploy` writes it for an artifact.
+    const ARTIFACT: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n  <groupId>org.example</groupId>\n  \
+        <artifactId>lib</artifactId>\n  <versioning>\n    <release>1.1</release>\n    <versions>\n      \
+        <version>1.0</version>\n      <version>1.1</version>\n    </versions>\n    \
+        <lastUpdated>20261121050140</lastUpdated>\n  </versioning>\n</metadata>\n";
+
+    fn refused(document: &str) -> String {
+        Metadata::read(document.as_bytes()).unwrap_err().0
+    }
+
+    #[test]
+    fn an_artifacts_document_is_read() {
+        let read = Metadata::read(ARTIFACT.as_bytes()).unwrap();
+        assert_eq!(read.group.as_deref(), Some("org.example"));
+        assert_eq!(read.versions, ["1.0", "1.1"]);
+        assert_eq!((read.release.as_deref(), read.latest), (Some("1.1"), None));
+        assert_eq!(Metadata::read(format!("\u{feff}{ARTIFACT}").as_bytes()).unwrap().versions, read.versions);
+    }
+
+    #[test]
+    fn a_snapshots_document_is_read() {
+        let document = "<metadata modelVersion='1.1.0'><version>2-SNAPSHOT</version><versioning><snapshot>\
+            <timestamp>20261121.050140</timestamp><buildNumber>2</buildNumber></snapshot><snapshotVersions>\
+            <snapshotVersion><classifier>sources</classifier><extension>jar</extension><value>2-x</value><updated>1</updated>\
+            </snapshotVersion><snapshotVersion><extension>pom</extension><value>2-y</value></snapshotVersion>\
+            </snapshotVersions></versioning></metadata>";
+        let read = Metadata::read(document.as_bytes()).unwrap();
+        assert_eq!((read.timestamp.as_deref(), read.build.as_deref()), (Some("20261121.050140"), Some("2")));
+        let files: Vec<_> =
+            read.files.iter().map(|file| (&*file.classifier, &*file.extension, &*file.value)).collect();
+        assert_eq!(files, [("sources", "jar", "2-x"), ("", "pom", "2-y")]);
+    }
+
+    #[test]
+    fn references_and_cdata_are_text() {
+        let read = |name: &str| {
+            let document =
+                format!("<metadata><plugins><plugin><name>{name}</name></plugin></plugins></metadata>");
+            Metadata::read(document.as_bytes()).map(|metadata| metadata.plugins[0].name.clone().unwrap())
+        };
+        assert_eq!(read("A &amp; B&#x21; <![CDATA[<c>]]>").unwrap(), "A & B! <c>");
+        assert!(read("&xxe;").unwrap_err().0.contains("`&xxe;`"));
+    }
+
+    #[test]
+    fn what_is_no_metadata_is_refused() {
+        assert!(refused("<!DOCTYPE metadata [<!ENTITY x 'y'>]><metadata/>").contains("document type"));
+        assert!(refused("<project/>").contains("root"));
+        assert!(refused("<metadata/><metadata/>").contains("root"));
+        assert!(refused("").contains("ends before"));
+        assert!(refused("<metadata>").contains("ends before"));
+        assert!(refused("<metadata></project>").contains("not XML"));
+        assert!(refused("hello").contains("outside"));
+        assert!(refused(&format!("<metadata>{}", "<a>".repeat(20))).contains("deep"));
+        assert!(Metadata::read(b"\xff\xfe").unwrap_err().0.contains("UTF-8"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Metadata::read(&bytes);
+        }
+
+        #[test]
+        fn any_markup_is_read(parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "<metadata>", "</metadata>", "<versioning>", "</versioning>", "<versions>", "<version>", "</version>", "<a/>",
+                "&amp;", "&#1;", "&#xffffffff;", "&x;", "]]>", "<![CDATA[", "<!--", "-->", "<?x?>", "<!DOCTYPE x>", "1.0", "<",
+            ]), 0..20,
+        )) {
+            let _ = Metadata::read(parts.concat().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! `PUT`: files under Overwrite Protection, checksums that must be right, metadata that is kept.
+
+use crate::checksum::Algorithm;
+use crate::fetch::{bad_path, file_sum, parse, record};
+use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
+use crate::metadata::{self, BadMetadata, Metadata, Plugin};
+use crate::records::{self, FileRecord, Held, PluginRecord};
+use crate::settings::Redeploy;
+use crate::{FILE_LIMIT, TRIES, busy};
+use packhouse_sdk::{
+    Blob, Context, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request,
+    Response, Version,
+};
+
+/// Bytes of a checksum file: a few hundred at most, with a file's name behind the hex.
+const CHECKSUM_LIMIT: u64 = 1024;
+
+/// Plugins that a group's metadata may name: each becomes a record, all in one commit.
+const PLUGINS: usize = 5000;
+
+pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    let target = parse(request)?;
+    let intent = Intent::publish().subject(target.subject());
+    match &target {
+        Target::Folder(_) => Err(bad_path(BadPath("A file's path does not end with a slash".to_owned()))),
+        Target::Prefixes => Err(bad_path(BadPath(format!("{PREFIXES} is made from what is stored")))),
+        Target::Metadata(_) => Ok(intent.body(metadata::LIMIT)),
+        Target::Checksum(of, algorithm) => {
+            check_summed(of, *algorithm)?;
+            Ok(intent.body(CHECKSUM_LIMIT))
+        }
+        Target::File(file) => {
+            check_coordinates(file)?;
+            Ok(intent.body(FILE_LIMIT).digests(&["sha1", "md5"]))
+        }
+    }
+}
+
+fn check_summed(of: &Target, algorithm: Algorithm) -> Result<(), Failure> {
+    match of {
+        Target::File(file) => check_coordinates(file),
+        Target::Metadata(_) => Ok(()),
+        _ => {
+            let text = format!("There is no {} of {}, only of files", algorithm.name(), of.subject());
+            Err(bad_path(BadPath(text)))
+        }
+    }
+}
+
+fn check_coordinates(file: &FilePath) -> Result<(), Failure> {
+    let refused = |BadPath(text)| Failure::new(400, "invalid_coordinates", text);
+    file.item.as_ref().map_or(Ok(()), Item::check).map_err(refused)
+}
+
+/// Refuses before the bytes what is there already. A file that may be put again is let through, unless its size tells.
+pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
+    let Target::File(file) = parse(request)? else { return Ok(()) };
+    if overwritable(&file) {
+        return Ok(());
+    }
+    let repository = cx.target()?;
+    let Some(there) = record(repository, &file.path)? else { return Ok(()) };
+    let length = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
+    let other_size = length.is_some_and(|length| length != there.size);
+    match other_size || !same_bytes_pass(repository, &file)? {
+        true => Err(exists(&file.path)),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let target = parse(request)?;
+    let body =
+        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    match target {
+        Target::File(file) => put_file(cx, &file, &body),
+        Target::Metadata(folder) => put_metadata(cx, &folder, &body),
+        Target::Checksum(of, algorithm) => match *of {
+            Target::File(file) => put_checksum(cx, &file.path, algorithm, &body),
+            // It is of the client's own bytes; ours is always of those that are served.
+            _ => Ok(Response::created()),
+        },
+        Target::Folder(_) | Target::Prefixes => Err(Failure::internal("a PUT that the plan refuses")),
+    }
+}
+
+fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Failure> {
+    let (repository, now) = (cx.target()?, cx.now());
+    let stored = FileRecord::of(body, now)?;
+    let key = records::file(&file.path);
+    for _ in 0..TRIES {
+        let held = repository.get_json::<Held>(&records::held(&file.path))?;
+        if let Some(held) = &held {
+            check_held(&held.value.clone().current(now), &file.path, &stored, body)?;
+        }
+        match commit_file(repository, file, &stored, body, held.as_ref())? {
+            Outcome::Applied(_) => return Ok(Response::created()),
+            Outcome::Stale(stale) if stale == key => {
+                if let Some(there) = record(repository, &file.path)? {
+                    return again(repository, file, &there, &stored);
+                }
+            }
+            Outcome::Stale(_) => {}
+            Outcome::UnknownBlobs(_) => return Err(Failure::internal("a body that was kept is not held")),
+        }
+    }
+    Err(busy())
+}
+
+/// The file, its version and what is shown of it appear together, and what was held for it goes.
+fn commit_file(
+    repository: &Repository,
+    file: &FilePath,
+    stored: &FileRecord,
+    body: &Blob,
+    held: Option<&Entry<Held>>,
+) -> Result<Outcome, Failure> {
+    let digest = repository.keep(body)?;
+    let mut change = repository.begin()?;
+    let expect = if overwritable(file) { Expectation::Anything } else { Expectation::Absent };
+    change.put_json(&records::file(&file.path), stored, expect, &[digest])?;
+    match held {
+        Some(held) => change.remove(&held.key, Expectation::Revision(held.revision)),
+        None => change.require(&records::held(&file.path), Expectation::Absent),
+    };
+    if let Some(item) = &file.item {
+        // Put each time, whatever is there: so no deploy waits for another, and a deletion sees that it was too late.
+        change.put(&records::version(item), &records::time(stored.time), Expectation::Anything, &[]);
+        change.show(&shown(item, &file.path, stored));
+    }
+    Ok(change.commit()?)
+}
+
+fn shown(item: &Item, path: &str, stored: &FileRecord) -> Version {
+    Version::new(item.name(), &item.version)
+        .file(path, stored.sha256.clone(), stored.size)
+        .summary(format!("{}:{}", item.name(), item.version))
+        .property("group", &item.group)
+        .property("artifact", &item.artifact)
+}
+
+/// The file is there: the same bytes may pass, others never.
+fn again(
+    repository: &Repository,
+    file: &FilePath,
+    there: &FileRecord,
+    sent: &FileRecord,
+) -> Result<Response, Failure> {
+    match there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
+        true => Ok(Response::created()),
+        false => Err(exists(&file.path)),
+    }
+}
+
+fn overwritable(file: &FilePath) -> bool {
+    file.item.as_ref().is_some_and(|item| item.kind == Kind::Moving)
+}
+
+/// A build of a snapshot that is sent again is a retry; of a release the repository's setting decides.
+fn same_bytes_pass(repository: &Repository, file: &FilePath) -> Result<bool, Failure> {
+    match &file.item {
+        Some(Item { kind: Kind::Unique(_), .. }) => Ok(true),
+        _ => Ok(Redeploy::of(repository)? == Redeploy::Identical),
+    }
+}
+
+fn exists(path: &str) -> Failure {
+    Failure::already_exists(format!(
+        "{path} is published already and cannot be replaced; publish a new version"
+    ))
+}
+
+fn check_held(held: &Held, path: &str, stored: &FileRecord, body: &Blob) -> Result<(), Failure> {
+    for (algorithm, said) in held.sums() {
+        let is = match stored.known(algorithm) {
+            Some(hex) => hex.to_owned(),
+            None => body.digest(algorithm.name())?.hex().to_owned(),
+        };
+        if said != is {
+            return Err(mismatch(path, algorithm, said, &is));
+        }
+    }
+    Ok(())
+}
+
+fn mismatch(path: &str, algorithm: Algorithm, said: &str, is: &str) -> Failure {
+    let name = algorithm.name();
+    let text = format!("{path}.{name} says {said}, but the {name} of the file is {is}; send both again");
+    Failure::new(400, "checksum_mismatch", text)
+}
+
+/// Of a file that is there, it must be right; else it is held until the file comes. It is never what is served.
+fn put_checksum(cx: &Context, path: &str, algorithm: Algorithm, body: &Blob) -> Result<Response, Failure> {
+    let (repository, now) = (cx.target()?, cx.now());
+    let said = algorithm.read(&body.read_all(CHECKSUM_LIMIT)?).ok_or_else(|| {
+        let text = format!("{path}.{name} holds no {name} in hex", name = algorithm.name());
+        Failure::new(400, "invalid_checksum", text)
+    })?;
+    for _ in 0..TRIES {
+        if let Some(there) = repository.get_json::<FileRecord>(&records::file(path))? {
+            let is = file_sum(repository, &there.value, algorithm)?;
+            return match said == is {
+                true => remember(repository, there, algorithm, is).map(|()| Response::created()),
+                false => Err(mismatch(path, algorithm, &said, &is)),
+            };
+        }
+        if let Outcome::Applied(_) = hold(repository, path, algorithm, &said, now)? {
+            return Ok(Response::created());
+        }
+    }
+    Err(busy())
+}
+
+/// A digest that took a pass over the bytes is kept with the file. Should another change win, nothing is lost.
+fn remember(
+    repository: &Repository,
+    there: Entry<FileRecord>,
+    algorithm: Algorithm,
+    is: String,
+) -> Result<(), Failure> {
+    if algorithm != Algorithm::Sha512 || there.value.sha512.is_some() {
+        return Ok(());
+    }
+    let record = FileRecord { sha512: Some(is), ..there.value };
+    let mut change = repository.begin()?;
+    let expect = Expectation::Revision(there.revision);
+    change.put_json(&there.key, &record, expect, std::slice::from_ref(&record.sha256))?;
+    let _best_effort = change.commit()?;
+    Ok(())
+}
+
+fn hold(
+    repository: &Repository,
+    path: &str,
+    algorithm: Algorithm,
+    said: &str,
+    now: u64,
+) -> Result<Outcome, Failure> {
+    let key = records::held(path);
+    let before = repository.get_json::<Held>(&key)?;
+    let expect = before.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+    let mut held = before.map(|entry| entry.value.current(now)).unwrap_or_default();
+    held.time = now;
+    held.sums.insert(algorithm.name().to_owned(), said.to_owned());
+    let mut change = repository.begin()?;
+    change.put_json(&key, &held, expect, &[])?;
+    change.require(&records::file(path), Expectation::Absent);
+    Ok(change.commit()?)
+}
+
+/// The bytes are kept, to be served while they say the same as the store. The plugins of a group are known from nowhere else:
+/// those that it names join those that are known.
+fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Failure> {
+    let (repository, now) = (cx.target()?, cx.now());
+    let bytes = body.read_all(metadata::LIMIT)?;
+    let sent = Metadata::read(&bytes).map_err(|BadMetadata(text)| bad_metadata(&text))?;
+    if sent.plugins.len() > PLUGINS {
+        return Err(bad_metadata(&format!("it names more than {PLUGINS} plugins")));
+    }
+    let mut change = repository.begin()?;
+    change.put(&records::metadata(folder), &bytes, Expectation::Anything, &[]);
+    change.put(&records::touched(folder), &records::time(now), Expectation::Anything, &[]);
+    for plugin in &sent.plugins {
+        check_plugin(folder, plugin)?;
+        let key = records::plugin(folder, &plugin.artifact);
+        change.put_json(&key, &PluginRecord::of(plugin), Expectation::Anything, &[])?;
+    }
+    match change.commit()? {
+        Outcome::Applied(_) => Ok(Response::created()),
+        _ => Err(busy()),
+    }
+}
+
+fn check_plugin(folder: &str, plugin: &Plugin) -> Result<(), Failure> {
+    let Plugin { artifact, prefix, .. } = plugin;
+    let fits = !artifact.is_empty()
+        && !prefix.is_empty()
+        && folder.len() + artifact.len() <= crate::layout::PATH_LIMIT;
+    match fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
+        true => Ok(()),
+        false => Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`")),
+    }
+}
+
+fn bad_metadata(text: &str) -> Failure {
+    Failure::new(400, "invalid_metadata", format!("This is not a maven-metadata.xml: {text}"))
+}
