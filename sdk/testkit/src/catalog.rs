@@ -1,0 +1,68 @@
+//! What is shown of a repository: versions, and the search among them.
+
+use crate::state::RepositoryState;
+use packhouse_sdk::{Matches, Version, VersionId};
+use std::collections::BTreeMap;
+
+/// A page of a search is no longer than this.
+const PAGE: usize = 250;
+
+/// A change to what is shown.
+pub(crate) enum CatalogChange {
+    Show(Version),
+    Hide(VersionId),
+    HideFile(VersionId, String),
+}
+
+impl RepositoryState {
+    /// Changes what is shown.
+    pub(crate) fn apply(&mut self, change: CatalogChange, now: u64) {
+        match change {
+            CatalogChange::Show(version) => self.show(version, now),
+            CatalogChange::Hide(id) => {
+                self.shown.remove(&(id.name, id.version));
+            }
+            CatalogChange::HideFile(id, path) => self.hide_file(id, &path),
+        }
+    }
+
+    fn show(&mut self, mut version: Version, now: u64) {
+        let key = (version.name.clone(), version.version.clone());
+        let before = self.shown.remove(&key).unwrap_or_default();
+        version.published = version.published.or(before.published).or(Some(now));
+        let stay =
+            before.files.into_iter().filter(|file| version.files.iter().all(|new| new.path != file.path));
+        let stay: Vec<_> = stay.collect();
+        version.files.extend(stay);
+        version.files.sort_by(|a, b| a.path.cmp(&b.path));
+        self.shown.insert(key, version);
+    }
+
+    fn hide_file(&mut self, id: VersionId, path: &str) {
+        let key = (id.name, id.version);
+        let Some(version) = self.shown.get_mut(&key) else { return };
+        version.files.retain(|file| file.path != path);
+        if version.files.is_empty() {
+            self.shown.remove(&key);
+        }
+    }
+
+    /// Packages whose name or summary holds every word. What matches by its name comes first.
+    pub(crate) fn search(&self, text: &str, offset: u32, limit: u32) -> Matches {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        let mut found: BTreeMap<&str, bool> = BTreeMap::new();
+        for version in self.shown.values() {
+            let (name, summary) = (version.name.to_lowercase(), version.summary.to_lowercase());
+            if words.iter().all(|word| name.contains(word) || summary.contains(word)) {
+                let by_summary = !words.iter().all(|word| name.contains(word));
+                let weakest = found.entry(&version.name).or_insert(by_summary);
+                *weakest &= by_summary;
+            }
+        }
+        let total = found.len() as u64;
+        let mut ranked: Vec<_> = found.into_iter().map(|(name, by_summary)| (by_summary, name)).collect();
+        ranked.sort_unstable();
+        let page = ranked.into_iter().skip(offset as usize).take((limit as usize).min(PAGE));
+        Matches { names: page.map(|(_, name)| name.to_owned()).collect(), total }
+    }
+}

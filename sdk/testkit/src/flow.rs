@@ -1,0 +1,170 @@
+//! A request's way through a mounted format: route, check, receive, handle, as the host goes it.
+
+use crate::answer::Answer;
+use crate::blob::MemoryBlob;
+use crate::call::{CallHost, CallRequest, Rights};
+use crate::mount::Mount;
+use crate::repository::MemoryRepository;
+use crate::request::{Address, Form, TestRequest};
+use crate::shape;
+use crate::state::{self, RepositoryState};
+use packhouse_sdk::host::HostPart;
+use packhouse_sdk::{Action, BodyPlan, Context, Failure, Format, Intent, Repository, Request, call};
+use std::cell::RefCell;
+
+impl<F: Format> Mount<F> {
+    pub(crate) fn upkeep(
+        &self,
+        action: Action,
+        work: impl FnOnce(&Context) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let rights = Rights::new(self.host.state.clone(), Some(action), Some(self.name.clone()));
+        work(&self.context(&rights, &TestRequest::default(), Vec::new(), None))?;
+        rights.settle();
+        Ok(())
+    }
+
+    /// Route, check, receive, handle: the host's data path, without identity.
+    pub(crate) fn answer(&self, request: &TestRequest) -> Answer {
+        let Some(address) = request.address() else {
+            return Answer::refusal(400, "invalid_request", "The address makes no sense");
+        };
+        let answer = self.route(request, &address).and_then(|intent| self.take(request, &address, &intent));
+        let mut answer = answer.unwrap_or_else(shape::refused);
+        if request.method == "HEAD" {
+            answer.body.clear();
+        }
+        answer
+    }
+
+    pub(crate) fn route(&self, request: &TestRequest, address: &Address) -> Result<Intent, Failure> {
+        let body = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
+        call::route::<F>(&self.read_once(request, address, &body))
+    }
+
+    fn take(&self, request: &TestRequest, address: &Address, intent: &Intent) -> Result<Answer, Failure> {
+        let others = self.others(intent);
+        if intent.check {
+            let body = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
+            let rights = Rights::new(self.host.state.clone(), None, Some(self.name.clone()));
+            let cx = self.context(&rights, request, others.clone(), None);
+            call::check::<F>(&cx, &self.read_once(request, address, &body))?;
+        }
+        let (body, received) = self.receive(request, intent)?;
+        let rights = Rights::new(self.host.state.clone(), Some(intent.action), Some(self.name.clone()));
+        let cx = self.context(&rights, request, others, received);
+        let response = call::handle::<F>(&cx, &self.read_once(request, address, &body))?;
+        let answer = shape::answered(response)?;
+        rights.settle();
+        Ok(answer)
+    }
+
+    fn read_once<'a>(&self, request: &TestRequest, address: &Address, host: &'a CallRequest) -> Request<'a> {
+        let state = self.host.state.borrow();
+        let kind = state.repositories.get(&self.name).map(|state| state.kind.clone());
+        Request {
+            kind: kind.unwrap_or_default(),
+            method: request.method.clone(),
+            claim: request.claim.clone(),
+            path: address.0.clone(),
+            query: address.1.clone(),
+            headers: request.headers.clone(),
+            address: format!("https://packhouse.test/repositories/{}", self.name),
+            host,
+        }
+    }
+
+    /// A group's members, a group among them replaced by its own; or what the intent named besides.
+    fn others(&self, intent: &Intent) -> Vec<String> {
+        let state = self.host.state.borrow();
+        let repositories = &state.repositories;
+        let own = repositories.get(&self.name);
+        if let Some(group) = own.filter(|state| state.kind == "group") {
+            let members = group.members.iter().flat_map(|name| match repositories.get(name) {
+                Some(inner) if inner.kind == "group" => inner.members.clone(),
+                _ => vec![name.clone()],
+            });
+            return members.collect();
+        }
+        let format = own.map(|state| state.format.as_str());
+        let same = |state: &RepositoryState| Some(state.format.as_str()) == format;
+        intent.also_read.iter().filter(|name| repositories.get(*name).is_some_and(same)).cloned().collect()
+    }
+
+    fn context(
+        &self,
+        rights: &Rights,
+        request: &TestRequest,
+        others: Vec<String>,
+        received: Option<(String, u64)>,
+    ) -> Context {
+        let host =
+            CallHost { rights: rights.clone(), caller: request.caller.clone(), lines: RefCell::new(0) };
+        let handle = |name: String, received| {
+            Repository::new(Box::new(MemoryRepository { rights: rights.clone(), name, received }))
+        };
+        let target = handle(self.name.clone(), received);
+        let others = others.into_iter().map(|name| handle(name, None)).collect();
+        Context::new(Box::new(host), Some(target), others)
+    }
+
+    /// Takes the body in as the intent asks.
+    fn receive(
+        &self,
+        request: &TestRequest,
+        intent: &Intent,
+    ) -> Result<(CallRequest, Option<(String, u64)>), Failure> {
+        let unknown = intent.digests.iter().find(|algorithm| state::digest(algorithm, b"").is_err());
+        if let Some(algorithm) = unknown {
+            return Err(Failure::internal(format!("the intent asks for {algorithm:?}")));
+        }
+        let mut taken = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
+        let mut received = None;
+        match &intent.body {
+            BodyPlan::None => {}
+            BodyPlan::Body { limit } => {
+                within(request.body.len(), *limit)?;
+                taken.body = RefCell::new(Some(MemoryBlob::new(request.body.as_slice())));
+            }
+            BodyPlan::Parts { limit } => {
+                within(request.parts.iter().map(|part| part.value.len()).sum(), *limit)?;
+                if request.parts.is_empty() {
+                    return Err(Failure::invalid("The body is not a form"));
+                }
+                taken.parts = RefCell::new(request.parts.iter().map(part).collect());
+            }
+            BodyPlan::Append { upload, offset, limit } => {
+                within(request.body.len(), *limit)?;
+                received = self.append(upload, *offset, &request.body);
+            }
+        }
+        Ok((taken, received))
+    }
+
+    /// Adds bytes to an upload, where there is one and it is as long as it must be.
+    fn append(&self, name: &str, offset: Option<u64>, bytes: &[u8]) -> Option<(String, u64)> {
+        let mut state = self.host.state.borrow_mut();
+        let upload = state.repositories.get_mut(&self.name)?.uploads.get_mut(name)?;
+        if offset.is_some_and(|offset| offset != upload.bytes.len() as u64) {
+            return None;
+        }
+        upload.bytes.extend_from_slice(bytes);
+        Some((name.to_owned(), bytes.len() as u64))
+    }
+}
+
+fn part(form: &Form) -> HostPart {
+    HostPart {
+        name: form.name.clone(),
+        filename: form.filename.clone(),
+        headers: Vec::new(),
+        body: MemoryBlob::boxed(form.value.as_slice()),
+    }
+}
+
+fn within(size: usize, limit: u64) -> Result<(), Failure> {
+    match size as u64 > limit {
+        true => Err(Failure::too_large(format!("At most {limit} bytes"))),
+        false => Ok(()),
+    }
+}

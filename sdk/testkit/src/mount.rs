@@ -1,0 +1,153 @@
+//! A format mounted as a repository, and requests to it.
+
+use crate::answer::Answer;
+use crate::effects::Effects;
+use crate::memory::MemoryHost;
+use crate::request::{Form, TestRequest};
+use crate::table::World;
+use packhouse_sdk::{Action, Failure, Format, Intent, Upkeep, VersionId, call};
+use std::marker::PhantomData;
+
+/// A repository of a format.
+pub struct Mount<F> {
+    pub(crate) host: MemoryHost,
+    pub(crate) name: String,
+    pub(crate) format: PhantomData<F>,
+}
+
+/// A request that is being put together; [`Sending::send`] sends it.
+#[must_use = "nothing happens before it is sent"]
+pub struct Sending<'a, F> {
+    mount: &'a Mount<F>,
+    request: TestRequest,
+}
+
+impl<F: Format> Sending<'_, F> {
+    /// A header field; `name` in lower case.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.request.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The body.
+    pub fn body(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.request.body = bytes.as_ref().to_vec();
+        self
+    }
+
+    /// A body that is a JSON document.
+    pub fn json(self, value: &serde_json::Value) -> Self {
+        self.header("content-type", "application/json").body(value.to_string())
+    }
+
+    /// One more field of a form.
+    pub fn part(mut self, name: &str, filename: Option<&str>, value: impl AsRef<[u8]>) -> Self {
+        let (filename, value) = (filename.map(str::to_owned), value.as_ref().to_vec());
+        self.request.parts.push(Form { name: name.to_owned(), filename, value });
+        self
+    }
+
+    /// Who asks.
+    pub fn caller(mut self, name: &str) -> Self {
+        self.request.caller = Some(name.to_owned());
+        self
+    }
+
+    /// To a claim of the description's, in place of the repository's address.
+    pub fn claim(mut self, name: &str) -> Self {
+        self.request.claim = Some(name.to_owned());
+        self
+    }
+
+    /// Sends it.
+    pub fn send(self) -> Answer {
+        self.mount.answer(&self.request)
+    }
+}
+
+impl<F: Format> Mount<F> {
+    /// Makes a group of these repositories.
+    pub fn members(self, names: &[&str]) -> Self {
+        let members = names.iter().map(|&name| name.to_owned()).collect();
+        self.host.state.borrow_mut().repositories.entry(self.name.clone()).or_default().members = members;
+        self
+    }
+
+    /// A request of any method to this target: a percent-encoded path that begins with `/`, and its query.
+    pub fn request(&self, method: &str, target: &str) -> Sending<'_, F> {
+        Sending { mount: self, request: TestRequest::new(method, target) }
+    }
+
+    /// `GET`.
+    pub fn get(&self, target: &str) -> Sending<'_, F> {
+        self.request("GET", target)
+    }
+
+    /// `HEAD`.
+    pub fn head(&self, target: &str) -> Sending<'_, F> {
+        self.request("HEAD", target)
+    }
+
+    /// `PUT`.
+    pub fn put(&self, target: &str) -> Sending<'_, F> {
+        self.request("PUT", target)
+    }
+
+    /// `POST`.
+    pub fn post(&self, target: &str) -> Sending<'_, F> {
+        self.request("POST", target)
+    }
+
+    /// `DELETE`.
+    pub fn delete(&self, target: &str) -> Sending<'_, F> {
+        self.request("DELETE", target)
+    }
+
+    /// What the repository holds.
+    pub fn effects(&self) -> Effects {
+        self.host.effects(&self.name)
+    }
+
+    /// What a request would do, or why it would be refused.
+    ///
+    /// # Errors
+    /// The failure of the plan, or of the router.
+    pub fn plan(&self, request: &TestRequest) -> Result<Intent, Failure> {
+        let Some(address) = request.address() else {
+            return Err(Failure::invalid("a path that no host hands on"));
+        };
+        self.route(request, &address)
+    }
+
+    /// `upkeep.delete-version`.
+    ///
+    /// # Errors
+    /// The format's failure.
+    pub fn delete_version(&self, id: &VersionId) -> Result<(), Failure>
+    where
+        F: Upkeep,
+    {
+        self.upkeep(Action::Delete, |cx| call::delete_version::<F>(cx, id))
+    }
+
+    /// `upkeep.mark-version`.
+    ///
+    /// # Errors
+    /// The format's failure.
+    pub fn mark_version(&self, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure>
+    where
+        F: Upkeep,
+    {
+        self.upkeep(Action::Publish, |cx| call::mark_version::<F>(cx, id, state, reason))
+    }
+}
+
+impl<F: Format> World for Mount<F> {
+    fn send(&mut self, request: &TestRequest) -> Answer {
+        self.answer(request)
+    }
+
+    fn effects(&mut self) -> Effects {
+        Mount::effects(self)
+    }
+}

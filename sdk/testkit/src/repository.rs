@@ -1,0 +1,211 @@
+//! Repositories in memory.
+
+use crate::blob::MemoryBlob;
+use crate::call::Rights;
+use crate::commit::MemoryTransaction;
+use crate::state::{self, RepositoryState, UploadState};
+use crate::upload::MemoryUpload;
+use base64::Engine;
+use packhouse_sdk::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
+use packhouse_sdk::{Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Signature};
+use std::any::Any;
+use std::ops::Bound;
+
+/// Sign-ins that may be open at once.
+const LOGINS: usize = 100;
+const NOTE: usize = 4 << 10;
+const SCAN: u32 = 1_000;
+const SCAN_BYTES: usize = 1 << 20;
+const KEYS: u32 = 10_000;
+
+/// A repository, with what a call may do in it.
+pub(crate) struct MemoryRepository {
+    pub(crate) rights: Rights,
+    pub(crate) name: String,
+    /// Of the request that is being handled: which upload it brought bytes to, and how many.
+    pub(crate) received: Option<(String, u64)>,
+}
+
+impl MemoryRepository {
+    fn state<T>(&self, read: impl FnOnce(&RepositoryState) -> T) -> T {
+        let state = self.rights.host.borrow();
+        match state.repositories.get(&self.name) {
+            Some(repository) => read(repository),
+            None => read(&RepositoryState::default()),
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut RepositoryState) -> T) -> T {
+        change(self.rights.host.borrow_mut().repositories.entry(self.name.clone()).or_default())
+    }
+}
+
+/// Where keys with this prefix begin that come after this one.
+fn start(prefix: &str, after: Option<&str>) -> Bound<String> {
+    match after {
+        Some(after) if after >= prefix => Bound::Excluded(after.to_owned()),
+        _ => Bound::Included(prefix.to_owned()),
+    }
+}
+
+/// What a key is cut to: up to the first delimiter beyond the prefix, which stays.
+fn cut<'a>(key: &'a str, prefix: &str, delimiter: Option<&str>) -> &'a str {
+    let rest = key.get(prefix.len()..).unwrap_or_default();
+    match delimiter.and_then(|delimiter| rest.find(delimiter)) {
+        Some(at) => key.get(..prefix.len() + at + 1).unwrap_or(key),
+        None => key,
+    }
+}
+
+impl HostRepository for MemoryRepository {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn kind(&self) -> String {
+        self.state(|state| state.kind.clone())
+    }
+
+    fn settings(&self) -> String {
+        self.state(|state| state.settings.clone())
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        Ok(self.state(|state| {
+            let record = state.records.get(key)?;
+            Some(Entry { key: key.to_owned(), value: record.value.clone(), revision: record.revision })
+        }))
+    }
+
+    fn scan(&self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
+        Ok(self.state(|state| {
+            let mut bytes = 0;
+            let records = state.records.range((start(prefix, after), Bound::Unbounded));
+            records
+                .take_while(|(key, _)| key.starts_with(prefix))
+                .take(limit.min(SCAN) as usize)
+                .take_while(|(key, record)| {
+                    // The first one is given however large it is: only an empty page is the end.
+                    let first = bytes == 0;
+                    bytes += key.len() + record.value.len();
+                    first || bytes <= SCAN_BYTES
+                })
+                .map(|(key, record)| Entry {
+                    key: key.clone(),
+                    value: record.value.clone(),
+                    revision: record.revision,
+                })
+                .collect()
+        }))
+    }
+
+    fn keys(
+        &self,
+        prefix: &str,
+        delimiter: Option<&str>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<String>, Error> {
+        if delimiter.is_some_and(|delimiter| delimiter.len() != 1) {
+            return Err(Error::Invalid("a delimiter is one byte".to_owned()));
+        }
+        Ok(self.state(|state| {
+            let records = state.records.range((start(prefix, after), Bound::Unbounded));
+            let keys = records.map(|(key, _)| key).take_while(|key| key.starts_with(prefix));
+            let mut cuts: Vec<String> = Vec::new();
+            for cut in keys.map(|key| cut(key, prefix, delimiter)) {
+                let told = after == Some(cut) || cuts.last().is_some_and(|last| last == cut);
+                if !told && cuts.len() < limit.min(KEYS) as usize {
+                    cuts.push(cut.to_owned());
+                }
+            }
+            cuts
+        }))
+    }
+
+    fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
+        Ok(self.state(|state| state.search(text, offset, limit)))
+    }
+
+    fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
+        if !self.rights.may_record(&self.name) {
+            return Err(Error::Denied);
+        }
+        Ok(Box::new(MemoryTransaction::new(self.rights.clone(), self.name.clone())))
+    }
+
+    fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        if digest.algorithm() != "sha256" {
+            return Err(Error::Invalid(format!("a blob is looked for by its SHA-256: {digest}")));
+        }
+        let held = self.change(|state| {
+            let bytes = state.holds(digest.as_str()).then(|| state.bytes.get(digest.as_str()).cloned())??;
+            state.lease(digest.as_str(), bytes.clone());
+            Some(bytes)
+        });
+        let bytes = held.or_else(|| self.rights.kept(&self.name, digest));
+        Ok(bytes.map(MemoryBlob::boxed))
+    }
+
+    fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error> {
+        if !self.rights.may_record(&self.name) {
+            return Err(Error::Denied);
+        }
+        let blob: &dyn Any = blob;
+        let Some(blob) = blob.downcast_ref::<MemoryBlob>() else {
+            return Err(Error::Invalid("not a blob of this host's".to_owned()));
+        };
+        let digest = state::digest("sha256", &blob.bytes)?;
+        self.rights.keep(&self.name, digest.clone(), blob.bytes.clone());
+        Ok(digest)
+    }
+
+    fn begin_upload(&self, note: &str) -> Result<String, Error> {
+        if !self.rights.may_write(&self.name) {
+            return Err(Error::Denied);
+        }
+        if note.len() > NOTE {
+            return Err(Error::Invalid("a note is at most 4 KiB".to_owned()));
+        }
+        let name = self.rights.host.borrow_mut().new_name();
+        let upload = UploadState { note: note.to_owned(), bytes: Vec::new() };
+        self.change(|state| state.uploads.insert(name.clone(), upload));
+        Ok(name)
+    }
+
+    fn upload(&self, name: &str) -> Result<Option<Box<dyn HostUpload>>, Error> {
+        let Some(upload) = self.state(|state| state.uploads.get(name).cloned()) else { return Ok(None) };
+        let received =
+            self.received.as_ref().filter(|(brought, _)| brought == name).map_or(0, |(_, count)| *count);
+        let (repository, name) = (self.name.clone(), name.to_owned());
+        Ok(Some(Box::new(MemoryUpload { rights: self.rights.clone(), repository, name, upload, received })))
+    }
+
+    fn begin_login(&self) -> Result<Login, Error> {
+        let mut state = self.rights.host.borrow_mut();
+        if state.logins.len() >= LOGINS {
+            return Err(Error::TooLarge(LOGINS as u64));
+        }
+        let id = state.new_name();
+        state.logins.insert(id.clone(), LoginState::Waiting(5));
+        Ok(Login { url: format!("https://packhouse.test/login/{id}"), id })
+    }
+
+    fn signing_keys(&self) -> Result<Vec<PublicKey>, Error> {
+        let key = base64::engine::general_purpose::STANDARD.encode("a key of the memory host's");
+        Ok(vec![PublicKey {
+            id: "memory".to_owned(),
+            kind: "ecdsa-sha2-nistp256".to_owned(),
+            key,
+            expires: None,
+        }])
+    }
+
+    fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
+        if self.rights.action != Some(packhouse_sdk::Action::Publish) {
+            return Err(Error::Denied);
+        }
+        let value = state::digest("sha256", message)?.hex().as_bytes().to_vec();
+        Ok(Signature { key_id: "memory".to_owned(), value })
+    }
+}

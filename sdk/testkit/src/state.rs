@@ -1,0 +1,115 @@
+//! What the memory host knows.
+
+use packhouse_sdk::{Digest, Error, LoginState, Token, Version};
+use sha2::{Digest as _, Sha256};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Bytes that are shared and never change.
+pub(crate) type Bytes = Rc<[u8]>;
+/// The whole of it, as handles share it.
+pub(crate) type Shared = Rc<RefCell<State>>;
+
+/// A line that a plugin logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: String,
+    /// What it says.
+    pub message: String,
+    /// Names and values.
+    pub fields: Vec<(String, String)>,
+}
+
+/// All repositories, and the rest of the world.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) now: u64,
+    pub(crate) repositories: BTreeMap<String, RepositoryState>,
+    pub(crate) log: Vec<LogLine>,
+    /// Upstreams' answers by method and target.
+    pub(crate) upstream: BTreeMap<(String, String), UpstreamAnswer>,
+    /// Requests that were sent to upstreams.
+    pub(crate) fetched: Vec<String>,
+    pub(crate) logins: BTreeMap<String, LoginState>,
+    /// Tokens by their owner's name.
+    pub(crate) tokens: BTreeMap<String, Vec<Token>>,
+    /// For names of uploads and sign-ins.
+    pub(crate) counter: u64,
+}
+
+/// One repository.
+#[derive(Default)]
+pub(crate) struct RepositoryState {
+    pub(crate) format: String,
+    pub(crate) kind: String,
+    pub(crate) settings: String,
+    pub(crate) members: Vec<String>,
+    pub(crate) revision: u64,
+    pub(crate) records: BTreeMap<String, Record>,
+    /// Blobs that were kept and are in their time of grace.
+    pub(crate) leases: BTreeSet<String>,
+    /// Bytes of all blobs that it holds or held.
+    pub(crate) bytes: BTreeMap<String, Bytes>,
+    pub(crate) uploads: BTreeMap<String, UploadState>,
+    pub(crate) shown: BTreeMap<(String, String), Version>,
+}
+
+/// One record.
+pub(crate) struct Record {
+    pub(crate) value: Vec<u8>,
+    pub(crate) revision: u64,
+    pub(crate) blobs: Vec<String>,
+}
+
+/// One upload.
+#[derive(Clone, Default)]
+pub(crate) struct UploadState {
+    pub(crate) note: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What an upstream answers.
+#[derive(Clone)]
+pub(crate) struct UpstreamAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Bytes,
+}
+
+impl RepositoryState {
+    /// Whether it holds this blob: a record names it, or it is within its time of grace.
+    pub(crate) fn holds(&self, sha256: &str) -> bool {
+        self.leases.contains(sha256)
+            || self.records.values().any(|record| record.blobs.iter().any(|b| b == sha256))
+    }
+
+    /// Holds bytes for the time of grace.
+    pub(crate) fn lease(&mut self, sha256: &str, bytes: Bytes) {
+        self.leases.insert(sha256.to_owned());
+        self.bytes.insert(sha256.to_owned(), bytes);
+    }
+}
+
+impl State {
+    /// A name that was not there before: 32 characters of lower-case hex.
+    pub(crate) fn new_name(&mut self) -> String {
+        self.counter += 1;
+        let digest = Sha256::digest(self.counter.to_be_bytes());
+        hex::encode(digest.get(..16).unwrap_or_default())
+    }
+}
+
+/// The digest of these bytes by this algorithm.
+pub(crate) fn digest(algorithm: &str, bytes: &[u8]) -> Result<Digest, Error> {
+    let hex = match algorithm {
+        "sha256" => hex::encode(Sha256::digest(bytes)),
+        "sha512" => hex::encode(sha2::Sha512::digest(bytes)),
+        "sha1" => hex::encode(sha1::Sha1::digest(bytes)),
+        "md5" => hex::encode(md5::Md5::digest(bytes)),
+        "blake2b-256" => hex::encode(blake2::Blake2b256::digest(bytes)),
+        other => return Err(Error::Invalid(format!("unknown digest algorithm {other:?}"))),
+    };
+    Digest::new(algorithm, &hex)
+}
