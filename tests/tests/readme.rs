@@ -1,0 +1,91 @@
+//! The README's lines, run as they stand there against a fresh server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::clients::{debian_profile, has, run};
+use packhouse_tests::{Server, checkout, skip};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The code of all fenced blocks of this language, in order.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == format!("```{language}") {
+            found.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
+        }
+    }
+    found
+}
+
+/// A `mvn` that takes its plugins from Debian's packages where they are installed; the lines themselves stay as they are.
+fn maven(folder: &Path) -> String {
+    let settings = folder.join("global.xml");
+    std::fs::write(&settings, format!("<settings>{}</settings>", debian_profile())).unwrap();
+    let script = folder.join("bin/mvn");
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let text = format!("#!/bin/sh\nPATH='{path}' exec mvn -gs '{}' \"$@\"\n", settings.display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", folder.join("bin").display())
+}
+
+#[test]
+fn the_first_publish_of_the_readme_works_line_by_line() {
+    for program in ["mvn", "jar", "curl"] {
+        if !has(program) {
+            return skip("README's first publish", &format!("no {program} on the path"));
+        }
+    }
+    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let mut blocks = blocks(&readme, "sh").into_iter();
+    assert!(blocks.next().unwrap().contains("./bootstrap test"));
+    let start = blocks.next().unwrap();
+    let (email, password) = ("me@example.com", "a password of yours");
+    assert_eq!(
+        start,
+        format!("PACKHOUSE_OWNER_EMAIL={email} PACKHOUSE_OWNER_PASSWORD='{password}' ./bootstrap run")
+    );
+
+    let server =
+        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
+    let script = blocks.collect::<Vec<_>>().join("\n");
+    let script = script
+        .replace("127.0.0.1:8080", &server.packages().to_string())
+        .replace("127.0.0.1:8081", &server.api().to_string());
+    let home = tempfile::TempDir::new().unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", &script]).current_dir(home.path());
+    command.env("PATH", maven(home.path())).env("HOME", home.path()).env_remove("MAVEN_OPTS");
+    let said = run(&mut command).well();
+    assert!(said.text.contains("the same bytes"), "{}", said.text);
+}
+
+#[test]
+fn every_file_that_a_page_links_to_is_there() {
+    let mut missing = Vec::new();
+    for page in
+        ["README.md", "SECURITY.md", "docs/ARCHITECTURE.md", "docs/OPERATING.md", "docs/CONTRACT-WALK.md"]
+    {
+        let path = checkout().join(page);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        for piece in text.split("](").skip(1) {
+            let target = piece.split([')', '#']).next().unwrap_or_default();
+            let there =
+                target.is_empty() || target.contains("://") || path.parent().unwrap().join(target).exists();
+            if !there {
+                missing.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
