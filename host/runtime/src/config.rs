@@ -33,9 +33,11 @@ pub struct PluginConfig {
 pub struct Limits {
     /// Linear memory of one instance, in bytes.
     pub memory_bytes: usize,
-    /// How long one call may take: the guest's own running time, and as a bound on the whole call. What the host spends on reading
-    /// bytes again for a digest is taken off the first and has five times this as its own bound.
+    /// How long one call may take, but for the host's own work on bulk bytes.
     pub call_timeout: Duration,
+    /// How long the host may work on bulk bytes in one call: reading them again for a digest, decoding them, making them durable.
+    /// The guest asks for it but cannot make it faster, so it is not part of `call_timeout`.
+    pub host_work_timeout: Duration,
     /// Bytes that the guest may hand over in one host call, or in its result.
     pub hostcall_bytes: usize,
     /// Resource handles that are open at one time.
@@ -44,7 +46,7 @@ pub struct Limits {
     pub concurrency: usize,
     /// How long a call waits for its turn before it is refused as busy.
     pub queue_timeout: Duration,
-    /// Bytes that one call may write by `writer`, and that all its open transactions may hold.
+    /// Bytes that one call may write by `writer`, put into transactions and send upstream, all together.
     pub written_bytes: u64,
 }
 
@@ -53,6 +55,7 @@ impl Default for Limits {
         Limits {
             memory_bytes: 64 << 20,
             call_timeout: Duration::from_secs(10),
+            host_work_timeout: Duration::from_secs(600),
             hostcall_bytes: 8 << 20,
             handles: 1024,
             concurrency: 256,

@@ -141,3 +141,119 @@ fn unauthorized() -> u16 {
 fn forbidden() -> u16 {
     403
 }
+
+/// Headers that carry credentials; no plugin sees them, whatever it asks for.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
+
+impl Description {
+    /// Reads what `describe` returned. Says what is wrong with it, and where.
+    pub(crate) fn parse(text: &str) -> Result<Description, String> {
+        let description: Description = serde_json::from_str(text)
+            .map_err(|error| format!("its description is not as it should be: {error}"))?;
+        description
+            .validate()
+            .map_err(|problem| format!("its description is not as it should be: {problem}"))?;
+        Ok(description)
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        check("format", &self.format, is_name(&self.format), "1 to 32 lower-case letters, digits and `-`")?;
+        check("version", &self.version, !self.version.is_empty(), "not empty")?;
+        check("kinds", "", !self.kinds.is_empty(), "of hosted, proxy and group at least one")?;
+        for kind in &self.kinds {
+            check(
+                "kinds",
+                kind,
+                ["hosted", "proxy", "group"].contains(&kind.as_str()),
+                "hosted, proxy or group",
+            )?;
+        }
+        for kind in &self.upstream_credentials {
+            check(
+                "upstream_credentials",
+                kind,
+                ["basic", "bearer"].contains(&kind.as_str()),
+                "basic or bearer",
+            )?;
+        }
+        for status in [self.refused_read_status, self.refused_write_status, self.not_reached_status] {
+            check("a status", &status.to_string(), (400..500).contains(&status), "400 to 499")?;
+        }
+        for header in &self.request_headers {
+            let known = http::HeaderName::from_lowercase(header.as_bytes()).is_ok();
+            check("request_headers", header, known, "names in lower case")?;
+            check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
+        }
+        self.claims.iter().try_for_each(Claim::validate)?;
+        self.settings.iter().try_for_each(|(name, setting)| setting.validate(name))
+    }
+}
+
+impl Claim {
+    fn validate(&self) -> Result<(), String> {
+        check("a claim's name", &self.name, !self.name.is_empty(), "not empty")?;
+        let path = &self.path;
+        let rooted = path.starts_with('/') && path.len() > 1 && !path.starts_with("/repositories/");
+        check("a claim's path", path, rooted, "below `/` and not `/repositories/`, which is every format's")
+    }
+}
+
+impl Setting {
+    fn validate(&self, name: &str) -> Result<(), String> {
+        let default = &self.default;
+        let fits = match self.kind {
+            SettingKind::Boolean => default.is_boolean(),
+            SettingKind::Integer => default.is_u64(),
+            SettingKind::Text => default.is_string(),
+            SettingKind::Choice => self.choices.iter().any(|choice| default.as_str() == Some(choice)),
+            SettingKind::List => {
+                default.as_array().is_some_and(|list| list.iter().all(|item| item.is_string()))
+            }
+        };
+        check(
+            "a setting's default",
+            &format!("{name}: {default}"),
+            fits,
+            "of its kind, or one of its choices",
+        )
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=32).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+fn check(what: &str, value: &str, holds: bool, wanted: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("{what} must be {wanted}, not {value:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_description_has_defaults() {
+        let description = Description::parse(r#"{"format": "x", "version": "1", "later": true}"#).unwrap();
+        assert_eq!(description.kinds, ["hosted"]);
+        assert_eq!((description.refused_read_status, description.not_reached_status), (401, 403));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (field, told) in [
+            (r#""kinds": ["mirror"]"#, "hosted, proxy or group"),
+            (r#""refused_read_status": 200"#, "400 to 499"),
+            (r#""request_headers": ["cookie"]"#, "no credential's"),
+            (r#""claims": [{"name": "a", "path": "/"}]"#, "a claim's path"),
+            (r#""settings": {"s": {"kind": "boolean", "default": 1}}"#, "a setting's default"),
+            (r#""encoded_slash": 1"#, "expected a boolean"),
+        ] {
+            let text = format!(r#"{{"format": "x", "version": "1", {field}}}"#);
+            let problem = Description::parse(&text).unwrap_err();
+            assert!(problem.contains(told), "{field}: {problem}");
+        }
+        assert!(Description::parse(r#"{"format": "X", "version": "1"}"#).is_err());
+        assert!(Description::parse("").is_err());
+    }
+}

@@ -5,21 +5,33 @@
 //! fresh store and instance, a deadline and limits of its own, and storage handles that match the [`Intent`].
 
 mod answer;
+mod bindings;
 mod call;
+mod clock;
 mod config;
+mod contract;
 mod description;
+mod engine;
 mod error;
+mod imports;
+mod instance;
+mod limits;
+mod load;
+mod meters;
 mod plugin;
 mod request;
+mod runtime;
 mod services;
+mod state;
 
 pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, RepositoryView, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{Challenge, Claim, Description, DescriptionLimits, ErrorStyle, Setting, SettingKind};
 pub use error::{CallError, LoadError};
-pub use plugin::{Inspection, Plugin, Runtime, inspect};
+pub use plugin::Plugin;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
+pub use runtime::{Inspection, Runtime, inspect};
 pub use services::{
     Fetch, Freshness, Login, LoginState, NoServices, PublicKey, Reply, ServiceError, ServiceFuture, Services,
     Signature, TokenView,

@@ -1,69 +1,45 @@
-//! A loaded plugin and the set of them: the public face of this crate.
+//! One loaded plugin: its functions, each put to an instance of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packhouse_store::Store;
+use packhouse_store::{Blob, RepositoryId, Store};
+use wasmtime::component::{Instance, InstancePre, Resource};
 
-use crate::answer::{Answer, Failure};
+use crate::answer::{self, Answer, Failure};
+use crate::bindings::exports::packhouse::format::{format, upkeep};
+use crate::bindings::packhouse::format::http as wit;
+use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
-use crate::config::RuntimeConfig;
-use crate::description::{Claim, Description};
-use crate::error::{CallError, LoadError};
-use crate::request::{Intent, RequestHead};
-
-/// All plugins of this server.
-pub struct Runtime {
-    plugins: Vec<Arc<Plugin>>,
-}
-
-impl Runtime {
-    /// Loads every `*.wasm` of the configured folder, compiling in parallel.
-    pub async fn load(_config: RuntimeConfig, _store: Store) -> Result<Runtime, LoadError> {
-        Err(LoadError::Engine("not built yet".to_owned()))
-    }
-
-    /// The plugin of this format.
-    pub fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
-        self.plugins.iter().find(|plugin| plugin.description().format == format).cloned()
-    }
-
-    /// All, by format.
-    pub fn plugins(&self) -> &[Arc<Plugin>] {
-        &self.plugins
-    }
-
-    /// Every claim on a root path with its plugin.
-    pub fn claims(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Claim)> {
-        self.plugins
-            .iter()
-            .flat_map(|plugin| plugin.description().claims.iter().map(move |claim| (plugin, claim)))
-    }
-}
-
-/// What a `.wasm` file is, without a server.
-#[derive(Clone, Debug)]
-pub struct Inspection {
-    /// The file.
-    pub file: PathBuf,
-    /// Its description.
-    pub description: Description,
-    /// What it imports, as `packhouse:format/blobs@0.1.0`.
-    pub imports: Vec<String>,
-    /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
-    pub abilities: Vec<String>,
-}
-
-/// Compiles the file, asks it what it is and checks that this host can run it, for `packhouse plugins check FILE`.
-pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
-    Err(LoadError::Plugin { file: file.to_owned(), reason: "not built yet".to_owned() })
-}
+use crate::description::Description;
+use crate::error::CallError;
+use crate::imports::http::RequestRep;
+use crate::instance::{CallName, Runner};
+use crate::request::{Action, Intent, RequestHead};
+use crate::state::{Access, HostState};
 
 /// One loaded plugin.
 pub struct Plugin {
-    description: Description,
-    file: PathBuf,
+    pub(crate) description: Description,
+    pub(crate) format: Arc<str>,
+    pub(crate) file: PathBuf,
+    pub(crate) max_file_bytes: Option<u64>,
+    pub(crate) runner: Runner,
+    pub(crate) storage: Store,
+    pub(crate) code: Code,
 }
+
+/// A compiled component, linked in both ways.
+pub(crate) struct Code {
+    /// With all imports.
+    pub(crate) full: InstancePre<HostState>,
+    /// With those that `route` may call.
+    pub(crate) pure: InstancePre<HostState>,
+    pub(crate) format: format::GuestIndices,
+    pub(crate) upkeep: Option<upkeep::GuestIndices>,
+}
+
+type Guest = wasmtime::Store<HostState>;
 
 impl Plugin {
     /// What it says of itself.
@@ -83,51 +59,183 @@ impl Plugin {
 
     /// Bytes of a request's body at most: the operator's limit, else the description's.
     pub fn max_file_bytes(&self) -> Option<u64> {
-        self.description.limits.max_file_bytes
+        self.max_file_bytes
     }
 
     /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
     pub fn has_upkeep(&self) -> bool {
-        false
+        self.code.upkeep.is_some()
     }
 
-    /// Asks what a request would do; `kind` is the repository's. Nothing can be reached from it.
+    /// Asks what a request would do; `kind` is the repository's. Nothing can be reached from it. Any [`CallError`] but `Store`.
     pub async fn route(
         &self,
-        _kind: &str,
-        _head: &Arc<RequestHead>,
+        kind: &str,
+        head: &Arc<RequestHead>,
     ) -> Result<Result<Intent, Failure>, CallError> {
-        Err(CallError::Host("not built yet".to_owned()))
+        let name = self.name("route", head, None);
+        let state = || self.state(Access::Look, Call::new(Arc::clone(head), Action::Read), None);
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let format = self.code.format.load(&mut *guest, instance)?;
+            let request = guest.data_mut().push(RequestRep)?;
+            match format.call_route(&mut *guest, kind, borrow(&request)).await? {
+                Ok(intent) => {
+                    let intent = guest.data_mut().take(intent)?;
+                    Ok(Ok(answer::intent(intent, self.max_file_bytes)?))
+                }
+                Err(failure) => Ok(Err(answer::failure(failure)?)),
+            }
+        };
+        self.runner.run(name, state, &self.code.pure, body).await
     }
 
-    /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only.
-    pub async fn check(&self, _call: Call) -> Result<Result<(), Failure>, CallError> {
-        Err(CallError::Host("not built yet".to_owned()))
+    /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].
+    pub async fn check(&self, mut call: Call) -> Result<Result<(), Failure>, CallError> {
+        (call.body, call.parts, call.appended) = (None, Vec::new(), None);
+        let name = self.name("check", &call.head, Some(&call));
+        let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
+        let state = || self.state(Access::Look, call, Some(self.storage.clone()));
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let format = self.code.format.load(&mut *guest, instance)?;
+            let request = guest.data_mut().push(RequestRep)?;
+            let target = guest.data_mut().target(target)?;
+            let others = guest.data_mut().others(others)?;
+            let checked = format.call_check(&mut *guest, borrow(&request), target, &others).await?;
+            refused(checked)
+        };
+        self.runner.run(name, state, &self.code.full, body).await
     }
 
-    /// Answers the request. What was kept is durable when this returns an [`Answer`].
-    pub async fn handle(&self, _call: Call) -> Result<Result<Answer, Failure>, CallError> {
-        Err(CallError::Host("not built yet".to_owned()))
+    /// Answers the request. What was kept is durable when this returns an [`Answer`]; of a [`Failure`] and of an error nothing is
+    /// left but what was committed before. Any [`CallError`].
+    pub async fn handle(&self, mut call: Call) -> Result<Result<Answer, Failure>, CallError> {
+        let name = self.name("handle", &call.head, Some(&call));
+        let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
+        let access = Access::Act(call.action);
+        let state = || self.state(access, call, Some(self.storage.clone()));
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let format = self.code.format.load(&mut *guest, instance)?;
+            let request = guest.data_mut().push(RequestRep)?;
+            let target = guest.data_mut().target(target)?;
+            let others = guest.data_mut().others(others)?;
+            match format.call_handle(&mut *guest, borrow(&request), target, &others).await? {
+                Ok(response) => {
+                    let answer = answer::answer(guest.data_mut(), response)?;
+                    Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
+                }
+                Err(failure) => Ok(Err(answer::failure(failure)?)),
+            }
+        };
+        match self.runner.run(name, state, &self.code.full, body).await? {
+            Ok((answer, kept)) => {
+                self.make_durable(kept).await?;
+                Ok(Ok(answer))
+            }
+            Err(failure) => Ok(Err(failure)),
+        }
     }
 
-    /// Removes a version of the call's target.
+    /// Removes a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
     pub async fn delete_version(
         &self,
-        _call: Call,
-        _name: &str,
-        _version: &str,
+        call: Call,
+        name: &str,
+        version: &str,
     ) -> Result<Result<(), Failure>, CallError> {
-        Err(CallError::NotOffered("upkeep"))
+        let id = VersionId { name: name.to_owned(), version: version.to_owned() };
+        let call = Call { action: Action::Delete, ..call };
+        self.upkeep("delete_version", call, async |guest, upkeep, target| {
+            upkeep.call_delete_version(guest, target, &id).await
+        })
+        .await
     }
 
-    /// Marks a version of the call's target.
+    /// Marks a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
     pub async fn mark_version(
         &self,
-        _call: Call,
-        _name: &str,
-        _version: &str,
-        _state: VersionState,
+        call: Call,
+        name: &str,
+        version: &str,
+        state: VersionState,
     ) -> Result<Result<(), Failure>, CallError> {
-        Err(CallError::NotOffered("upkeep"))
+        let id = VersionId { name: name.to_owned(), version: version.to_owned() };
+        let call = Call { action: Action::Publish, ..call };
+        self.upkeep("mark_version", call, async |guest, upkeep, target| {
+            upkeep.call_mark_version(guest, target, &id, &state.state, &state.reason).await
+        })
+        .await
     }
+
+    async fn upkeep(
+        &self,
+        function: &'static str,
+        mut call: Call,
+        ask: impl AsyncFnOnce(
+            &mut Guest,
+            &upkeep::Guest,
+            Resource<crate::imports::records::RepositoryRep>,
+        ) -> wasmtime::Result<Result<(), wit::Failure>>,
+    ) -> Result<Result<(), Failure>, CallError> {
+        let Some(indices) = &self.code.upkeep else { return Err(CallError::NotOffered("upkeep")) };
+        let name = self.name(function, &call.head, Some(&call));
+        let Some(target) = call.target.take() else {
+            return Err(CallError::Host(format!("{function} needs a repository")));
+        };
+        let access = Access::Act(call.action);
+        let state = || self.state(access, call, Some(self.storage.clone()));
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let upkeep = indices.load(&mut *guest, instance)?;
+            let target = guest.data_mut().repository(target)?;
+            let done = refused(ask(guest, &upkeep, target).await?)?;
+            Ok(done.map(|()| std::mem::take(&mut guest.data_mut().kept)))
+        };
+        match self.runner.run(name, state, &self.code.full, body).await? {
+            Ok(kept) => {
+                self.make_durable(kept).await?;
+                Ok(Ok(()))
+            }
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// What was kept and named by no commit of the call, held in its repository. The instance is gone by now, so that waiting for
+    /// the disk holds no place.
+    async fn make_durable(&self, mut kept: Vec<(RepositoryId, Blob)>) -> Result<(), CallError> {
+        while let Some((repository, _)) = kept.first() {
+            let repository = *repository;
+            let blobs: Vec<Blob> = kept
+                .extract_if(.., |(in_repository, _)| *in_repository == repository)
+                .map(|(_, blob)| blob)
+                .collect();
+            self.storage.keep(repository, &blobs).await?;
+        }
+        Ok(())
+    }
+
+    fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
+        let limits = Arc::clone(&self.runner.limits);
+        HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call)
+    }
+
+    fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {
+        let target = call.and_then(|call| call.target.as_ref());
+        CallName {
+            function,
+            format: Arc::clone(&self.format),
+            repository: target.map(|target| target.name.clone()).unwrap_or_default(),
+            request_id: head.request_id.clone(),
+        }
+    }
+}
+
+/// What the guest sees of a handle that stays the host's.
+fn borrow<T: 'static>(handle: &Resource<T>) -> Resource<T> {
+    Resource::new_borrow(handle.rep())
+}
+
+fn refused(result: Result<(), wit::Failure>) -> wasmtime::Result<Result<(), Failure>> {
+    Ok(match result {
+        Ok(()) => Ok(()),
+        Err(failure) => Err(answer::failure(failure)?),
+    })
 }

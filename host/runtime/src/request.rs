@@ -71,6 +71,21 @@ pub enum BodyPlan {
     },
 }
 
+impl BodyPlan {
+    /// The same with the smaller of both limits.
+    pub(crate) fn at_most(self, max: Option<u64>) -> BodyPlan {
+        let least = |limit: u64| max.map_or(limit, |max| limit.min(max));
+        match self {
+            BodyPlan::None => BodyPlan::None,
+            BodyPlan::Body { limit } => BodyPlan::Body { limit: least(limit) },
+            BodyPlan::Parts { limit } => BodyPlan::Parts { limit: least(limit) },
+            BodyPlan::Append { upload, offset, limit } => {
+                BodyPlan::Append { upload, offset, limit: least(limit) }
+            }
+        }
+    }
+}
+
 /// What the request would do: the answer of [`Plugin::route`](crate::Plugin::route).
 #[derive(Clone, Debug)]
 pub struct Intent {

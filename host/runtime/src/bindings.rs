@@ -1,0 +1,52 @@
+//! Code generated from wit/v0.1, kept in one place: the imports' traits are implemented in `imports/`, the exports are called from
+//! `call.rs`.
+//!
+//! Every import may trap, which is how a failure of the host's own storage and a broken limit end a call. Asynchronous are those
+//! that may wait for storage or for a service; the others stay synchronous, which costs a third.
+
+#![allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; wit/v0.1 documents it")]
+
+wasmtime::component::bindgen!({
+    path: "../../wit/v0.1",
+    world: "plugin-with-upkeep",
+    imports: {
+        "packhouse:format/blobs.[method]blob.digest": async | trappable,
+        "packhouse:format/blobs.[method]blob.read": async | trappable,
+        "packhouse:format/blobs.[method]blob.find": async | trappable,
+        "packhouse:format/blobs.[method]blob.decode": async | trappable,
+        "packhouse:format/blobs.[method]writer.write": async | trappable,
+        "packhouse:format/blobs.[static]writer.finish": async | trappable,
+        "packhouse:format/blobs.[static]upload.finish": async | trappable,
+        "packhouse:format/blobs.[static]upload.abort": async | trappable,
+        "packhouse:format/records.[static]transaction.commit": async | trappable,
+        "packhouse:format/records.[method]repository.get": async | trappable,
+        "packhouse:format/records.[method]repository.scan": async | trappable,
+        "packhouse:format/records.[method]repository.keys": async | trappable,
+        "packhouse:format/records.[method]repository.search": async | trappable,
+        "packhouse:format/records.[method]repository.blob": async | trappable,
+        "packhouse:format/records.[method]repository.keep": async | trappable,
+        "packhouse:format/records.[method]repository.begin-upload": async | trappable,
+        "packhouse:format/records.[method]repository.upload": async | trappable,
+        "packhouse:format/upstream.[method]reply.status": async | trappable,
+        "packhouse:format/upstream.[method]reply.headers": async | trappable,
+        "packhouse:format/upstream.[method]reply.address": async | trappable,
+        "packhouse:format/upstream.[static]reply.body": async | trappable,
+        "packhouse:format/identity": async | trappable,
+        "packhouse:format/signing": async | trappable,
+        default: trappable,
+    },
+    exports: { default: async },
+    trappable_error_type: { "packhouse:format/types.error" => crate::imports::HostError },
+    with: {
+        "packhouse:format/http.request": crate::imports::http::RequestRep,
+        "packhouse:format/http.intent": crate::imports::http::IntentRep,
+        "packhouse:format/http.response-options": crate::imports::http::ResponseOptionsRep,
+        "packhouse:format/blobs.blob": crate::imports::blobs::BlobRep,
+        "packhouse:format/blobs.writer": crate::imports::blobs::WriterRep,
+        "packhouse:format/blobs.upload": crate::imports::blobs::UploadRep,
+        "packhouse:format/records.repository": crate::imports::records::RepositoryRep,
+        "packhouse:format/records.transaction": crate::imports::transaction::TransactionRep,
+        "packhouse:format/upstream.fetch": crate::imports::upstream::FetchRep,
+        "packhouse:format/upstream.reply": crate::imports::upstream::ReplyRep,
+    },
+});

@@ -1,0 +1,113 @@
+//! A call's time: how much of it was the guest's, how much the host's own work on bulk bytes, and when both are up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::config::Limits;
+use crate::error::CallError;
+
+/// Started when a call's instance is made, after its body is there and its turn has come.
+pub(crate) struct CallClock {
+    started: Instant,
+    limit: Duration,
+    host_limit: Duration,
+    /// Nanoseconds of finished work of the host's.
+    excused: AtomicU64,
+    /// When work of the host's that is under way began, in nanoseconds since `started` plus one; 0 when there is none. A call has
+    /// one thread of control, so there is one at most.
+    excused_since: AtomicU64,
+}
+
+impl CallClock {
+    pub(crate) fn start(limits: &Limits) -> CallClock {
+        CallClock {
+            started: Instant::now(),
+            limit: limits.call_timeout,
+            host_limit: limits.host_work_timeout,
+            excused: AtomicU64::new(0),
+            excused_since: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Until the guard is dropped, time counts as the host's own work.
+    pub(crate) fn excuse(&self) -> Excused<'_> {
+        self.excused_since.store(nanos(self.started.elapsed()) + 1, Ordering::Relaxed);
+        Excused(self)
+    }
+
+    /// What is left before the call must end; zero when it must.
+    fn remaining(&self) -> Duration {
+        let elapsed = self.started.elapsed();
+        let host = Duration::from_nanos(self.excused.load(Ordering::Relaxed)) + self.under_way(elapsed);
+        let own = elapsed.saturating_sub(host);
+        let own_left = self.limit.saturating_sub(own);
+        let host_left = self.host_limit.saturating_sub(host);
+        // The one that is not running cannot run out, but whichever ends first is the time to look again.
+        own_left.min(host_left)
+    }
+
+    fn under_way(&self, elapsed: Duration) -> Duration {
+        match self.excused_since.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => elapsed.saturating_sub(Duration::from_nanos(since - 1)),
+        }
+    }
+
+    /// `Deadline` when time is up.
+    pub(crate) fn check(&self) -> Result<(), CallError> {
+        if self.remaining().is_zero() { Err(CallError::Deadline(self.elapsed())) } else { Ok(()) }
+    }
+
+    /// Waits until time is up, wherever the call is: also within a host call, which epochs do not interrupt.
+    pub(crate) async fn expired(&self) -> CallError {
+        while let Ok(()) = self.check() {
+            tokio::time::sleep(self.remaining()).await;
+        }
+        CallError::Deadline(self.elapsed())
+    }
+}
+
+/// See [`CallClock::excuse`].
+pub(crate) struct Excused<'a>(&'a CallClock);
+
+impl Drop for Excused<'_> {
+    fn drop(&mut self) {
+        let spent = self.0.under_way(self.0.started.elapsed());
+        self.0.excused.fetch_add(nanos(spent), Ordering::Relaxed);
+        self.0.excused_since.store(0, Ordering::Relaxed);
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(limit: Duration, host_limit: Duration) -> CallClock {
+        CallClock::start(&Limits { call_timeout: limit, host_work_timeout: host_limit, ..Limits::default() })
+    }
+
+    #[test]
+    fn a_call_without_time_must_end() {
+        assert!(clock(Duration::ZERO, Duration::MAX).check().is_err());
+        assert!(clock(Duration::MAX, Duration::ZERO).check().is_err());
+        assert!(clock(Duration::MAX, Duration::MAX).check().is_ok());
+    }
+
+    #[test]
+    fn the_hosts_work_is_counted_apart() {
+        let clock = clock(Duration::MAX, Duration::MAX);
+        let excused = clock.excuse();
+        let before = clock.excused.load(Ordering::Relaxed);
+        drop(excused);
+        assert!(clock.excused.load(Ordering::Relaxed) >= before);
+        assert_eq!(clock.excused_since.load(Ordering::Relaxed), 0);
+    }
+}

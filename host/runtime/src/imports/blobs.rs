@@ -1,0 +1,187 @@
+//! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
+
+use bytes::Bytes;
+use packhouse_store::{Algorithm, Blob, Stager, Upload};
+use wasmtime::Result;
+use wasmtime::component::Resource;
+
+use crate::bindings::packhouse::format::blobs::{Host, HostBlob, HostUpload, HostWriter};
+use crate::imports::HostError;
+use crate::imports::decode;
+use crate::request::Action;
+use crate::state::{Access, HostState};
+
+/// Most bytes of one `read`.
+const MAX_READ: u32 = 1 << 20;
+/// Longest needle of `find`.
+const MAX_NEEDLE: usize = 4 << 10;
+
+/// The right to read these bytes.
+pub struct BlobRep(pub(crate) Blob);
+
+/// Bytes on their way to becoming a blob.
+pub struct WriterRep(Stager);
+
+/// An upload of the target, and how much of it this request brought.
+pub struct UploadRep {
+    pub(crate) upload: Upload,
+    pub(crate) received: u64,
+}
+
+impl Host for HostState {}
+
+impl HostBlob for HostState {
+    fn size(&mut self, blob: Resource<BlobRep>) -> Result<u64, HostError> {
+        Ok(self.held(&blob)?.0.size())
+    }
+
+    async fn digest(&mut self, blob: Resource<BlobRep>, algorithm: String) -> Result<String, HostError> {
+        let algorithm: Algorithm = algorithm.parse()?;
+        let blob = self.held(&blob)?.0.clone();
+        if let Some(known) = blob.known(algorithm) {
+            return Ok(known.to_string());
+        }
+        let _excused = self.clock.excuse();
+        Ok(blob.digest(algorithm).await?.to_string())
+    }
+
+    async fn read(
+        &mut self,
+        blob: Resource<BlobRep>,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, HostError> {
+        let blob = self.held(&blob)?.0.clone();
+        let length = u64::from(length.min(MAX_READ)).min(blob.size().saturating_sub(offset));
+        // Bounded by MAX_READ, so it fits.
+        let length = u32::try_from(length).unwrap_or(MAX_READ);
+        if length == 0 {
+            return Ok(Vec::new());
+        }
+        Ok(blob.read_at(offset, length).await?.into())
+    }
+
+    async fn find(
+        &mut self,
+        blob: Resource<BlobRep>,
+        needle: Vec<u8>,
+        start: u64,
+        end: u64,
+    ) -> Result<Option<u64>, HostError> {
+        if needle.is_empty() || needle.len() > MAX_NEEDLE {
+            return Err(HostError::invalid(format!("a needle of {} bytes", needle.len())));
+        }
+        if start > end {
+            return Err(HostError::invalid(format!("the start {start} is past the end {end}")));
+        }
+        let blob = self.held(&blob)?.0.clone();
+        let end = end.min(blob.size());
+        if start >= end {
+            return Ok(None);
+        }
+        Ok(blob.find(&needle, start, end).await?)
+    }
+
+    fn slice(
+        &mut self,
+        blob: Resource<BlobRep>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Resource<BlobRep>, HostError> {
+        let blob = &self.held(&blob)?.0;
+        if offset.checked_add(length).is_none_or(|end| end > blob.size()) {
+            let size = blob.size();
+            return Err(HostError::invalid(format!("{length} bytes at {offset} are not within {size}")));
+        }
+        let slice = blob.slice(offset, length)?;
+        Ok(self.push(BlobRep(slice))?)
+    }
+
+    async fn decode(
+        &mut self,
+        blob: Resource<BlobRep>,
+        encoding: String,
+        limit: u64,
+        digests: Vec<String>,
+    ) -> Result<Resource<BlobRep>, HostError> {
+        let encoding = decode::Encoding::named(&encoding)?;
+        let digests = digests.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
+        let blob = self.held(&blob)?.0.clone();
+        let stager = self.storage()?.stage(&digests, limit);
+        let decoded = {
+            let _excused = self.clock.excuse();
+            decode::decode(&blob, encoding, stager).await?
+        };
+        Ok(self.push(BlobRep(decoded))?)
+    }
+
+    fn drop(&mut self, blob: Resource<BlobRep>) -> Result<()> {
+        self.take(blob)?;
+        Ok(())
+    }
+}
+
+impl HostWriter for HostState {
+    fn new(&mut self) -> Result<Resource<WriterRep>> {
+        let stager = self.storage()?.stage(&[], self.may_write());
+        Ok(self.push(WriterRep(stager))?)
+    }
+
+    async fn write(&mut self, writer: Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
+        self.count_written(bytes.len())?;
+        let stager = &mut self.held_mut(&writer)?.0;
+        Ok(stager.write(Bytes::from(bytes)).await?)
+    }
+
+    async fn finish(&mut self, writer: Resource<WriterRep>) -> Result<Resource<BlobRep>, HostError> {
+        let stager = self.take(writer)?.0;
+        let blob = stager.finish().await?;
+        Ok(self.push(BlobRep(blob))?)
+    }
+
+    fn drop(&mut self, writer: Resource<WriterRep>) -> Result<()> {
+        self.take(writer)?;
+        Ok(())
+    }
+}
+
+impl HostUpload for HostState {
+    fn note(&mut self, upload: Resource<UploadRep>) -> Result<String> {
+        Ok(self.held(&upload)?.upload.note().to_owned())
+    }
+
+    fn length(&mut self, upload: Resource<UploadRep>) -> Result<u64> {
+        Ok(self.held(&upload)?.upload.length())
+    }
+
+    fn received(&mut self, upload: Resource<UploadRep>) -> Result<u64> {
+        Ok(self.held(&upload)?.received)
+    }
+
+    async fn finish(&mut self, upload: Resource<UploadRep>) -> Result<Resource<BlobRep>, HostError> {
+        let upload = self.take(upload)?.upload;
+        if self.access != Access::Act(Action::Publish) {
+            return Err(HostError::denied());
+        }
+        let finished = {
+            let _excused = self.clock.excuse();
+            upload.finish().await?
+        };
+        let blob =
+            finished.ok_or_else(|| HostError::invalid("the upload is gone, or has changed meanwhile"))?;
+        Ok(self.push(BlobRep(blob))?)
+    }
+
+    async fn abort(&mut self, upload: Resource<UploadRep>) -> Result<(), HostError> {
+        let upload = self.take(upload)?.upload;
+        match self.access {
+            Access::Act(action) if action.writes() => Ok(upload.abort().await?),
+            _ => Err(HostError::denied()),
+        }
+    }
+
+    fn drop(&mut self, upload: Resource<UploadRep>) -> Result<()> {
+        self.take(upload)?;
+        Ok(())
+    }
+}

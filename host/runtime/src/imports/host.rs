@@ -1,0 +1,76 @@
+//! `host`: a plugin's log lines and its clock.
+
+use wasmtime::Result;
+
+use crate::bindings::packhouse::format::host::Host;
+use crate::state::HostState;
+
+const MAX_LINES: u32 = 100;
+const MAX_LINE_BYTES: usize = 8 << 10;
+
+impl Host for HostState {
+    fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {
+        self.log_lines = self.log_lines.saturating_add(1);
+        if self.log_lines > MAX_LINES {
+            if self.log_lines == MAX_LINES + 1 {
+                tracing::warn!(plugin = %self.plugin, "a plugin wrote more than {MAX_LINES} log lines; the rest are cut");
+            }
+            return Ok(());
+        }
+        let message = cut(&message, MAX_LINE_BYTES);
+        let fields = render(&fields, MAX_LINE_BYTES.saturating_sub(message.len()));
+        let plugin: &str = &self.plugin;
+        let request_id = self.head.request_id.as_str();
+        // tracing's levels are part of the call site, so each has one.
+        match level.as_str() {
+            "error" => tracing::error!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
+            "warn" => tracing::warn!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
+            "debug" => tracing::debug!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
+            "trace" => tracing::trace!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
+            _ => tracing::info!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
+        }
+        Ok(())
+    }
+
+    fn now(&mut self) -> Result<u64> {
+        self.looked_outside = true;
+        // A clock before 1970 is set wrong, and no plugin can do anything about it.
+        Ok(*self.now.get_or_insert_with(|| packhouse_store::now_ms().unsigned_abs()))
+    }
+}
+
+fn cut(text: &str, bytes: usize) -> &str {
+    let end = text.floor_char_boundary(bytes);
+    text.get(..end).unwrap_or_default()
+}
+
+/// As `name=value`, the value quoted so that it cannot pass for another field.
+fn render(fields: &[(String, String)], room: usize) -> String {
+    let mut text = String::new();
+    for (name, value) in fields {
+        let field = format!("{}{name}={value:?}", if text.is_empty() { "" } else { " " });
+        if text.len() + field.len() > room {
+            break;
+        }
+        text.push_str(&field);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_between_characters() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut("aé", 3), "aé");
+    }
+
+    #[test]
+    fn fields_are_quoted_and_bounded() {
+        let fields = [("a".to_owned(), "x b=\"y\"".to_owned()), ("c".to_owned(), "z".to_owned())];
+        assert_eq!(render(&fields, 100), r#"a="x b=\"y\"" c="z""#);
+        assert_eq!(render(&fields, 15), r#"a="x b=\"y\"""#);
+    }
+}

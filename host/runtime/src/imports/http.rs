@@ -1,0 +1,184 @@
+//! `http`: the request as a plugin sees it, the intent it makes, and the options of its answer.
+
+use wasmtime::Result;
+use wasmtime::component::Resource;
+
+use crate::bindings::packhouse::format::http::{
+    Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
+};
+use crate::error::CallError;
+use crate::imports::blobs::BlobRep;
+use crate::request::BodyPlan;
+use crate::state::HostState;
+
+/// Bounds of what an intent holds, far beyond what any needs.
+const MAX_INTENT_TEXT: usize = 4 << 10;
+const MAX_INTENT_ITEMS: usize = 64;
+
+/// The call's one request; what it is stands in the call's state.
+pub struct RequestRep;
+
+/// An intent as the guest makes it; judged when `route` has returned it.
+#[derive(Default)]
+pub struct IntentRep {
+    pub(crate) action: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) body: BodyPlan,
+    pub(crate) digests: Vec<String>,
+    pub(crate) also_read: Vec<String>,
+    pub(crate) check: bool,
+    pub(crate) for_publish: bool,
+}
+
+/// What an answer says besides its record.
+#[derive(Default)]
+pub struct ResponseOptionsRep {
+    pub(crate) modified: Option<u64>,
+}
+
+impl Host for HostState {}
+
+impl HostRequest for HostState {
+    fn method(&mut self, _request: Resource<RequestRep>) -> Result<String> {
+        Ok(self.head.method.clone())
+    }
+
+    fn claim(&mut self, _request: Resource<RequestRep>) -> Result<Option<String>> {
+        Ok(self.head.claim.clone())
+    }
+
+    fn path(&mut self, _request: Resource<RequestRep>) -> Result<Vec<String>> {
+        Ok(self.head.path.clone())
+    }
+
+    fn query(&mut self, _request: Resource<RequestRep>) -> Result<Vec<(String, String)>> {
+        Ok(self.head.query.clone())
+    }
+
+    fn headers(&mut self, _request: Resource<RequestRep>) -> Result<Vec<Header>> {
+        Ok(headers(&self.head.headers))
+    }
+
+    fn address(&mut self, _request: Resource<RequestRep>) -> Result<String> {
+        Ok(self.head.address.clone())
+    }
+
+    fn caller(&mut self, _request: Resource<RequestRep>) -> Result<Option<String>> {
+        self.looked_outside = true;
+        Ok(self.head.caller.clone())
+    }
+
+    fn take_body(&mut self, _request: Resource<RequestRep>) -> Result<Option<Resource<BlobRep>>> {
+        let body = self.body.take();
+        Ok(body.map(|blob| self.push(BlobRep(blob))).transpose()?)
+    }
+
+    fn take_parts(&mut self, _request: Resource<RequestRep>) -> Result<Vec<Part>> {
+        let parts = std::mem::take(&mut self.parts);
+        let mut handed = Vec::with_capacity(parts.len());
+        for part in parts {
+            let body = self.push(BlobRep(part.body))?;
+            let headers = headers(&part.headers);
+            handed.push(Part { name: part.name, filename: part.filename, headers, body });
+        }
+        Ok(handed)
+    }
+
+    fn drop(&mut self, _request: Resource<RequestRep>) -> Result<()> {
+        // The guest only ever borrows it.
+        Ok(())
+    }
+}
+
+fn headers(pairs: &[(String, String)]) -> Vec<Header> {
+    pairs.iter().map(|(name, value)| Header { name: name.clone(), value: value.clone() }).collect()
+}
+
+impl HostIntent for HostState {
+    fn new(&mut self, action: String, subject: Option<String>) -> Result<Resource<IntentRep>> {
+        bounded("subject", subject.as_deref().unwrap_or_default())?;
+        bounded("action", &action)?;
+        Ok(self.push(IntentRep { action, subject, ..IntentRep::default() })?)
+    }
+
+    fn body(&mut self, intent: Resource<IntentRep>, limit: u64) -> Result<()> {
+        self.held_mut(&intent)?.body = BodyPlan::Body { limit };
+        Ok(())
+    }
+
+    fn parts(&mut self, intent: Resource<IntentRep>, limit: u64) -> Result<()> {
+        self.held_mut(&intent)?.body = BodyPlan::Parts { limit };
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        intent: Resource<IntentRep>,
+        upload: String,
+        offset: Option<u64>,
+        limit: u64,
+    ) -> Result<()> {
+        bounded("upload", &upload)?;
+        self.held_mut(&intent)?.body = BodyPlan::Append { upload, offset, limit };
+        Ok(())
+    }
+
+    fn digests(&mut self, intent: Resource<IntentRep>, algorithms: Vec<String>) -> Result<()> {
+        if algorithms.len() > MAX_INTENT_ITEMS {
+            return Err(too_much("digests").into());
+        }
+        self.held_mut(&intent)?.digests = algorithms;
+        Ok(())
+    }
+
+    fn also_read(&mut self, intent: Resource<IntentRep>, repository: String) -> Result<()> {
+        bounded("also-read", &repository)?;
+        let named = &mut self.held_mut(&intent)?.also_read;
+        if named.len() >= MAX_INTENT_ITEMS {
+            return Err(too_much("also-read").into());
+        }
+        named.push(repository);
+        Ok(())
+    }
+
+    fn check(&mut self, intent: Resource<IntentRep>) -> Result<()> {
+        self.held_mut(&intent)?.check = true;
+        Ok(())
+    }
+
+    fn for_publish(&mut self, intent: Resource<IntentRep>) -> Result<()> {
+        self.held_mut(&intent)?.for_publish = true;
+        Ok(())
+    }
+
+    fn drop(&mut self, intent: Resource<IntentRep>) -> Result<()> {
+        self.take(intent)?;
+        Ok(())
+    }
+}
+
+fn bounded(what: &'static str, text: &str) -> Result<(), CallError> {
+    if text.len() > MAX_INTENT_TEXT { Err(too_much(what)) } else { Ok(()) }
+}
+
+fn too_much(what: &'static str) -> CallError {
+    CallError::BadAnswer(format!(
+        "an intent's {what} is over {MAX_INTENT_TEXT} bytes or {MAX_INTENT_ITEMS} items"
+    ))
+}
+
+impl HostResponseOptions for HostState {
+    fn new(&mut self) -> Result<Resource<ResponseOptionsRep>> {
+        Ok(self.push(ResponseOptionsRep::default())?)
+    }
+
+    fn modified(&mut self, options: Resource<ResponseOptionsRep>, at: u64) -> Result<()> {
+        self.held_mut(&options)?.modified = Some(at);
+        Ok(())
+    }
+
+    fn drop(&mut self, options: Resource<ResponseOptionsRep>) -> Result<()> {
+        self.take(options)?;
+        Ok(())
+    }
+}

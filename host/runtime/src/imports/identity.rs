@@ -1,0 +1,51 @@
+//! `identity`: what a client's own sign-in and token commands need. The server's services know the caller.
+
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+
+use crate::bindings::packhouse::format::identity::{Host, Login, LoginState, Token};
+use crate::imports::HostError;
+use crate::imports::records::RepositoryRep;
+use crate::services::{self, TokenView};
+use crate::state::HostState;
+
+impl Host for HostState {
+    async fn begin_login(&mut self, target: Resource<RepositoryRep>) -> Result<Login, HostError> {
+        self.looked_outside = true;
+        let view = self.held(&target)?.view.clone();
+        let login = Arc::clone(&self.services).begin_login(&view).await?;
+        Ok(Login { id: login.id, url: login.url })
+    }
+
+    async fn finish_login(&mut self, id: String) -> Result<LoginState, HostError> {
+        self.looked_outside = true;
+        Ok(match Arc::clone(&self.services).finish_login(&id).await? {
+            services::LoginState::Waiting(seconds) => LoginState::Waiting(seconds),
+            services::LoginState::Granted(placeholder) => LoginState::Granted(placeholder),
+            services::LoginState::Gone => LoginState::Gone,
+        })
+    }
+
+    async fn tokens(&mut self) -> Result<Vec<Token>, HostError> {
+        self.looked_outside = true;
+        let tokens = Arc::clone(&self.services).tokens().await?;
+        Ok(tokens.into_iter().map(token).collect())
+    }
+
+    async fn revoke(&mut self, id: String) -> Result<bool, HostError> {
+        self.looked_outside = true;
+        Ok(Arc::clone(&self.services).revoke(&id).await?)
+    }
+}
+
+fn token(token: TokenView) -> Token {
+    Token {
+        id: token.id,
+        name: token.name,
+        hint: token.hint,
+        scope: token.scope,
+        created: token.created,
+        expires: token.expires,
+    }
+}

@@ -1,0 +1,40 @@
+//! `signing`: signatures of a repository's contents, by keys that stay with the host.
+
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+
+use crate::bindings::packhouse::format::signing::{Host, PublicKey, Signature};
+use crate::imports::HostError;
+use crate::imports::records::RepositoryRep;
+use crate::request::Action;
+use crate::services;
+use crate::state::{Access, HostState};
+
+impl Host for HostState {
+    async fn keys(&mut self, target: Resource<RepositoryRep>) -> Result<Vec<PublicKey>, HostError> {
+        // A key can be replaced without any record being changed.
+        self.looked_outside = true;
+        let view = self.held(&target)?.view.clone();
+        let keys = Arc::clone(&self.services).keys(&view).await?;
+        Ok(keys.into_iter().map(public_key).collect())
+    }
+
+    async fn sign(
+        &mut self,
+        target: Resource<RepositoryRep>,
+        message: Vec<u8>,
+    ) -> Result<Signature, HostError> {
+        let repository = self.held(&target)?;
+        if !repository.target || self.access != Access::Act(Action::Publish) {
+            return Err(HostError::denied());
+        }
+        let view = repository.view.clone();
+        let signature = Arc::clone(&self.services).sign(&view, &message).await?;
+        Ok(Signature { key_id: signature.key_id, value: signature.value })
+    }
+}
+
+fn public_key(key: services::PublicKey) -> PublicKey {
+    PublicKey { id: key.id, kind: key.kind, key: key.key, expires: key.expires }
+}

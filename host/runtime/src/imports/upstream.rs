@@ -1,0 +1,167 @@
+//! `upstream`: what a proxy's plugin asks of it. The server's services do the work; here a fetch is put together.
+
+use wasmtime::Result;
+use wasmtime::component::Resource;
+
+use crate::bindings::packhouse::format::upstream::{Freshness, Header, Host, HostFetch, HostReply};
+use crate::imports::HostError;
+use crate::imports::blobs::BlobRep;
+use crate::imports::records::RepositoryRep;
+use crate::services::{Fetch, Reply};
+use crate::state::HostState;
+
+const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
+const MAX_HEADERS: usize = 64;
+
+/// A fetch that is being put together; what is wrong with it is told by `start`.
+pub struct FetchRep {
+    fetch: Fetch,
+    problem: Option<String>,
+}
+
+/// An upstream's reply.
+pub struct ReplyRep(Box<dyn Reply>);
+
+impl Host for HostState {}
+
+impl HostState {
+    /// Changes a fetch; the bytes that it takes count towards what the call may write.
+    fn fetch_step(
+        &mut self,
+        handle: &Resource<FetchRep>,
+        bytes: usize,
+        step: impl FnOnce(&mut Fetch) -> Result<(), String>,
+    ) -> Result<()> {
+        let counted = self.count_written(bytes);
+        let it = self.held_mut(handle)?;
+        let done = match counted {
+            Ok(()) => step(&mut it.fetch),
+            Err(_) => Err("this call has written more than it may".to_owned()),
+        };
+        if let Err(problem) = done {
+            it.problem.get_or_insert(problem);
+        }
+        Ok(())
+    }
+}
+
+impl HostFetch for HostState {
+    fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
+        let counted = self.count_written(target.len()).is_err();
+        let mut problem = counted.then(|| "this call has written more than it may".to_owned());
+        if !METHODS.contains(&method.as_str()) {
+            problem = Some(format!("a fetch is GET, HEAD or POST, not {method:?}"));
+        }
+        let fetch = Fetch { method, target, ..Fetch::default() };
+        Ok(self.push(FetchRep { fetch, problem })?)
+    }
+
+    fn header(&mut self, fetch: Resource<FetchRep>, name: String, value: String) -> Result<()> {
+        self.fetch_step(&fetch, name.len() + value.len(), |it| {
+            if it.headers.len() >= MAX_HEADERS {
+                return Err(format!("a fetch has over {MAX_HEADERS} headers"));
+            }
+            it.headers.push((name.to_ascii_lowercase(), value));
+            Ok(())
+        })
+    }
+
+    fn body(&mut self, fetch: Resource<FetchRep>, bytes: Vec<u8>) -> Result<()> {
+        self.fetch_step(&fetch, bytes.len(), |it| {
+            it.body = Some(bytes);
+            Ok(())
+        })
+    }
+
+    fn fresh(&mut self, fetch: Resource<FetchRep>, freshness: Freshness) -> Result<()> {
+        self.fetch_step(&fetch, 0, |it| {
+            it.fresh = Some(match freshness {
+                Freshness::Immutable => crate::services::Freshness::Immutable,
+                Freshness::Seconds(seconds) => crate::services::Freshness::Seconds(seconds),
+                Freshness::Never => crate::services::Freshness::Never,
+            });
+            Ok(())
+        })
+    }
+
+    fn expect(&mut self, fetch: Resource<FetchRep>, digest: String) -> Result<()> {
+        self.fetch_step(&fetch, digest.len(), |it| {
+            it.expect.push(digest.parse().map_err(|error| format!("{error}"))?);
+            Ok(())
+        })
+    }
+
+    fn limit(&mut self, fetch: Resource<FetchRep>, bytes: u64) -> Result<()> {
+        self.fetch_step(&fetch, 0, |it| {
+            it.limit = Some(bytes);
+            Ok(())
+        })
+    }
+
+    fn show_as(
+        &mut self,
+        fetch: Resource<FetchRep>,
+        name: String,
+        version: String,
+        path: String,
+    ) -> Result<()> {
+        self.fetch_step(&fetch, name.len() + version.len() + path.len(), |it| {
+            it.show_as = Some((name, version, path));
+            Ok(())
+        })
+    }
+
+    fn start(
+        &mut self,
+        fetch: Resource<FetchRep>,
+        proxy: Resource<RepositoryRep>,
+    ) -> Result<Resource<ReplyRep>, HostError> {
+        self.looked_outside = true;
+        let FetchRep { fetch, problem } = self.take(fetch)?;
+        if let Some(problem) = problem {
+            return Err(HostError::invalid(problem));
+        }
+        let reply = self.services.fetch(&self.held(&proxy)?.view, fetch)?;
+        Ok(self.push(ReplyRep(reply))?)
+    }
+
+    fn drop(&mut self, fetch: Resource<FetchRep>) -> Result<()> {
+        self.take(fetch)?;
+        Ok(())
+    }
+}
+
+impl HostReply for HostState {
+    async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
+        Ok(self.held(&reply)?.0.status().await?)
+    }
+
+    async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
+        let headers = self.held(&reply)?.0.headers().await?;
+        Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
+    }
+
+    async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
+        Ok(self.held(&reply)?.0.address().await?)
+    }
+
+    fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
+        match digest.parse() {
+            Ok(digest) => self.held_mut(&reply)?.0.expect(digest),
+            // There is no answer to tell it by, and to go on unchecked would be worse.
+            Err(error) => return Err(crate::error::CallError::Trap(format!("reply.expect: {error}")).into()),
+        }
+        Ok(())
+    }
+
+    async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
+        let reply = self.take(reply)?.0;
+        let blob = reply.body().await?;
+        Ok(self.push(BlobRep(blob))?)
+    }
+
+    fn drop(&mut self, reply: Resource<ReplyRep>) -> Result<()> {
+        self.take(reply)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! From a folder of `.wasm` files to plugins: compiled in parallel, asked what they are, refused with a reason.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use packhouse_store::Store;
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use crate::bindings::exports::packhouse::format::{format, upkeep};
+use crate::call::Call;
+use crate::config::{Limits, PluginConfig, RuntimeConfig};
+use crate::contract;
+use crate::description::Description;
+use crate::engine::{self, EngineOptions, MAX_POOL};
+use crate::error::LoadError;
+use crate::imports::{self, NOTHING, PURE};
+use crate::instance::{CallName, Runner};
+use crate::plugin::{Code, Plugin};
+use crate::request::{Action, RequestHead};
+use crate::state::{Access, HostState};
+
+/// Plugins that are compiled at one time; each compilation uses all cores by itself.
+const PARALLEL: usize = 4;
+
+/// Bytes of a description at most.
+const MAX_DESCRIPTION: usize = 256 << 10;
+
+/// What is found in a `.wasm` file.
+pub(crate) struct Loaded {
+    pub(crate) description: Description,
+    pub(crate) imports: Vec<String>,
+    pub(crate) abilities: Vec<String>,
+    code: Code,
+}
+
+/// Loads all plugins of the configured folder, sorted by format.
+pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<Arc<Plugin>>, LoadError> {
+    let files = files(&config.plugins)?;
+    let engine = engine::engine(&EngineOptions {
+        pool: Some(pool_size(config, files.len())),
+        memory_bytes: most_memory(config),
+        cache: config.cache.as_deref(),
+    })?;
+    let count = files.len();
+    let mut loading = futures::stream::iter(files)
+        .map(|file| load_file(&engine, file, config, storage, count))
+        .buffer_unordered(PARALLEL);
+    let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
+    while let Some(plugin) = loading.next().await {
+        let plugin = plugin?;
+        if let Some(other) = plugins.get(&plugin.format) {
+            return Err(twice(other, &plugin));
+        }
+        plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
+    }
+    check_names(config, &plugins)?;
+    Ok(plugins.into_values().collect())
+}
+
+async fn load_file(
+    engine: &Engine,
+    file: PathBuf,
+    config: &RuntimeConfig,
+    storage: &Store,
+    count: usize,
+) -> Result<Plugin, LoadError> {
+    let wasi = wasi_for(config, &engine::file_name(&file));
+    let loaded = examine(engine, &file, wasi).await?;
+    let format: Arc<str> = loaded.description.format.as_str().into();
+    if wasi && !wasi_for(config, &format) {
+        let reason =
+            format!("WASI is configured for the file's name, but its format is {format}; rename the file");
+        return Err(LoadError::Plugin { file, reason });
+    }
+    let own = config.per_plugin.get(&*format);
+    let limits = limits(own, config, count, &format);
+    let described = loaded.description.limits.max_file_bytes;
+    tracing::info!(plugin = %format, version = loaded.description.version, file = %file.display(), "loaded a plugin");
+    Ok(Plugin {
+        max_file_bytes: own.and_then(|own| own.max_file_bytes).or(described),
+        runner: Runner::new(engine.clone(), Arc::clone(&format), limits),
+        description: loaded.description,
+        storage: storage.clone(),
+        code: loaded.code,
+        format,
+        file,
+    })
+}
+
+/// Compiles one file and asks it what it is, under the default limits.
+pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<Loaded, LoadError> {
+    let refuse = |reason: String| LoadError::Plugin { file: file.to_owned(), reason };
+    let component = compile(engine, file).await.map_err(refuse)?;
+    let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
+    let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
+    let objections = contract::objections(borrowed(&imports), borrowed(&exports), wasi);
+    if !objections.is_empty() {
+        return Err(refuse(objections.join("; ")));
+    }
+    let (linker, code) = link(engine, &component, contract::exports(borrowed(&exports), "upkeep"), wasi)
+        .map_err(|error| {
+            refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
+        })?;
+    let description = describe(engine, &component, &linker, &code, file).await.map_err(refuse)?;
+    let abilities =
+        exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
+    Ok(Loaded { description, imports, abilities, code })
+}
+
+async fn compile(engine: &Engine, file: &Path) -> Result<Component, String> {
+    let (engine, file) = (engine.clone(), file.to_owned());
+    let compiled = tokio::task::spawn_blocking(move || {
+        check_layer(&file)?;
+        Component::from_file(&engine, &file).map_err(|error| format!("{error:#}"))
+    });
+    compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
+}
+
+/// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.
+fn check_layer(file: &Path) -> Result<(), String> {
+    let mut head = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    match head {
+        [0, b'a', b's', b'm', 1, 0, 0, 0] => {
+            Err("is a core module, not a component: make one of it with wit-component, as `cargo xtask plugins` does".to_owned())
+        }
+        [0, b'a', b's', b'm', ..] => Ok(()),
+        _ => Err("is not WebAssembly".to_owned()),
+    }
+}
+
+fn link(
+    engine: &Engine,
+    component: &Component,
+    has_upkeep: bool,
+    wasi: bool,
+) -> wasmtime::Result<(Linker<HostState>, Code)> {
+    let linker = imports::linker(engine, wasi)?;
+    let full = linker.instantiate_pre(component)?;
+    let pure = imports::restricted(&linker, component, "route", PURE)?.instantiate_pre(component)?;
+    let format = format::GuestIndices::new(&full)?;
+    let upkeep = if has_upkeep { Some(upkeep::GuestIndices::new(&full)?) } else { None };
+    Ok((linker, Code { full, pure, format, upkeep }))
+}
+
+/// Asks the component for its description, in an instance from which no import can be called.
+async fn describe(
+    engine: &Engine,
+    component: &Component,
+    linker: &Linker<HostState>,
+    code: &Code,
+    file: &Path,
+) -> Result<Description, String> {
+    let mute = imports::restricted(linker, component, "describe", NOTHING)
+        .and_then(|linker| linker.instantiate_pre(component))
+        .map_err(|error| format!("cannot be linked: {error:#}"))?;
+    let runner = Runner::new(engine.clone(), engine::file_name(file), Limits::default());
+    let name = CallName {
+        function: "describe",
+        format: engine::file_name(file),
+        repository: String::new(),
+        request_id: String::new(),
+    };
+    let state = || {
+        let call = Call::new(Arc::new(RequestHead::default()), Action::Open);
+        HostState::new(Arc::clone(&runner.plugin), Arc::clone(&runner.limits), None, Access::Look, call)
+    };
+    let text = runner.run(name, state, &mute, async |guest, instance| {
+        let format = code.format.load(&mut *guest, instance)?;
+        format.call_describe(guest).await
+    });
+    let text = text.await.map_err(|error| format!("`describe` failed: it {error}"))?;
+    if text.len() > MAX_DESCRIPTION {
+        return Err(format!("its description has {} bytes, over {MAX_DESCRIPTION}", text.len()));
+    }
+    Description::parse(&text)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let failed = |source| LoadError::Folder { folder: folder.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn limits(own: Option<&PluginConfig>, config: &RuntimeConfig, plugins: usize, format: &str) -> Limits {
+    let mut limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(&config.default_limits).clone();
+    let share = engine::share(limits.concurrency, plugins);
+    if share < limits.concurrency {
+        tracing::warn!(
+            plugin = format,
+            configured = limits.concurrency,
+            share,
+            "all plugins' calls together must fit the pool"
+        );
+    }
+    limits.concurrency = share;
+    limits
+}
+
+fn pool_size(config: &RuntimeConfig, plugins: usize) -> usize {
+    let most = all_limits(config).map(|limits| limits.concurrency).max().unwrap_or(1);
+    most.saturating_mul(plugins.max(1)).clamp(1, MAX_POOL)
+}
+
+fn most_memory(config: &RuntimeConfig) -> usize {
+    // Asking for a description runs under the default limits, whatever is configured.
+    let default = Limits::default().memory_bytes;
+    all_limits(config).map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
+}
+
+fn all_limits(config: &RuntimeConfig) -> impl Iterator<Item = &Limits> {
+    let own = config.per_plugin.values().filter_map(|own| own.limits.as_ref());
+    std::iter::once(&config.default_limits).chain(own)
+}
+
+fn wasi_for(config: &RuntimeConfig, name: &str) -> bool {
+    config.per_plugin.get(name).is_some_and(|own| own.wasi)
+}
+
+fn check_names(config: &RuntimeConfig, plugins: &BTreeMap<Arc<str>, Arc<Plugin>>) -> Result<(), LoadError> {
+    let Some(name) = config.per_plugin.keys().find(|name| !plugins.contains_key(name.as_str())) else {
+        return Ok(());
+    };
+    let loaded: Vec<&str> = plugins.keys().map(AsRef::as_ref).collect();
+    Err(LoadError::Unknown { name: name.clone(), loaded: loaded.join(", ") })
+}
+
+fn twice(one: &Plugin, other: &Plugin) -> LoadError {
+    let (first, second) = if one.file < other.file { (one, other) } else { (other, one) };
+    LoadError::Twice {
+        format: first.format.as_ref().to_owned(),
+        first: first.file.clone(),
+        second: second.file.clone(),
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    names.map(str::to_owned).collect()
+}
+
+fn borrowed(names: &[String]) -> impl Iterator<Item = &str> {
+    names.iter().map(String::as_str)
+}

@@ -1,0 +1,63 @@
+//! Metrics of plugin calls. Handles on the usual ones are made once; install the recorder before plugins are loaded.
+
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+const FUNCTIONS: [&str; 5] = ["route", "check", "handle", "delete_version", "mark_version"];
+const CALLS: &str = "packhouse_plugin_calls_total";
+const SECONDS: &str = "packhouse_plugin_call_seconds";
+const MEMORY: &str = "packhouse_plugin_memory_bytes";
+
+/// One plugin's meters.
+pub(crate) struct Meters {
+    plugin: String,
+    functions: Vec<(&'static str, FunctionMeters)>,
+}
+
+struct FunctionMeters {
+    ok: Counter,
+    seconds: Histogram,
+    memory: Histogram,
+}
+
+impl Meters {
+    pub(crate) fn new(plugin: &str) -> Meters {
+        metrics::describe_counter!(CALLS, "Calls of plugins by function and outcome");
+        metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time that plugin calls took");
+        metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Largest linear memory of plugin calls");
+        let meters = |&function: &&'static str| (function, FunctionMeters::new(plugin, function));
+        Meters { plugin: plugin.to_owned(), functions: FUNCTIONS.iter().map(meters).collect() }
+    }
+
+    pub(crate) fn count(
+        &self,
+        function: &'static str,
+        outcome: &'static str,
+        spent: Duration,
+        memory: usize,
+    ) {
+        let known = self.functions.iter().find(|(name, _)| *name == function);
+        match known {
+            Some((_, meters)) if outcome == "ok" => meters.ok.increment(1),
+            _ => {
+                counter!(CALLS, "plugin" => self.plugin.clone(), "function" => function, "outcome" => outcome).increment(1);
+            }
+        }
+        if let Some((_, meters)) = known {
+            meters.seconds.record(spent.as_secs_f64());
+            meters.memory.record(memory as f64);
+        }
+    }
+}
+
+impl FunctionMeters {
+    fn new(plugin: &str, function: &'static str) -> FunctionMeters {
+        let plugin = plugin.to_owned();
+        FunctionMeters {
+            ok: counter!(CALLS, "plugin" => plugin.clone(), "function" => function, "outcome" => "ok"),
+            seconds: histogram!(SECONDS, "plugin" => plugin.clone(), "function" => function),
+            memory: histogram!(MEMORY, "plugin" => plugin, "function" => function),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! All plugins of a server, and a look at one file without a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packhouse_store::Store;
+
+use crate::config::{Limits, RuntimeConfig};
+use crate::description::{Claim, Description};
+use crate::engine::{self, EngineOptions};
+use crate::error::LoadError;
+use crate::load;
+use crate::plugin::Plugin;
+
+/// All plugins of this server.
+pub struct Runtime {
+    plugins: Vec<Arc<Plugin>>,
+}
+
+impl Runtime {
+    /// Loads every `*.wasm` of the configured folder, compiling in parallel. One that cannot be loaded is an error that names the
+    /// file and says what was wanted and what was found; so are two of one format, and a configured plugin that is not there.
+    pub async fn load(config: RuntimeConfig, store: Store) -> Result<Runtime, LoadError> {
+        Ok(Runtime { plugins: load::load(&config, &store).await? })
+    }
+
+    /// The plugin of this format.
+    pub fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
+        self.plugins.iter().find(|plugin| plugin.description().format == format).cloned()
+    }
+
+    /// All, sorted by format.
+    pub fn plugins(&self) -> &[Arc<Plugin>] {
+        &self.plugins
+    }
+
+    /// Every claim on a root path with its plugin.
+    pub fn claims(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Claim)> {
+        self.plugins
+            .iter()
+            .flat_map(|plugin| plugin.description.claims.iter().map(move |claim| (plugin, claim)))
+    }
+}
+
+/// What a `.wasm` file is, without a server.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The file.
+    pub file: PathBuf,
+    /// Its description.
+    pub description: Description,
+    /// What it imports, as `packhouse:format/blobs@0.1.0`.
+    pub imports: Vec<String>,
+    /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
+    pub abilities: Vec<String>,
+}
+
+/// Compiles the file, asks it what it is and checks that this host can run it, for `packhouse plugins check FILE`. WASI is linked:
+/// [`Inspection::imports`] tells whether the plugin needs it. Blocks. `Plugin` says why it cannot be run.
+pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
+    // On a thread of its own, so that it can be called from within an asynchronous program too.
+    let inspecting = std::thread::scope(|scope| scope.spawn(|| inspect_here(file)).join());
+    inspecting.unwrap_or_else(|_| Err(LoadError::Engine("inspecting the file ended in a panic".to_owned())))
+}
+
+fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
+    let memory_bytes = Limits::default().memory_bytes;
+    let engine = engine::engine(&EngineOptions { pool: None, memory_bytes, cache: None })?;
+    let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
+    let loaded = executor.block_on(load::examine(&engine, file, true))?;
+    Ok(Inspection {
+        file: file.to_owned(),
+        description: loaded.description,
+        imports: loaded.imports,
+        abilities: loaded.abilities,
+    })
+}
