@@ -108,3 +108,90 @@ fn builder(limits: Limits) -> Builder<TokioExecutor> {
         .keep_alive_timeout(KEEP_ALIVE.1);
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages::Arriving;
+    use crate::wire::body::Body;
+    use hyper::service::service_fn;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    const LIMITS: Limits = Limits {
+        api_body_bytes: 0,
+        api_json_tokens: 0,
+        body_idle: Duration::from_secs(30),
+        header: Duration::from_secs(30),
+        connections: 100,
+        shutdown: Duration::from_secs(30),
+    };
+
+    /// Serves answers without content once the body is read, and says what each connection was sent.
+    async fn exchange(requests: &[&[u8]]) -> Vec<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let service = |_| {
+            service_fn(|request: Request<Incoming>| async {
+                let mut body = Arriving::new(request.into_body(), LIMITS.body_idle);
+                let status = loop {
+                    match body.next().await {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break 200,
+                        Err(refused) => break refused.status(),
+                    }
+                };
+                Ok(Response::builder().status(status).body(Body::empty()).unwrap())
+            })
+        };
+        let server = tokio::spawn(serve(listener, LIMITS, stop.clone(), service));
+        let mut answers = Vec::new();
+        for request in requests {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request).await.unwrap();
+            stream.shutdown().await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            answers.push(String::from_utf8_lossy(&answer).into_owned());
+        }
+        stop.cancel();
+        server.await.unwrap();
+        answers
+    }
+
+    #[tokio::test]
+    async fn requests_that_another_server_may_read_otherwise_are_refused() {
+        let many_fields = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
+        let long_address = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(65_536));
+        let table: &[(&[u8], &str)] = &[
+            (b"PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "200"),
+            (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "200"),
+            (b"PUT / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+            (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", "400"),
+            (b"PUT / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "400"),
+            (b"PUT / HTTP/1.1\r\nContent-Length: +5\r\n\r\nhello", "400"),
+            (b"PUT / HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", "400"),
+            (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "400"),
+            (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n", "400"),
+            (b"PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+            (b"GET / HTTP/1.1\nHost: a\n\n", "400"),
+            (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", "400"),
+            (b"GET / HTTP/1.1\r\nA: b\0c\r\n\r\n", "400"),
+            (many_fields.as_bytes(), "431"),
+            (long_address.as_bytes(), "414"),
+        ];
+        let requests: Vec<&[u8]> = table.iter().map(|(request, _)| *request).collect();
+        let answers = exchange(&requests).await;
+        for ((request, status), answer) in table.iter().zip(answers) {
+            let request = String::from_utf8_lossy(&request[..request.len().min(90)]);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{request}\n→ {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_behind_a_refused_request_is_answered() {
+        let smuggled = b"PUT / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+        let answers = exchange(&[smuggled]).await;
+        assert_eq!(answers[0].matches("HTTP/1.1").count(), 1, "{answers:?}");
+    }
+}

@@ -122,7 +122,8 @@ fn decode(piece: &str, form: bool) -> Result<String, PathError> {
 }
 
 fn hex_pair(high: Option<u8>, low: Option<u8>) -> Result<u8, PathError> {
-    let digit = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    let digit =
+        |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
     match (digit(high), digit(low)) {
         (Some(high), Some(low)) => Ok(high << 4 | low),
         _ => Err(PathError::BadEscape),

@@ -7,23 +7,20 @@ use packhouse_runtime::{
     Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead,
 };
 use packhouse_store::RepositoryRow;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::packages::receive::Received;
 use crate::packages::shape::Refused;
+use crate::settings;
 
 /// The repository as its plugin sees it: every setting of the format's has a value.
 pub(crate) fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
-    let defaults = description.settings.iter().map(|(name, setting)| (name.clone(), setting.default.clone()));
-    let mut settings: Map<String, Value> = defaults.collect();
-    if let Ok(Value::Object(set)) = serde_json::from_str(&row.settings) {
-        settings.extend(set);
-    }
+    let settings = Value::Object(settings::effective(&row.settings, row.public, Some(description)));
     RepositoryView {
         id: row.id,
         name: row.name.clone(),
         kind: row.kind.clone(),
-        settings: Value::Object(settings).to_string().into(),
+        settings: settings.to_string().into(),
     }
 }
 
@@ -67,6 +64,7 @@ fn failed(plugin: &Plugin, function: &'static str, head: &RequestHead, error: Ca
     let format = plugin.description().format.as_str();
     let (request_id, kind) = (head.request_id.as_str(), error.kind());
     tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");
-    metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind).increment(1);
+    metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind)
+        .increment(1);
     Refused::from(error)
 }

@@ -55,16 +55,22 @@ pub(crate) fn without_token(text: String) -> String {
 fn headers(all: &HeaderMap, asked: &[String]) -> Vec<(String, String)> {
     let wanted = |name: &HeaderName| {
         !SECRETS.contains(&name)
-            && (name == ACCEPT || name.as_str().starts_with("content-") || asked.iter().any(|asked| name == asked))
+            && (name == ACCEPT
+                || name.as_str().starts_with("content-")
+                || asked.iter().any(|asked| name.as_str() == asked))
     };
-    let mut headers: Vec<(String, String)> =
-        all.keys().filter(|name| wanted(name)).map(|name| (name.as_str().to_owned(), joined(all, name))).collect();
+    let mut headers: Vec<(String, String)> = all
+        .keys()
+        .filter(|name| wanted(name))
+        .map(|name| (name.as_str().to_owned(), joined(all, name)))
+        .collect();
     headers.sort_unstable();
     headers
 }
 
 fn joined(all: &HeaderMap, name: &HeaderName) -> String {
-    let lines: Vec<_> = all.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let lines: Vec<_> =
+        all.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     lines.join(", ")
 }
 

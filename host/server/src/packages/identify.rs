@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::identity::{self, Secret};
 use crate::packages::members;
 use crate::packages::shape::Refused;
+use crate::permissions::Permissions;
 
 /// A credential as it was presented.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,7 +68,9 @@ impl Credential {
     fn fingerprint(&self) -> Option<[u8; 32]> {
         match self {
             Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(secret) | Self::Basic { password: secret, .. } => identity::fingerprint(secret.reveal()),
+            Self::Bearer(secret) | Self::Basic { password: secret, .. } => {
+                identity::fingerprint(secret.reveal())
+            }
         }
     }
 }
@@ -153,29 +156,8 @@ fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
     })
 }
 
-/// A member's rights in one repository, from its permissions.
 fn rights(member: &MemberRow, repository: RepositoryId) -> Rights {
-    let id = repository.to_string();
-    let permissions: Permissions = serde_json::from_str(&member.permissions).unwrap_or_default();
-    let grants = permissions.repositories.iter().filter(|grant| grant.repository == "*" || grant.repository == id);
-    grants.flat_map(|grant| &grant.actions).fold(Rights::default(), |rights, action| match action.as_str() {
-        "read" => Rights { read: true, ..rights },
-        "publish" => Rights { publish: true, ..rights },
-        "delete" => Rights { delete: true, ..rights },
-        _ => rights,
-    })
-}
-
-#[derive(Default, serde::Deserialize)]
-struct Permissions {
-    #[serde(default)]
-    repositories: Vec<Grant>,
-}
-
-#[derive(serde::Deserialize)]
-struct Grant {
-    repository: String,
-    actions: Vec<String>,
+    Permissions::read(&member.permissions).rights(repository)
 }
 
 #[cfg(test)]

@@ -63,7 +63,11 @@ impl Key {
         part(&mut bytes, &head.address);
         list(&mut bytes, head.path.len(), head.path.iter().map(String::as_str));
         for pairs in [&head.query, &head.headers] {
-            list(&mut bytes, pairs.len(), pairs.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]));
+            list(
+                &mut bytes,
+                pairs.len(),
+                pairs.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]),
+            );
         }
         (bytes.len() <= KEY_BYTES).then(|| Self(bytes.into_boxed_slice()))
     }
@@ -188,14 +192,18 @@ mod tests {
             key(&["a", "b", ""], "*/*"),
             key(&["a", "b"], "text/html"),
             Key::of(RepositoryId(2), &head(&["a", "b"], "*/*")).unwrap(),
-            Key::of(RepositoryId(1), &RequestHead { method: "HEAD".into(), ..head(&["a", "b"], "*/*") }).unwrap(),
-            Key::of(RepositoryId(1), &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") }).unwrap(),
+            Key::of(RepositoryId(1), &RequestHead { method: "HEAD".into(), ..head(&["a", "b"], "*/*") })
+                .unwrap(),
+            Key::of(RepositoryId(1), &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") })
+                .unwrap(),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(all.iter().skip(at + 1).all(|other| other != one));
         }
         assert_eq!(key(&["a"], "*/*"), key(&["a"], "*/*"));
-        assert!(Key::of(RepositoryId(1), &RequestHead { method: "PUT".into(), ..head(&["a"], "") }).is_none());
+        assert!(
+            Key::of(RepositoryId(1), &RequestHead { method: "PUT".into(), ..head(&["a"], "") }).is_none()
+        );
         assert!(Key::of(RepositoryId(1), &head(&["a".repeat(KEY_BYTES).as_str()], "")).is_none());
     }
 

@@ -34,7 +34,8 @@ pub(crate) async fn sign_in(
     peer: IpAddr,
 ) -> Result<Option<MemberRow>, Refused> {
     let Some(email) = identity::email(username) else { return Ok(None) };
-    let member = app.store.members_by_email(&email).await?.into_iter().find(|row| row.organization == organization);
+    let member =
+        app.store.members_by_email(&email).await?.into_iter().find(|row| row.organization == organization);
     let known = member.as_ref().map(|member| keyed(member, &password));
     if known.is_some_and(remembered) {
         return Ok(member);

@@ -15,28 +15,32 @@ mod resolve;
 mod send;
 mod shape;
 
-use std::net::IpAddr;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use packhouse_runtime::{Action, ErrorStyle, Intent, Plugin, RepositoryView, RequestHead};
 use packhouse_store::{OrganizationRow, RepositoryRow};
+use tokio::net::TcpListener;
 
 use self::head::Circumstances;
 use self::identify::{Credential, Known};
 use self::kept::{Answers, Key, Revisions};
-use self::receive::Arriving;
+pub(crate) use self::receive::Arriving;
 use self::resolve::{Below, Place, Target};
 use self::send::{Asked, Prepared};
 use self::shape::{Frame, Refused};
 use crate::access::{Kind, Wanted};
 use crate::app::App;
 use crate::catalogue;
+use crate::listen;
 use crate::wire::body::Body;
 use crate::wire::request_id;
 
@@ -45,7 +49,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const UNCHECKED_BYTES: u64 = 64 * 1024;
 
 /// The repository host's state.
-pub(crate) struct Packages {
+struct Packages {
     app: Arc<App>,
     answers: Answers,
     organizations: organizations::Organizations,
@@ -71,9 +75,23 @@ struct Asking<'a> {
     now: i64,
 }
 
+/// Serves the repository host on this listener until the program stops and what was in flight is answered.
+pub(crate) async fn run(app: Arc<App>, listener: TcpListener) {
+    let (limits, stop) = (app.config.limits, app.stop.clone());
+    let packages = Arc::new(Packages::new(app));
+    let service = move |peer: SocketAddr| {
+        let packages = Arc::clone(&packages);
+        service_fn(move |request| {
+            let packages = Arc::clone(&packages);
+            async move { Ok::<_, Infallible>(packages.serve(peer.ip(), request).await) }
+        })
+    };
+    listen::serve(listener, limits, stop, service).await;
+}
+
 impl Packages {
     /// A host for this program's repositories.
-    pub(crate) fn new(app: Arc<App>) -> Self {
+    fn new(app: Arc<App>) -> Self {
         Self {
             app,
             answers: Answers::new(),
@@ -83,7 +101,7 @@ impl Packages {
     }
 
     /// Answers a request; every failure is an answer too.
-    pub(crate) async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
+    async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let mut visit = Visit {
@@ -98,7 +116,11 @@ impl Packages {
             Ok(response) => response,
             Err(refused) => self.refuse(refused, &parts, &visit),
         };
-        body.drain(&parts.headers).await;
+        let spent = body.drain(&parts.headers).await;
+        if !spent && parts.version < Version::HTTP_2 {
+            // What is left of the body is in the way of the next request.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Ok(id) = HeaderValue::from_str(&visit.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
@@ -150,7 +172,8 @@ impl Packages {
         (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
     ) -> Result<Response<Body>, Refused> {
         let credential = Credential::read(&parts.headers);
-        let known = identify::identify(&self.app, organization.id, &below.name, credential, visit.peer).await?;
+        let known =
+            identify::identify(&self.app, organization.id, &below.name, credential, visit.peer).await?;
         visit.credential.clone_from(&known.credential);
         let now = packhouse_store::now_ms();
 
@@ -160,12 +183,15 @@ impl Packages {
         let description = plugin.as_ref().map(|plugin| plugin.description());
         visit.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
         if below.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
-            return Err(Refused::with(&catalogue::INVALID_REQUEST, "A path segment may not hold an encoded slash here."));
+            return Err(Refused::with(
+                &catalogue::INVALID_REQUEST,
+                "A path segment may not hold an encoded slash here.",
+            ));
         }
 
         let repository = known.facts.repository.as_ref();
-        let (Some(repository), Some(plugin)) = (repository, plugin.filter(|plugin| self.serves(repository, plugin)))
-        else {
+        let serving = plugin.as_deref().filter(|plugin| self.serves(repository, plugin));
+        let (Some(repository), Some(plugin)) = (repository, serving) else {
             let wanted = authorize::wanted_by_method(parts.method.as_str());
             authorize::authorize(&known, &authorize::rules(description), wanted, false, now)?;
             return Err(Refused::of(&catalogue::FORMAT_DISABLED));
@@ -176,7 +202,7 @@ impl Packages {
             request_id: &visit.request_id,
         };
         let head = head::head(parts, below, query, plugin.description(), circumstances);
-        let asking = Asking { parts, repository, plugin: &plugin, known: &known, head, now };
+        let asking = Asking { parts, repository, plugin, known: &known, head, now };
         let prepared = self.prepared(&asking, body).await?;
         let asked = Asked {
             head: parts.method == Method::HEAD,
@@ -207,9 +233,9 @@ impl Packages {
         let view = call::view(asking.repository, asking.plugin.description());
         asking.check(&intent, &view).await?;
         let target = Some(asking.repository.id);
-        let received = receive::receive(&self.app.store, target, &intent, &asking.parts.headers, body).await?;
-        let answer =
-            call::handle(asking.plugin, &asking.head, intent.action, Some(view), received).await?;
+        let received =
+            receive::receive(&self.app.store, target, &intent, &asking.parts.headers, body).await?;
+        let answer = call::handle(asking.plugin, &asking.head, intent.action, Some(view), received).await?;
         let keepable = answer.keepable && intent.action == Action::Read;
         let prepared = send::prepare(answer, !asking.repository.public).await?;
         let Some(key) = key.filter(|_| keepable) else { return Ok(Arc::new(prepared)) };

@@ -34,7 +34,9 @@ pub(crate) async fn receive(
         splitter.push(&bytes);
         while let Some(event) = splitter.next().map_err(damaged)? {
             match event {
-                Event::Begin(head) if parts.len() < MAX_PARTS => open = Some((head, store.stage(digests, limit))),
+                Event::Begin(head) if parts.len() < MAX_PARTS => {
+                    open = Some((head, store.stage(digests, limit)))
+                }
                 Event::Begin(_) => return Err(damaged("The form has too many parts.")),
                 Event::Data(bytes) => {
                     if let Some((_, stager)) = &mut open {
@@ -201,7 +203,8 @@ fn parse_head(lines: &[u8]) -> Result<Head, &'static str> {
     let text = std::str::from_utf8(lines).map_err(|_| "A part of the form has a head that is not UTF-8.")?;
     let mut head = Head::default();
     for line in text.split("\r\n").filter(|line| !line.is_empty()) {
-        let (name, value) = line.split_once(':').ok_or("A part of the form has a head line without a colon.")?;
+        let (name, value) =
+            line.split_once(':').ok_or("A part of the form has a head line without a colon.")?;
         head.headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
     }
     let disposition = head.headers.iter().find(|(name, _)| name == "content-disposition");
@@ -293,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_form_of_a_real_client_is_split() {
-        let body = b"preamble\r\n--b1\r\nContent-Disposition: form-data; name=\":action\"\r\n\r\nfile_upload\r\n\
+        let body =
+            b"preamble\r\n--b1\r\nContent-Disposition: form-data; name=\":action\"\r\n\r\nfile_upload\r\n\
             --b1\r\nContent-Disposition: form-data; name=\"content\"; filename=\"a-1.0.whl\"\r\n\
             Content-Type: application/octet-stream\r\n\r\nPK\r\n--b\r\n\r\n--b1--\r\nepilogue";
         for size in [1, 3, 17, 1000] {

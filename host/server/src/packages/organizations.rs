@@ -19,7 +19,11 @@ pub(crate) struct Organizations {
 
 impl Organizations {
     /// The organization of this host, or the only one there is.
-    pub(crate) async fn find(&self, app: &App, host: Option<&str>) -> Result<Option<OrganizationRow>, Refused> {
+    pub(crate) async fn find(
+        &self,
+        app: &App,
+        host: Option<&str>,
+    ) -> Result<Option<OrganizationRow>, Refused> {
         let all = self.all(app).await?;
         Ok(match &*all {
             [only] => Some(only.clone()),

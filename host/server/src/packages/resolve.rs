@@ -187,8 +187,13 @@ mod tests {
             ("/repositories/r/", "r", vec![]),
             ("/repositories/r/a/", "r", vec!["a", ""]),
         ] {
-            let Place::Repository(below) = below_repositories(Path::parse(raw).unwrap()) else { panic!("{raw}") };
-            assert_eq!((below.name.as_str(), below.path), (name, rest.iter().map(ToString::to_string).collect()));
+            let Place::Repository(below) = below_repositories(Path::parse(raw).unwrap()) else {
+                panic!("{raw}")
+            };
+            assert_eq!(
+                (below.name.as_str(), below.path),
+                (name, rest.iter().map(ToString::to_string).collect())
+            );
         }
         for raw in ["/repositories", "/repositories/"] {
             assert!(matches!(below_repositories(Path::parse(raw).unwrap()), Place::Nowhere));

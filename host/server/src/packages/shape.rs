@@ -55,6 +55,12 @@ impl Refused {
         self
     }
 
+    /// The status it will have.
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// 405 with the methods that there are.
     pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
         Self::of(&catalogue::METHOD_NOT_ALLOWED).and_header(ALLOW, HeaderValue::from_static(allowed))
@@ -150,14 +156,18 @@ fn own_headers(refused: &Refused, realm: &str) -> HeaderMap {
     headers.remove(WWW_AUTHENTICATE);
     if refused.status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_str(&format!("Basic realm=\"{realm}\""));
-        headers.insert(WWW_AUTHENTICATE, challenge.unwrap_or(HeaderValue::from_static("Basic realm=\"packages\"")));
+        headers.insert(
+            WWW_AUTHENTICATE,
+            challenge.unwrap_or(HeaderValue::from_static("Basic realm=\"packages\"")),
+        );
     }
     headers
 }
 
 /// The first problem's words, or its row's where it has none.
 fn sentence(refused: &Refused) -> String {
-    let own = refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
+    let own =
+        refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
     let row = refused.row.map(|row| row.sentence);
     own.or(row).or(refused.status.canonical_reason()).unwrap_or_default().to_owned()
 }
@@ -223,7 +233,8 @@ fn registry_problem(problem: &Problem) -> Value {
 
 /// A refusal of the host's own in a registry's words. One that has no row among them keeps its sentence.
 fn host_problem(refused: &Refused, sentence: &str) -> Value {
-    let on_group = refused.row.is_some_and(|row| std::ptr::eq(row, &catalogue::WRITES_NOT_PERMITTED_ON_GROUP));
+    let on_group =
+        refused.row.is_some_and(|row| std::ptr::eq(row, &catalogue::WRITES_NOT_PERMITTED_ON_GROUP));
     let row = match refused.status.as_u16() {
         401 => &catalogue::REGISTRY_UNAUTHORIZED,
         403 => &catalogue::REGISTRY_DENIED,
@@ -317,7 +328,8 @@ mod tests {
             let (_, object) = shaped(Refused::of(row), ErrorStyle::Registry);
             assert_eq!(object["errors"][0]["code"], code);
         }
-        let (_, object) = shaped(Refused::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY), ErrorStyle::Registry);
+        let (_, object) =
+            shaped(Refused::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY), ErrorStyle::Registry);
         assert_eq!(object["code"], "writes_not_permitted_on_proxy");
     }
 }

@@ -49,21 +49,23 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         match &mut self.0 {
             Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Inner::Stream { chunks, left, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
-                Some(Ok(bytes)) => {
-                    *left = left.saturating_sub(bytes.len() as u64);
-                    Some(Ok(Frame::data(bytes)))
-                }
-                Some(Err(error)) => {
-                    tracing::error!(%request_id, %error, left, "an answer broke off");
-                    Some(Err(error))
-                }
-                None if *left > 0 => {
-                    tracing::error!(%request_id, left, "an answer ended too early");
-                    Some(Err(StoreError::Corrupt("a blob ended too early".to_owned())))
-                }
-                None => None,
-            }),
+            Inner::Stream { chunks, left, request_id } => {
+                chunks.as_mut().poll_next(cx).map(|next| match next {
+                    Some(Ok(bytes)) => {
+                        *left = left.saturating_sub(bytes.len() as u64);
+                        Some(Ok(Frame::data(bytes)))
+                    }
+                    Some(Err(error)) => {
+                        tracing::error!(%request_id, %error, left, "an answer broke off");
+                        Some(Err(error))
+                    }
+                    None if *left > 0 => {
+                        tracing::error!(%request_id, left, "an answer ended too early");
+                        Some(Err(StoreError::Corrupt("a blob ended too early".to_owned())))
+                    }
+                    None => None,
+                })
+            }
         }
     }
 

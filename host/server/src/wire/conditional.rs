@@ -30,7 +30,10 @@ pub(crate) fn judge(headers: &HeaderMap, validators: &Validators) -> Outcome {
         if !names(headers, &IF_MATCH, &validators.etag, false) {
             return Outcome::Failed;
         }
-    } else if seconds(headers, &IF_UNMODIFIED_SINCE).zip(validators.modified).is_some_and(|(since, at)| at > since) {
+    } else if seconds(headers, &IF_UNMODIFIED_SINCE)
+        .zip(validators.modified)
+        .is_some_and(|(since, at)| at > since)
+    {
         return Outcome::Failed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
@@ -112,7 +115,9 @@ mod tests {
 
     #[test]
     fn a_range_counts_for_the_same_content_alone() {
-        for (value, expected) in [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false), (AT, true), (BEFORE, false)] {
+        for (value, expected) in
+            [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false), (AT, true), (BEFORE, false)]
+        {
             let headers = HeaderMap::from_iter([(IF_RANGE, HeaderValue::from_static(value))]);
             assert_eq!(range_counts(&headers, &validators()), expected, "{value}");
         }

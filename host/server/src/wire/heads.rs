@@ -19,12 +19,13 @@ struct Head {
     line: Line,
     lines: u32,
     previous: u8,
-    length: Option<u64>,
+    /// Of the body, where a length is stated; within, where it can be read.
+    length: Option<Option<u64>>,
     chunked: bool,
 }
 
 /// The beginning of a line, lower-case: enough to know the two fields and the value of one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
     start: [u8; LINE_START],
     length: usize,
@@ -124,7 +125,7 @@ impl Head {
         // The carriage return is part of the line.
         let empty = self.line.total <= 1;
         if let Some(value) = self.line.text().strip_prefix(b"content-length:") {
-            self.length = Some(number(value));
+            self.length = Some(number(value).filter(|_| self.line.total <= LINE_START));
         }
         let preface = self.lines == 0 && self.line.text().starts_with(PREFACE);
         self.line = Line::default();
@@ -137,9 +138,17 @@ impl Head {
             return Some(At::Unwatched);
         }
         empty.then(|| match self.length {
-            Some(length) if length > 0 => At::Body(length),
-            _ => At::Head(Self::default()),
+            None | Some(Some(0)) => At::Head(Self::default()),
+            Some(Some(length)) => At::Body(length),
+            // hyper may know it or refuse it; here nothing more is looked at.
+            Some(None) => At::Unwatched,
         })
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { start: [0; LINE_START], length: 0, total: 0 }
     }
 }
 
@@ -157,9 +166,10 @@ impl Line {
     }
 }
 
-/// The number in a field's value; one that is none is hyper's to refuse.
-fn number(value: &[u8]) -> u64 {
-    std::str::from_utf8(value).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+/// The number in a field's value, as hyper reads one.
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(value).ok()?.trim();
+    if digits.starts_with('+') { None } else { digits.parse().ok() }
 }
 
 #[cfg(test)]
@@ -215,6 +225,14 @@ mod tests {
         let head = b"PUT / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab";
         assert!(watched(head, 10).1.body_outstanding());
         assert!(!watched(b"PUT / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 10).1.body_outstanding());
+    }
+
+    #[test]
+    fn behind_a_length_that_cannot_be_read_nothing_is_touched() {
+        for length in [format!("{}5", " ".repeat(100)), "5, 5".to_owned(), "+5".to_owned()] {
+            let stream = format!("PUT / HTTP/1.1\r\nContent-Length: {length}\r\n\r\na\nb\nc");
+            assert_eq!(watched(stream.as_bytes(), 10).0, stream.as_bytes());
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A name for each request: in its answer, its log lines and what its plugin logs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
