@@ -1,7 +1,29 @@
-//! Collection of garbage.
+//! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
+//!
+//! A blob that no record names and no lease holds is marked, waits out the time of grace, and is removed if it is still unheld:
+//! its row and the note that its bytes are to go (a stray) change places in one transaction, then the bytes go. So a publish
+//! that names it comes before, and finds it held, or after, and finds it unknown; the same bytes can be stored anew at once;
+//! and a collection that was interrupted goes on from the strays.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::blobs::storage::{StoragePlace, blocking};
+use crate::db::{Value, is_retryable, placeholders, values};
 use crate::error::StoreError;
+use crate::ids::now_ms;
 use crate::store::Store;
+
+/// Rows looked at in one transaction: few enough that a publish does not wait long.
+const PAGE: i64 = 1000;
+/// Blobs removed in one go, and the pause after it: removing files slows down the writing of others.
+const REMOVED: i64 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a file may be there before its row is.
+const WINDOW: Duration = Duration::from_hours(1);
+
+const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
+                     OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1))";
 
 /// What a collection removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +42,149 @@ impl Store {
     /// Removes blobs that nothing holds, uploads that expired, and leftovers. `Unavailable` when database or storage failed; what
     /// was begun then goes on at the next call.
     pub async fn collect_garbage(&self) -> Result<Collected, StoreError> {
-        unimplemented!()
+        let uploads = self.expire_uploads().await?;
+        self.forget_leases().await?;
+        self.mark().await?;
+        let mut collected = Collected { uploads, ..Collected::default() };
+        loop {
+            let (blobs, bytes) = self.remove_marked().await?;
+            collected.blobs += blobs;
+            collected.bytes += bytes;
+            self.sweep_strays().await?;
+            if blobs == 0 {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        collected.leftovers = self.sweep_leftovers().await?;
+        metrics::counter!("packhouse_blobs_collected_total").increment(collected.blobs);
+        Ok(collected)
+    }
+
+    /// Removes what crashes left behind; how many files or objects.
+    pub(crate) async fn sweep_leftovers(&self) -> Result<u64, StoreError> {
+        let strays = self.sweep_strays().await?;
+        let StoragePlace::Folder(folder) = &self.inner.storage.place else { return Ok(strays) };
+        let mut swept = strays + self.sweep_staging().await?;
+        let age = self.inner.config.gc_grace.max(WINDOW);
+        for shard in 0..=u8::MAX {
+            let folder = Arc::clone(folder);
+            let keys = blocking(move || folder.settled_before(shard, age)).await?;
+            swept += self.sweep_unnamed(&keys).await?;
+        }
+        let folder = Arc::clone(folder);
+        let uploads = Arc::clone(&folder);
+        for name in blocking(move || uploads.uploads_before(WINDOW)).await? {
+            if !self.is_upload(&name).await? {
+                let folder = Arc::clone(&folder);
+                blocking(move || folder.remove_upload(&name)).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// At the start: what processes that are gone were receiving goes at once, what takes a walk through all blobs in the
+    /// background.
+    pub(crate) async fn sweep_at_start(&self) -> Result<(), StoreError> {
+        let swept = self.sweep_staging().await?;
+        if swept > 0 {
+            tracing::info!(files = swept, "removed what an earlier process was still receiving");
+        }
+        let store = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.sweep_leftovers().await {
+                tracing::warn!(%error, "leftovers were not swept; the next collection does it");
+            }
+        });
+        Ok(())
+    }
+
+    /// Removes what processes that are gone were receiving; how many files.
+    async fn sweep_staging(&self) -> Result<u64, StoreError> {
+        let StoragePlace::Folder(folder) = &self.inner.storage.place else { return Ok(0) };
+        let folder = Arc::clone(folder);
+        blocking(move || folder.sweep_staging()).await
+    }
+
+    async fn sweep_unnamed(&self, keys: &[String]) -> Result<u64, StoreError> {
+        let mut swept = 0;
+        for keys in keys.chunks(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
+            let sql = format!("SELECT place FROM blobs WHERE place IN {}", placeholders(1, keys.len()));
+            let rows = self.inner.db.fetch(sql, keys.iter().map(|key| key.as_str().into()).collect()).await?;
+            let named = rows.iter().map(|row| row.columns().text()).collect::<Result<Vec<_>, _>>()?;
+            for key in keys.iter().filter(|key| !named.contains(key)) {
+                self.inner.storage.remove(key, None).await?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn forget_leases(&self) -> Result<(), StoreError> {
+        let sql = "DELETE FROM leases WHERE (blob, repository) IN \
+                   (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
+        while self.inner.db.execute(sql, values![now_ms(), PAGE]).await? > 0 {}
+        Ok(())
+    }
+
+    /// Marks what nothing holds, and takes the mark from what is held again.
+    async fn mark(&self) -> Result<(), StoreError> {
+        let now = now_ms();
+        let unmark = format!("UPDATE blobs SET marked_at = NULL WHERE marked_at IS NOT NULL AND {HELD}");
+        self.inner.db.execute(unmark, values![now]).await?;
+        let mut from = i64::MIN;
+        loop {
+            let sql = "SELECT MAX(id) FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
+            let row = self.inner.db.fetch_one(sql, values![from, PAGE]).await?;
+            let Some(to) = row.map(|row| row.columns().opt_int()).transpose()?.flatten() else {
+                return Ok(());
+            };
+            let mark = format!(
+                "UPDATE blobs SET marked_at = $1 WHERE id > $2 AND id <= $3 AND marked_at IS NULL AND NOT {HELD}"
+            );
+            self.inner.db.execute(mark, values![now, from, to]).await?;
+            from = to;
+        }
+    }
+
+    /// Removes the rows of some blobs whose time of grace is over; how many, and their bytes.
+    async fn remove_marked(&self) -> Result<(u64, u64), StoreError> {
+        loop {
+            match self.try_remove_marked().await {
+                // A publish came first: look again at what is held now.
+                Err(error) if is_retryable(&error) => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_remove_marked(&self) -> Result<(u64, u64), StoreError> {
+        let now = now_ms();
+        let mut transaction = self.inner.db.begin().await?;
+        let sql = format!(
+            "SELECT id, size, place FROM blobs WHERE marked_at IS NOT NULL AND marked_at <= $2 AND NOT {HELD} LIMIT $3"
+        );
+        let before = now.saturating_sub(self.grace_ms());
+        let rows = transaction.fetch(sql, values![now, before, REMOVED]).await?;
+        let (mut ids, mut strays, mut bytes) = (Vec::<Value>::new(), Vec::<[Value; 2]>::new(), 0);
+        for row in &rows {
+            let mut columns = row.columns();
+            ids.push(columns.int()?.into());
+            bytes += columns.unsigned()?;
+            strays.extend(columns.opt_text()?.map(|place| [place.into(), 0_i64.into()]));
+        }
+        if ids.is_empty() {
+            return Ok((0, 0));
+        }
+        let (count, list) = (ids.len(), placeholders(1, ids.len()));
+        // What is left of leases is over; one that was taken just now keeps the row, and this transaction fails.
+        let leases = format!("DELETE FROM leases WHERE blob IN {list} AND until <= ${}", count + 1);
+        transaction.execute(leases, [ids.clone(), values![now]].concat()).await?;
+        transaction.execute(format!("DELETE FROM blobs WHERE id IN {list}"), ids).await?;
+        let insert = "INSERT INTO strays (place, due) VALUES ";
+        transaction.execute_rows(insert, strays, " ON CONFLICT (place) DO UPDATE SET due = 0").await?;
+        transaction.commit().await?;
+        Ok((count as u64, bytes))
     }
 }

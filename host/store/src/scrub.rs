@@ -1,9 +1,23 @@
 //! Scrub: every stored blob read again and its SHA-256 compared.
 
-use crate::digest::Sha256;
+use std::time::{Duration, Instant};
+
+use crate::blobs::hashing::Hasher;
+use crate::blobs::held::{COLUMNS, read_row};
+use crate::blobs::row::{BlobRow, Place};
+use crate::blobs::source::Source;
+use crate::db::values;
+use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
+
+/// Rows fetched at a time: with what lies in them, a few MiB.
+const PAGE: i64 = 100;
+/// Bytes read at a time.
+const CHUNK: u64 = 1024 * 1024;
+/// The most records that are named for one blob.
+const NAMED: i64 = 1000;
 
 /// What a scrub found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,15 +37,117 @@ pub struct Damaged {
     pub sha256: Sha256,
     /// Its bytes are not there at all.
     pub missing: bool,
-    /// The records that name it.
+    /// The records that name it, 1,000 at most.
     pub records: Vec<(RepositoryId, String)>,
+}
+
+/// How a blob is.
+#[derive(PartialEq)]
+enum Condition {
+    Sound,
+    Damaged,
+    Missing,
 }
 
 impl Store {
     /// Reads every blob, at most `bytes_per_second`, and names those that are damaged or missing. `Unavailable` when database
     /// or storage failed.
     pub async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<ScrubReport, StoreError> {
-        let _ = bytes_per_second;
-        unimplemented!()
+        let mut report = ScrubReport::default();
+        let mut pace = Pace { since: Instant::now(), bytes: 0, per_second: bytes_per_second };
+        let sql = format!("SELECT {COLUMNS} FROM blobs b WHERE b.id > $1 ORDER BY b.id LIMIT $2");
+        let mut last = i64::MIN;
+        loop {
+            let rows = self.inner.db.fetch(sql.clone(), values![last, PAGE]).await?;
+            if rows.is_empty() {
+                report.bytes = pace.bytes;
+                return Ok(report);
+            }
+            for row in &rows {
+                let mut columns = row.columns();
+                let (id, sha256) = (columns.int()?, Sha256(columns.hash()?));
+                let condition = match read_row(row) {
+                    Ok((row, _)) => self.examine(&row, &mut pace).await?,
+                    Err(StoreError::Corrupt(_)) => Condition::Damaged,
+                    Err(error) => return Err(error),
+                };
+                report.blobs += 1;
+                if condition != Condition::Sound && self.is_there(id).await? {
+                    tracing::error!(blob = id, %sha256, "a stored blob is damaged or missing");
+                    let (missing, records) = (condition == Condition::Missing, self.naming(id).await?);
+                    report.damaged.push(Damaged { sha256, missing, records });
+                }
+                last = id;
+            }
+        }
+    }
+
+    async fn examine(&self, row: &BlobRow, pace: &mut Pace) -> Result<Condition, StoreError> {
+        let source = match &row.place {
+            Place::Inline(bytes) => Source::Bytes(bytes.clone()),
+            Place::Stored(key) => match self.inner.storage.open_blob(key, row.size).await {
+                Ok(source) => source,
+                Err(StoreError::Corrupt(_)) => return Ok(Condition::Missing),
+                Err(error) => return Err(error),
+            },
+        };
+        let Some(length) = source.length().await? else { return Ok(Condition::Missing) };
+        if length != row.size {
+            return Ok(Condition::Damaged);
+        }
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let mut at = 0;
+        while at < length {
+            let chunk = match source.read(at..length.min(at + CHUNK)).await {
+                Ok(chunk) if !chunk.is_empty() => chunk,
+                // A file that is there and cannot be read is as bad as one that is not what it was.
+                Err(error) if matches!(source, Source::Object(_)) && error.is_unavailable() => {
+                    return Err(error);
+                }
+                _ => return Ok(Condition::Damaged),
+            };
+            at += chunk.len() as u64;
+            pace.keep(chunk.len() as u64).await;
+            hasher = tokio::task::spawn_blocking(move || {
+                hasher.update(&chunk);
+                hasher
+            })
+            .await
+            .map_err(StoreError::storage)?;
+        }
+        Ok(if hasher.finish() == row.sha256.0 { Condition::Sound } else { Condition::Damaged })
+    }
+
+    /// Whether it is still a blob: a collection may have removed it while it was read.
+    async fn is_there(&self, id: i64) -> Result<bool, StoreError> {
+        Ok(self.inner.db.fetch_one("SELECT id FROM blobs WHERE id = $1", values![id]).await?.is_some())
+    }
+
+    async fn naming(&self, id: i64) -> Result<Vec<(RepositoryId, String)>, StoreError> {
+        let sql =
+            "SELECT repository, key FROM record_blobs WHERE blob = $1 ORDER BY repository, key LIMIT $2";
+        let rows = self.inner.db.fetch(sql, values![id, NAMED]).await?;
+        rows.iter()
+            .map(|row| {
+                let mut columns = row.columns();
+                Ok((RepositoryId(columns.int()?), columns.text()?))
+            })
+            .collect()
+    }
+}
+
+/// Keeps to a number of bytes a second.
+struct Pace {
+    since: Instant,
+    bytes: u64,
+    per_second: Option<u64>,
+}
+
+impl Pace {
+    async fn keep(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        let Some(per_second) = self.per_second.filter(|rate| *rate > 0) else { return };
+        let wanted = Duration::from_millis(self.bytes.saturating_mul(1000) / per_second);
+        tokio::time::sleep(wanted.saturating_sub(self.since.elapsed())).await;
     }
 }

@@ -57,8 +57,7 @@ impl Check {
     /// The state that `save` wrote; none when `saved` is not one.
     pub(crate) fn restore(saved: &[u8]) -> Option<Check> {
         let (chain, begun) = saved.split_first_chunk::<8>()?;
-        (begun.len() < BLOCK)
-            .then(|| Check { chain: u64::from_le_bytes(*chain), begun: begun.to_vec() })
+        (begun.len() < BLOCK).then(|| Check { chain: u64::from_le_bytes(*chain), begun: begun.to_vec() })
     }
 }
 

@@ -1,0 +1,352 @@
+//! Blobs as files of a folder, by our own hand because of what has to be synced.
+//!
+//! `blobs/<2 hex>/<id>` are blobs, `staging/<process>/<id>` what a running process is still receiving, `uploads/<name>` the
+//! bytes of resumable uploads. A process holds a lock on its staging folder, so that another can tell leftovers from work.
+//! Everything here blocks. Files are 0600, folders 0700.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+/// Ends the name of the file beside a staging folder that its process has locked.
+const LOCK: &str = "lock";
+/// The most pieces that the system takes in one write.
+const PIECES: usize = 1024;
+
+/// The folder of blobs, and this process's place in it.
+pub(crate) struct Folder {
+    root: PathBuf,
+    staging: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes what is missing, and this process's staging folder.
+    pub(crate) fn open(root: &Path) -> io::Result<Folder> {
+        make_folders(root)?;
+        let staging = root.join("staging").join(random_id());
+        // The lock first: a folder that is there without one is a leftover.
+        let lock = new_file().create_new(true).open(staging.with_extension(LOCK))?;
+        lock.lock()?;
+        make_folder(&staging)?;
+        Ok(Folder { root: root.to_owned(), staging, _lock: lock })
+    }
+
+    /// A new file for bytes that arrive. Dropped unsettled, it is gone.
+    pub(crate) fn begin(&self) -> io::Result<BlobFile> {
+        let path = self.staging.join(random_id());
+        let file = new_file().create_new(true).open(&path)?;
+        Ok(BlobFile::new(file, path, true))
+    }
+
+    /// The blob with this key; none when there is no such file.
+    pub(crate) fn open_blob(&self, key: &str) -> io::Result<Option<BlobFile>> {
+        let path = self.blob_path(key);
+        match File::open(&path) {
+            Ok(file) => Ok(Some(BlobFile::new(file, path, false))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the bytes durable under a key of their own, which is returned. Once a sync has failed the file is lost: what the
+    /// system has dropped no second sync brings back, so none is tried.
+    pub(crate) fn settle(&self, file: &BlobFile) -> io::Result<String> {
+        let mut path = file.path();
+        if let Some(key) = self.key_of(&path) {
+            file.owned.store(false, Ordering::Release);
+            return Ok(key);
+        }
+        let key = new_key();
+        let target = self.blob_path(&key);
+        // The sweep tells leftovers by their age, and this may have been written long ago.
+        file.file.set_modified(SystemTime::now())?;
+        file.sync()?;
+        fs::rename(&*path, &target)?;
+        *path = target;
+        sync_parent(&path).inspect_err(|_| file.lost.store(true, Ordering::Release))?;
+        file.owned.store(false, Ordering::Release);
+        Ok(key)
+    }
+
+    /// Removes a blob. One that is not there is no fault.
+    pub(crate) fn remove(&self, key: &str) -> io::Result<()> {
+        gone(fs::remove_file(self.blob_path(key)))
+    }
+
+    /// Writes, syncs, reads and removes a file.
+    pub(crate) fn canary(&self) -> io::Result<()> {
+        let mut canary = self.begin()?;
+        canary.append(&[Bytes::from_static(b"canary")])?;
+        canary.sync()?;
+        match canary.read_at(0, 6)?.as_ref() {
+            b"canary" => Ok(()),
+            _ => Err(io::Error::other("what was written was not read again")),
+        }
+    }
+
+    /// The file of an upload that holds `length` bytes, with anything beyond cut off, locked against other appends. None when
+    /// another append holds it.
+    pub(crate) fn open_upload(&self, name: &str, length: u64) -> io::Result<Option<BlobFile>> {
+        let path = self.upload_path(name);
+        let fresh = !path.exists();
+        let file = new_file().create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        if file.metadata()?.len() < length {
+            return Err(io::Error::other("the file of an upload is shorter than what was acknowledged"));
+        }
+        file.set_len(length)?;
+        // A sweep tells by the age what is a leftover.
+        file.set_modified(SystemTime::now())?;
+        io::Seek::seek(&mut &file, io::SeekFrom::Start(length))?;
+        if fresh {
+            sync_parent(&path)?;
+        }
+        Ok(Some(BlobFile::new(file, path, false)))
+    }
+
+    /// Takes the file of an upload as one that is staged.
+    pub(crate) fn claim_upload(&self, file: &BlobFile) -> io::Result<()> {
+        let mut path = file.path();
+        let target = self.staging.join(random_id());
+        fs::rename(&*path, &target)?;
+        *path = target;
+        file.owned.store(true, Ordering::Release);
+        file.file.unlock()
+    }
+
+    /// Removes the bytes of an upload. That there are none is no fault.
+    pub(crate) fn remove_upload(&self, name: &str) -> io::Result<()> {
+        gone(fs::remove_file(self.upload_path(name)))
+    }
+
+    /// Removes what processes that are gone were receiving; how many files.
+    pub(crate) fn sweep_staging(&self) -> io::Result<u64> {
+        let mut swept = 0;
+        for entry in fs::read_dir(self.root.join("staging"))? {
+            let folder = entry?.path();
+            let lock = folder.with_extension(LOCK);
+            if folder == lock || folder == self.staging || !is_abandoned(&lock) {
+                continue;
+            }
+            swept += fs::read_dir(&folder).map_or(0, |files| files.count() as u64);
+            gone(fs::remove_dir_all(&folder))?;
+            gone(fs::remove_file(&lock))?;
+        }
+        Ok(swept)
+    }
+
+    /// Keys of blobs, of one of the 256 folders, that were settled at least `age` ago.
+    pub(crate) fn settled_before(&self, shard: u8, age: Duration) -> io::Result<Vec<String>> {
+        let folder = self.root.join("blobs").join(hex::encode([shard]));
+        let names = names_before(&folder, age)?;
+        Ok(names.into_iter().map(|name| format!("{}/{name}", hex::encode([shard]))).collect())
+    }
+
+    /// Names of uploads whose files were not touched for `age`.
+    pub(crate) fn uploads_before(&self, age: Duration) -> io::Result<Vec<String>> {
+        names_before(&self.root.join("uploads"), age)
+    }
+
+    fn blob_path(&self, key: &str) -> PathBuf {
+        self.root.join("blobs").join(key)
+    }
+
+    fn upload_path(&self, name: &str) -> PathBuf {
+        self.root.join("uploads").join(name)
+    }
+
+    fn key_of(&self, path: &Path) -> Option<String> {
+        path.strip_prefix(self.root.join("blobs")).ok()?.to_str().map(str::to_owned)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left of it is swept at the next start.
+        if fs::remove_dir(&self.staging).is_ok() {
+            let _ = fs::remove_file(self.staging.with_extension(LOCK));
+        }
+    }
+}
+
+/// An open file with a blob's bytes. While it is open the bytes stay, whatever happens to its name.
+pub(crate) struct BlobFile {
+    file: File,
+    path: Mutex<PathBuf>,
+    /// Nothing names it: it goes when this is dropped.
+    owned: AtomicBool,
+    /// A sync failed: what is in it is not known.
+    lost: AtomicBool,
+}
+
+impl BlobFile {
+    fn new(file: File, path: PathBuf, owned: bool) -> BlobFile {
+        BlobFile { file, path: Mutex::new(path), owned: AtomicBool::new(owned), lost: AtomicBool::new(false) }
+    }
+
+    /// Writes all the pieces at the end.
+    pub(crate) fn append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
+        for pieces in pieces.chunks(PIECES) {
+            let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+            let mut rest = slices.as_mut_slice();
+            IoSlice::advance_slices(&mut rest, 0);
+            while !rest.is_empty() {
+                match self.file.write_vectored(rest) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(written) => IoSlice::advance_slices(&mut rest, written),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes from `offset` on, `length` of them or as many as there are.
+    pub(crate) fn read_at(&self, mut offset: u64, length: usize) -> io::Result<Bytes> {
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut bytes), offset) {
+                Ok(0) => break,
+                Ok(read) => offset = offset.saturating_add(read as u64),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bytes.truncate(length);
+        Ok(bytes.into())
+    }
+
+    /// How many bytes the file has.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Makes the bytes durable, though not yet the name. Tried once.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        if self.lost.load(Ordering::Acquire) {
+            return Err(io::Error::other("a sync of this file has failed before"));
+        }
+        self.file.sync_all().inspect_err(|_| self.lost.store(true, Ordering::Release))
+    }
+
+    /// Nothing names it after all: it goes when the last handle does.
+    pub(crate) fn disown(&self) {
+        self.owned.store(true, Ordering::Release);
+    }
+
+    fn path(&self) -> MutexGuard<'_, PathBuf> {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for BlobFile {
+    fn drop(&mut self) {
+        if self.owned.load(Ordering::Acquire)
+            && let Err(error) = gone(fs::remove_file(&*self.path()))
+        {
+            tracing::warn!(%error, "a file that is no longer needed could not be removed; a start sweeps it");
+        }
+    }
+}
+
+/// 32 characters of lower-case hex.
+pub(crate) fn random_id() -> String {
+    hex::encode(rand::random::<[u8; 16]>())
+}
+
+/// A key for new bytes, which no other bytes ever had.
+pub(crate) fn new_key() -> String {
+    let id = rand::random::<[u8; 16]>();
+    format!("{}/{}", hex::encode(id.split_at(1).0), hex::encode(id))
+}
+
+fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+fn make_folders(root: &Path) -> io::Result<()> {
+    make_folder(root)?;
+    for name in ["blobs", "staging", "uploads"] {
+        make_folder(&root.join(name))?;
+    }
+    for shard in 0..=u8::MAX {
+        make_folder(&root.join("blobs").join(hex::encode([shard])))?;
+    }
+    // Even when nothing was made: a process that was killed may have made it and not come as far as here.
+    sync_folder(&root.join("blobs"))?;
+    sync_folder(root)?;
+    sync_parent(root)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().mode(0o700).recursive(true).create(path)
+        }
+        other => other,
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync_folder(Path::new(".")),
+        Some(parent) => sync_folder(parent),
+        None => Ok(()),
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether no living process holds this lock of a staging folder.
+fn is_abandoned(lock: &Path) -> bool {
+    match OpenOptions::new().write(true).open(lock) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn names_before(folder: &Path, age: Duration) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let modified = match entry.metadata() {
+            Ok(data) => data.modified()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if is_older(modified, age)
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn is_older(at: SystemTime, age: Duration) -> bool {
+    at.elapsed().is_ok_and(|elapsed| elapsed >= age)
+}

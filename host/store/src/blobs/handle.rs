@@ -1,0 +1,260 @@
+//! `Blob`: a handle to bytes, the same whether they were just received, are stored, or lie in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::task::spawn_blocking;
+
+use super::hashing::Hasher;
+use super::row::BlobRow;
+use super::source::{Source, part};
+use super::stream::BlobStream;
+use crate::digest::{Algorithm, Digest, Sha256};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+
+/// How much of a blob `find` looks through at a time.
+const WINDOW: u64 = 256 * 1024;
+/// The longest needle.
+const MAX_NEEDLE: usize = 4096;
+/// Bytes in memory of at most as many are hashed in place: handing them to another thread costs more.
+const HASHED_IN_PLACE: u64 = 64 * 1024;
+
+/// A handle to bytes. To hold it is the right to read them; the bytes stay while it lives. Cheap to clone.
+///
+/// A new blob is gone when its last handle is dropped before it was kept.
+#[derive(Clone)]
+pub struct Blob(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) source: Source,
+    /// Where in the source the blob begins: not at 0 only for a slice.
+    pub(crate) start: u64,
+    pub(crate) size: u64,
+    pub(crate) origin: Option<RepositoryId>,
+    known: Mutex<Known>,
+    pub(crate) settled: tokio::sync::Mutex<Settled>,
+    /// The row that was read, of a stored blob, and where to note what is computed later.
+    stored: Option<(Store, i64)>,
+}
+
+/// What is known of the bytes besides their number.
+#[derive(Clone, Default)]
+pub(crate) struct Known {
+    pub(crate) check: Option<u64>,
+    pub(crate) digests: BTreeMap<Algorithm, Vec<u8>>,
+}
+
+/// What became of a new blob that was made durable.
+#[derive(Default)]
+pub(crate) struct Settled {
+    pub(crate) row: Option<BlobRow>,
+    /// The blob that holds the bytes for a slice, or for bytes that were in memory only.
+    pub(crate) copy: Option<Blob>,
+}
+
+impl Blob {
+    /// A blob of bytes in memory. Their digests are computed when they are wanted.
+    #[must_use]
+    pub fn from_bytes(bytes: Bytes) -> Blob {
+        let size = bytes.len() as u64;
+        Blob::new(Source::Bytes(bytes), size, Known::default(), None)
+    }
+
+    /// A blob that was received.
+    pub(crate) fn new(source: Source, size: u64, known: Known, origin: Option<RepositoryId>) -> Blob {
+        let settled = tokio::sync::Mutex::default();
+        Blob(Arc::new(Inner {
+            source,
+            start: 0,
+            size,
+            origin,
+            known: Mutex::new(known),
+            settled,
+            stored: None,
+        }))
+    }
+
+    /// A blob that a row names.
+    pub(crate) fn stored(store: &Store, source: Source, row: BlobRow, origin: RepositoryId) -> Blob {
+        let digests = row
+            .digests
+            .iter()
+            .chain([&row.sha256.digest()])
+            .map(|d| (d.algorithm, d.bytes.clone()))
+            .collect();
+        let known = Known { check: Some(row.check.cast_unsigned()), digests };
+        let (size, stored) = (row.size, Some((store.clone(), row.id)));
+        let settled = tokio::sync::Mutex::new(Settled { row: Some(row), copy: None });
+        let (origin, known) = (Some(origin), Mutex::new(known));
+        Blob(Arc::new(Inner { source, start: 0, size, origin, known, settled, stored }))
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    /// The repository that it was read from; none for a new one.
+    #[must_use]
+    pub fn origin(&self) -> Option<RepositoryId> {
+        self.0.origin
+    }
+
+    /// Its SHA-256. As `digest`.
+    pub async fn sha256(&self) -> Result<Sha256, StoreError> {
+        let digest = self.digest(Algorithm::Sha256).await?;
+        digest.sha256().ok_or_else(|| StoreError::Corrupt("a SHA-256 is not 32 bytes".to_owned()))
+    }
+
+    /// Its digest by this algorithm, if that needs no reading.
+    #[must_use]
+    pub fn known(&self, algorithm: Algorithm) -> Option<Digest> {
+        let bytes = self.facts().digests.get(&algorithm)?.clone();
+        Some(Digest { algorithm, bytes })
+    }
+
+    /// Its digest by this algorithm; the bytes are read again when it is not known yet. `Corrupt` when they are damaged,
+    /// `Unavailable` when they cannot be read.
+    pub async fn digest(&self, algorithm: Algorithm) -> Result<Digest, StoreError> {
+        if let Some(digest) = self.known(algorithm) {
+            return Ok(digest);
+        }
+        let bytes = match &self.0.source {
+            Source::Bytes(bytes) if self.size() <= HASHED_IN_PLACE => {
+                Hasher::of(algorithm, &part(bytes, self.range()))
+            }
+            _ => self.hash_again(algorithm).await?,
+        };
+        self.facts().digests.insert(algorithm, bytes.clone());
+        self.note_digests().await;
+        Ok(Digest { algorithm, bytes })
+    }
+
+    /// The bytes from `offset` on, at most `length`; fewer only at the end, none at or past it. `Unavailable` when they cannot
+    /// be read.
+    pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
+        let start = offset.min(self.size());
+        let end = start.saturating_add(length.into()).min(self.size());
+        let bytes = self.0.source.read(self.0.start + start..self.0.start + end).await?;
+        if bytes.len() as u64 != end - start {
+            return Err(self.corrupt("is cut short"));
+        }
+        Ok(bytes)
+    }
+
+    /// Offset of the first `needle` that lies wholly within `start` (included) and `end` (not included; no further than the
+    /// blob's end). `Invalid` when the needle is empty or longer than 4 KiB, or `start` is past `end`.
+    pub async fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, StoreError> {
+        if needle.is_empty() || needle.len() > MAX_NEEDLE {
+            return Err(StoreError::Invalid("a needle has 1 to 4096 bytes".to_owned()));
+        }
+        if start > end {
+            return Err(StoreError::Invalid(format!("the search starts at {start}, past its end {end}")));
+        }
+        let (length, end) = (needle.len() as u64, end.min(self.size()));
+        let finder = memchr::memmem::Finder::new(needle);
+        let mut at = start;
+        while at.saturating_add(length) <= end {
+            let window = (end - at).min(WINDOW);
+            let bytes = self.read_at(at, u32::try_from(window).unwrap_or(u32::MAX)).await?;
+            if let Some(found) = finder.find(&bytes) {
+                return Ok(Some(at + found as u64));
+            }
+            // What may begin in this window and end in the next is looked at again.
+            at += (window + 1).saturating_sub(length).max(1);
+        }
+        Ok(None)
+    }
+
+    /// A part of these bytes, without a copy. `Invalid` when it does not lie within them.
+    pub fn slice(&self, offset: u64, length: u64) -> Result<Blob, StoreError> {
+        if offset.checked_add(length).is_none_or(|end| end > self.size()) {
+            return Err(StoreError::Invalid(format!(
+                "{length} bytes from {offset} do not lie in {}",
+                self.size()
+            )));
+        }
+        if length == self.size() {
+            return Ok(self.clone());
+        }
+        let (source, start) = (self.0.source.clone(), self.0.start + offset);
+        let (known, settled) = (Mutex::default(), tokio::sync::Mutex::default());
+        let origin = self.0.origin;
+        Ok(Blob(Arc::new(Inner { source, start, size: length, origin, known, settled, stored: None })))
+    }
+
+    /// The bytes of a range (cut off at the blob's end), in chunks of 256 KiB. When it is the whole blob they are checked, and
+    /// the last chunk is withheld and `Corrupt` told if they are not what was stored: so nobody receives a damaged blob to its
+    /// end.
+    pub fn stream(&self, range: Range<u64>) -> BlobStream {
+        BlobStream::new(self, range)
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it lies in the source.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.0.start..self.0.start + self.0.size
+    }
+
+    /// Counts and logs that the bytes are damaged.
+    pub(crate) fn corrupt(&self, how: &str) -> StoreError {
+        let name = match (self.known(Algorithm::Sha256), &self.0.stored) {
+            (Some(digest), Some((_, id))) => format!("{id} ({digest})"),
+            (Some(digest), None) => digest.to_string(),
+            _ => "of an unknown digest".to_owned(),
+        };
+        metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+        tracing::error!(blob = name, "a blob {how}");
+        StoreError::Corrupt(format!("blob {name} {how}"))
+    }
+
+    async fn hash_again(&self, algorithm: Algorithm) -> Result<Vec<u8>, StoreError> {
+        let mut hasher = Hasher::new(algorithm);
+        let mut stream = self.stream(0..self.size());
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk?;
+            hasher = spawn_blocking(move || {
+                hasher.update(&chunk);
+                hasher
+            })
+            .await
+            .map_err(StoreError::storage)?;
+        }
+        Ok(hasher.finish())
+    }
+
+    /// Remembers in the row what was computed. It can be computed again, so a failure is nobody's trouble.
+    async fn note_digests(&self) {
+        let Some((store, id)) = &self.0.stored else { return };
+        let digests = self.other_digests();
+        if let Err(error) = store.note_digests(*id, &digests).await {
+            tracing::debug!(%error, blob = id, "a digest that was computed was not remembered");
+        }
+    }
+
+    /// The digests that are known, besides SHA-256.
+    pub(crate) fn other_digests(&self) -> Vec<Digest> {
+        let facts = self.facts();
+        let others = facts.digests.iter().filter(|(algorithm, _)| **algorithm != Algorithm::Sha256);
+        others.map(|(algorithm, bytes)| Digest { algorithm: *algorithm, bytes: bytes.clone() }).collect()
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blob")
+            .field("size", &self.0.size)
+            .field("origin", &self.0.origin)
+            .finish_non_exhaustive()
+    }
+}

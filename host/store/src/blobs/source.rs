@@ -1,0 +1,120 @@
+//! Where a handle's bytes are read from, whatever they are.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+
+use super::fs::BlobFile;
+use super::objects::Objects;
+use super::storage::{blocking, missing};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Bytes that stay readable while this lives. Cheap to clone.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Bytes(Bytes),
+    File(Arc<BlobFile>),
+    Object(Arc<BlobObject>),
+}
+
+impl Source {
+    /// The bytes of a range, or as many as there are.
+    pub(crate) async fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
+        match self {
+            Source::Bytes(bytes) => Ok(part(bytes, range)),
+            Source::File(file) => {
+                let file = Arc::clone(file);
+                let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+                blocking(move || file.read_at(range.start, length)).await
+            }
+            Source::Object(object) => object.read(range).await,
+        }
+    }
+
+    /// How many bytes there really are; none when they are not there.
+    pub(crate) async fn length(&self) -> Result<Option<u64>, StoreError> {
+        match self {
+            Source::Bytes(bytes) => Ok(Some(bytes.len() as u64)),
+            Source::File(file) => {
+                let file = Arc::clone(file);
+                blocking(move || file.length()).await.map(Some)
+            }
+            Source::Object(object) => object.bucket.length(&object.key).await.map_err(StoreError::storage),
+        }
+    }
+}
+
+/// The part of bytes that a range covers.
+pub(crate) fn part(bytes: &Bytes, range: Range<u64>) -> Bytes {
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let (start, end) = (at(range.start), at(range.end));
+    bytes.slice(start..end.max(start))
+}
+
+/// An object in a bucket.
+pub(crate) struct BlobObject {
+    pub(crate) bucket: Objects,
+    pub(crate) key: String,
+    pub(crate) size: u64,
+    /// Set while nothing names it: it goes when this is dropped.
+    owned: AtomicBool,
+    /// To remove it by; none for what is stored.
+    store: Option<Store>,
+}
+
+impl BlobObject {
+    /// An object that a row names.
+    pub(crate) fn stored(bucket: Objects, key: String, size: u64) -> BlobObject {
+        BlobObject { bucket, key, size, owned: AtomicBool::new(false), store: None }
+    }
+
+    /// A new object, which goes when it is dropped unsettled.
+    pub(crate) fn staged(store: &Store, bucket: Objects, key: String, size: u64) -> BlobObject {
+        BlobObject { bucket, key, size, owned: AtomicBool::new(true), store: Some(store.clone()) }
+    }
+
+    /// A row may name it from now on, or nothing does after all.
+    pub(crate) fn own(&self, owned: bool) {
+        self.owned.store(owned, Ordering::Release);
+    }
+
+    async fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let range = range.start..range.end.min(self.size);
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let mut stream = self.get(range).await?;
+        let mut read = BytesMut::new();
+        while let Some(bytes) = stream.try_next().await? {
+            read.extend_from_slice(&bytes);
+        }
+        Ok(read.freeze())
+    }
+
+    /// The bytes of a range that is not empty, as they come. `Corrupt` when the object is not there.
+    pub(crate) async fn get(
+        &self,
+        range: Range<u64>,
+    ) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
+        match self.bucket.get(&self.key, range).await {
+            Ok(bytes) => Ok(bytes.map_err(StoreError::storage).boxed()),
+            Err(object_store::Error::NotFound { .. }) => Err(missing(&self.key)),
+            Err(error) => Err(StoreError::storage(error)),
+        }
+    }
+}
+
+impl Drop for BlobObject {
+    fn drop(&mut self) {
+        if self.owned.load(Ordering::Acquire)
+            && let Some(store) = &self.store
+        {
+            store.forget_stray(std::mem::take(&mut self.key));
+        }
+    }
+}

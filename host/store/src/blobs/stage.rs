@@ -1,0 +1,208 @@
+//! Staging: bytes that arrive are hashed and written as they come, and belong to nothing yet.
+//!
+//! Pieces are gathered to batches without being copied. While one batch is written and hashed on other threads the next is
+//! gathered, so an upload holds two at most, and no thread waits for a slow sender.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::handle::{Blob, Known};
+use super::hashing::{Hasher, Sums, update_all};
+use super::source::Source;
+use super::storage::{Sink, join};
+use crate::digest::{Algorithm, Sha256};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How many bytes are handed over at a time.
+const BATCH_BYTES: usize = 512 * 1024;
+/// As many pieces, however small, make a batch too: they cost memory of their own.
+const BATCH_PIECES: usize = 1024;
+
+/// The pieces of a batch, shared by those who hash and who write them.
+pub(crate) type Batch = Arc<Vec<Bytes>>;
+
+/// Gathers pieces to batches.
+#[derive(Default)]
+pub(crate) struct Gatherer {
+    pieces: Vec<Bytes>,
+    bytes: usize,
+}
+
+impl Gatherer {
+    /// Adds a piece; a batch when there is enough for one.
+    pub(crate) fn add(&mut self, piece: Bytes) -> Option<Batch> {
+        if piece.is_empty() {
+            return None;
+        }
+        self.bytes += piece.len();
+        self.pieces.push(piece);
+        (self.bytes >= BATCH_BYTES || self.pieces.len() >= BATCH_PIECES).then(|| self.take())
+    }
+
+    /// All that is left.
+    pub(crate) fn take(&mut self) -> Batch {
+        self.bytes = 0;
+        Arc::new(std::mem::take(&mut self.pieces))
+    }
+}
+
+/// Takes the bytes of one new blob. Dropped before `finish`, or its blob dropped before it was kept, they are gone.
+pub struct Stager {
+    store: Store,
+    others: Vec<Algorithm>,
+    limit: u64,
+    received: u64,
+    gathered: Gatherer,
+    flow: Option<Flow>,
+}
+
+impl Store {
+    /// Begins a new blob of at most `limit` bytes, whose SHA-256 and `digests` are computed while it arrives.
+    #[must_use]
+    pub fn stage(&self, digests: &[Algorithm], limit: u64) -> Stager {
+        let mut others: Vec<Algorithm> =
+            digests.iter().copied().filter(|a| *a != Algorithm::Sha256).collect();
+        others.sort_unstable();
+        others.dedup();
+        Stager { store: self.clone(), others, limit, received: 0, gathered: Gatherer::default(), flow: None }
+    }
+}
+
+impl Stager {
+    /// Adds bytes at the end; waits while earlier ones are still being written. `TooLarge` past the limit, `Unavailable` when
+    /// the storage failed: the blob is lost then.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.received = self.received.saturating_add(bytes.len() as u64);
+        if self.received > self.limit {
+            return Err(StoreError::TooLarge(self.limit));
+        }
+        match self.gathered.add(bytes) {
+            Some(batch) => self.hand_over(batch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// All of it, as a blob that is not kept yet. `Unavailable` when the storage failed.
+    pub async fn finish(mut self) -> Result<Blob, StoreError> {
+        let rest = self.gathered.take();
+        if self.flow.is_none() && self.received <= self.store.inner.config.inline_max {
+            return Ok(in_memory(join(&rest), &self.others));
+        }
+        if !rest.is_empty() {
+            self.hand_over(rest).await?;
+        }
+        match self.flow {
+            Some(flow) => flow.finish().await,
+            None => Ok(in_memory(Bytes::new(), &self.others)),
+        }
+    }
+
+    async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
+        let flow = match self.flow.take() {
+            Some(flow) => flow.next(batch).await?,
+            None => Flow::begin(&self.store, &self.others, batch).await?,
+        };
+        self.flow = Some(flow);
+        Ok(())
+    }
+}
+
+/// A blob of few bytes, hashed at once.
+fn in_memory(bytes: Bytes, others: &[Algorithm]) -> Blob {
+    let mut sums = Sums::default();
+    sums.update(&bytes);
+    let digests = others.iter().map(|algorithm| (*algorithm, Hasher::of(*algorithm, &bytes))).collect();
+    blob_of(Source::Bytes(bytes), sums, digests)
+}
+
+/// The blob of a source whose bytes were summed.
+pub(crate) fn blob_of(source: Source, sums: Sums, mut digests: BTreeMap<Algorithm, Vec<u8>>) -> Blob {
+    let size = sums.length();
+    let (Sha256(sha256), check) = sums.finish();
+    digests.insert(Algorithm::Sha256, sha256.to_vec());
+    Blob::new(source, size, Known { check: Some(check), digests }, None)
+}
+
+/// A blob being written: the batch that is under way, in each of the lanes.
+struct Flow {
+    main: JoinHandle<Result<Lane, StoreError>>,
+    others: Vec<(Algorithm, JoinHandle<Hasher>)>,
+}
+
+/// The main lane writes and computes what every blob has.
+pub(crate) struct Lane {
+    pub(crate) sink: Sink,
+    pub(crate) sums: Sums,
+}
+
+impl Flow {
+    async fn begin(store: &Store, others: &[Algorithm], batch: Batch) -> Result<Flow, StoreError> {
+        let lane = Lane { sink: Sink::begin(store).await?, sums: Sums::default() };
+        let hashers = others.iter().map(|algorithm| (*algorithm, Hasher::new(*algorithm))).collect();
+        Ok(Flow::run(lane, hashers, &batch))
+    }
+
+    async fn next(self, batch: Batch) -> Result<Flow, StoreError> {
+        let (lane, hashers) = self.wait().await?;
+        Ok(Flow::run(lane, hashers, &batch))
+    }
+
+    async fn finish(self) -> Result<Blob, StoreError> {
+        let (lane, hashers) = self.wait().await?;
+        let digests = hashers.into_iter().map(|(algorithm, hasher)| (algorithm, hasher.finish())).collect();
+        Ok(blob_of(lane.sink.finish().await?, lane.sums, digests))
+    }
+
+    fn run(lane: Lane, hashers: Vec<(Algorithm, Hasher)>, batch: &Batch) -> Flow {
+        let others = hashers.into_iter().map(|(algorithm, mut hasher)| {
+            let batch = Arc::clone(batch);
+            let hashed = spawn_blocking(move || {
+                update_all(&mut hasher, &batch);
+                hasher
+            });
+            (algorithm, hashed)
+        });
+        Flow { others: others.collect(), main: lane.add(Arc::clone(batch)) }
+    }
+
+    async fn wait(self) -> Result<(Lane, Vec<(Algorithm, Hasher)>), StoreError> {
+        let lane = self.main.await.map_err(StoreError::storage)??;
+        let mut hashers = Vec::with_capacity(self.others.len());
+        for (algorithm, hasher) in self.others {
+            hashers.push((algorithm, hasher.await.map_err(StoreError::storage)?));
+        }
+        Ok((lane, hashers))
+    }
+}
+
+impl Lane {
+    /// Writes and sums a batch on another thread.
+    pub(crate) fn add(mut self, batch: Batch) -> JoinHandle<Result<Lane, StoreError>> {
+        match self.sink {
+            Sink::File(mut file) => spawn_blocking(move || {
+                for piece in batch.iter() {
+                    self.sums.update(piece);
+                }
+                file.append(&batch).map_err(StoreError::storage)?;
+                Ok(Lane { sink: Sink::File(file), sums: self.sums })
+            }),
+            Sink::Object(mut object) => tokio::spawn(async move {
+                let pieces = Arc::clone(&batch);
+                let mut sums = self.sums;
+                let summed = spawn_blocking(move || {
+                    for piece in pieces.iter() {
+                        sums.update(piece);
+                    }
+                    sums
+                });
+                object.append(&batch).await?;
+                let sums = summed.await.map_err(StoreError::storage)?;
+                Ok(Lane { sink: Sink::Object(object), sums })
+            }),
+        }
+    }
+}

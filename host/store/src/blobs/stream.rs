@@ -1,0 +1,170 @@
+//! The bytes of a blob on their way out: read ahead by one chunk, checked when they are the whole blob.
+
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt, TryStreamExt};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::check::Check;
+use super::fs::BlobFile;
+use super::handle::Blob;
+use super::source::{BlobObject, Source, part};
+use crate::error::StoreError;
+
+/// A chunk: large, because a send and a read cost the same whatever their size.
+const CHUNK: usize = 256 * 1024;
+
+/// The bytes of a blob, as [`Blob::stream`] gives them. Ends with its first error.
+pub struct BlobStream {
+    chunks: Chunks,
+}
+
+impl BlobStream {
+    pub(super) fn new(blob: &Blob, range: Range<u64>) -> BlobStream {
+        let end = range.end.min(blob.size());
+        let range = range.start.min(end)..end;
+        let whole = range == (0..blob.size());
+        let expected = if whole { blob.facts().check } else { None };
+        let length = range.end - range.start;
+        let chunks = chunks(blob, range);
+        let chunks = match expected {
+            Some(expected) => checked(chunks, blob.clone(), expected),
+            None => counted(chunks, blob.clone(), length),
+        };
+        BlobStream { chunks }
+    }
+}
+
+impl Stream for BlobStream {
+    type Item = Result<Bytes, StoreError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.chunks.poll_next_unpin(context)
+    }
+}
+
+type Chunks = BoxStream<'static, Result<Bytes, StoreError>>;
+
+fn chunks(blob: &Blob, range: Range<u64>) -> Chunks {
+    let offset = blob.0.start;
+    let (start, end) = (offset + range.start, offset + range.end);
+    match &blob.0.source {
+        Source::Bytes(bytes) => from_memory(part(bytes, start..end)),
+        Source::File(file) => from_file(Arc::clone(file), start..end),
+        Source::Object(object) => from_object(Arc::clone(object), start..end),
+    }
+}
+
+fn from_memory(bytes: Bytes) -> Chunks {
+    let next = |mut rest: Bytes| async move {
+        let chunk = rest.split_to(rest.len().min(CHUNK));
+        (!chunk.is_empty()).then_some((Ok(chunk), rest))
+    };
+    stream::unfold(bytes, next).boxed()
+}
+
+/// What a file's reader is doing.
+struct Reading {
+    file: Arc<BlobFile>,
+    left: Range<u64>,
+    ahead: Option<JoinHandle<io::Result<Bytes>>>,
+}
+
+impl Reading {
+    /// Begins to read the next chunk, if there is one.
+    fn read_ahead(&mut self) {
+        let length = CHUNK.min(usize::try_from(self.left.end - self.left.start).unwrap_or(CHUNK));
+        if length > 0 {
+            let (file, offset) = (Arc::clone(&self.file), self.left.start);
+            self.left.start += length as u64;
+            self.ahead = Some(spawn_blocking(move || file.read_at(offset, length)));
+        }
+    }
+
+    async fn next(mut self) -> Result<Option<(Bytes, Reading)>, StoreError> {
+        if self.ahead.is_none() {
+            self.read_ahead();
+        }
+        let Some(ahead) = self.ahead.take() else { return Ok(None) };
+        let bytes = ahead.await.map_err(StoreError::storage)?.map_err(StoreError::storage)?;
+        self.read_ahead();
+        Ok(Some((bytes, self)))
+    }
+}
+
+fn from_file(file: Arc<BlobFile>, range: Range<u64>) -> Chunks {
+    stream::try_unfold(Reading { file, left: range, ahead: None }, Reading::next).boxed()
+}
+
+fn from_object(object: Arc<BlobObject>, range: Range<u64>) -> Chunks {
+    if range.is_empty() {
+        return stream::empty().boxed();
+    }
+    let begin = async move {
+        let bytes = object.get(range).await?;
+        // The object is held as long as it is read: one that is staged goes when it is dropped.
+        Ok::<_, StoreError>(bytes.inspect_ok(move |_| drop(Arc::clone(&object))))
+    };
+    stream::once(begin).try_flatten().boxed()
+}
+
+/// Holds each chunk back until the next is there, and the last until length and check value are right.
+struct Checking {
+    chunks: Chunks,
+    held: Option<Bytes>,
+    check: Check,
+    seen: u64,
+    blob: Blob,
+}
+
+impl Checking {
+    /// The chunk that may go out, and how it goes on: none after the last.
+    async fn next(mut self, expected: u64) -> Result<(Option<Bytes>, Option<Checking>), StoreError> {
+        loop {
+            let Some(chunk) = self.chunks.try_next().await? else { break };
+            self.check.update(&chunk);
+            self.seen += chunk.len() as u64;
+            if let Some(before) = self.held.replace(chunk) {
+                return Ok((Some(before), Some(self)));
+            }
+        }
+        if self.seen != self.blob.size() {
+            return Err(self.blob.corrupt("is cut short"));
+        }
+        if self.check.value() != expected {
+            return Err(self.blob.corrupt("is not what was stored"));
+        }
+        Ok((self.held, None))
+    }
+}
+
+fn checked(chunks: Chunks, blob: Blob, expected: u64) -> Chunks {
+    let begin = Checking { chunks, held: None, check: Check::default(), seen: 0, blob };
+    stream::try_unfold(Some(begin), move |state| async move {
+        let Some(checking) = state else { return Ok(None) };
+        let (chunk, state) = checking.next(expected).await?;
+        Ok(chunk.map(|chunk| (chunk, state)))
+    })
+    .boxed()
+}
+
+/// Passes chunks on and sees to it that there are as many bytes as asked for.
+fn counted(chunks: Chunks, blob: Blob, length: u64) -> Chunks {
+    stream::try_unfold((chunks, length, blob), |(mut chunks, missing, blob)| async move {
+        match chunks.try_next().await? {
+            Some(chunk) => {
+                let missing = missing.saturating_sub(chunk.len() as u64);
+                Ok(Some((chunk, (chunks, missing, blob))))
+            }
+            None if missing > 0 => Err(blob.corrupt("is cut short")),
+            None => Ok(None),
+        }
+    })
+    .boxed()
+}

@@ -1,0 +1,210 @@
+//! Adding the bytes of one request to an upload. One request at a time: it holds a claim in the row, which it renews.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+
+use super::Upload;
+use super::rows::{self, Row};
+use crate::blobs::hashing::Sums;
+use crate::blobs::stage::{Batch, Gatherer, Lane};
+use crate::blobs::storage::{ObjectSink, Sink, StoragePlace, blocking};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// When a claim is renewed: well before another request may take it.
+const RENEWED_AFTER: Duration = Duration::from_secs(rows::CLAIM.as_secs() / 3);
+
+/// What became of the wish to add bytes to an upload.
+pub enum Append {
+    /// Go on.
+    Ready(UploadAppender),
+    /// The upload holds another number of bytes than the offset that was given: this many.
+    Elsewhere(u64),
+    /// Another request is adding bytes at this moment.
+    Busy,
+    /// The upload is there no more.
+    Gone,
+}
+
+/// Takes the bytes of one request into an upload. Dropped without `finish`, they are forgotten.
+pub struct UploadAppender {
+    upload: Upload,
+    limit: u64,
+    claim: i64,
+    renewed: Instant,
+    gathered: Gatherer,
+    /// None only while it is being finished.
+    lane: Option<Work>,
+}
+
+/// The hashing and writing of a batch, or what is ready for the next.
+enum Work {
+    Ready(Lane),
+    Running(JoinHandle<Result<Lane, StoreError>>),
+}
+
+impl Work {
+    async fn ready(self) -> Result<Lane, StoreError> {
+        match self {
+            Work::Ready(lane) => Ok(lane),
+            Work::Running(lane) => lane.await.map_err(StoreError::storage)?,
+        }
+    }
+}
+
+pub(super) async fn begin(upload: &Upload, offset: Option<u64>, limit: u64) -> Result<Append, StoreError> {
+    let (store, name, claim) = (&upload.store, &upload.name, rows::new_claim());
+    if !rows::claim(store, name, claim, offset).await? {
+        return Ok(match (rows::length(store, name).await?, offset) {
+            (None, _) => Append::Gone,
+            (Some(length), Some(offset)) if length != offset => Append::Elsewhere(length),
+            _ => Append::Busy,
+        });
+    }
+    // From here on the claim is given back when this is dropped.
+    let upload = upload.clone();
+    let mut appender = UploadAppender {
+        upload,
+        limit,
+        claim,
+        renewed: Instant::now(),
+        gathered: Gatherer::default(),
+        lane: None,
+    };
+    let Some(lane) = open(&appender.upload.store, &appender.upload.name, claim).await? else {
+        return Ok(Append::Busy);
+    };
+    appender.upload.length = lane.sums.length();
+    appender.lane = Some(Work::Ready(lane));
+    Ok(Append::Ready(appender))
+}
+
+/// Where an upload's writing and hashing goes on. None when another request still has its file open, or the claim is lost.
+pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option<Lane>, StoreError> {
+    let Some(Row { length, state, multipart, tail, tags }) = rows::read(store, name, claim).await? else {
+        return Ok(None);
+    };
+    let sums = Sums::restore(&state).filter(|sums| sums.length() == length);
+    let sums =
+        sums.ok_or_else(|| StoreError::Corrupt(format!("the state of the upload {name} makes no sense")))?;
+    let sink = match &store.inner.storage.place {
+        StoragePlace::Folder(folder) => {
+            let (folder, name) = (Arc::clone(folder), name.to_owned());
+            let Some(file) = blocking(move || folder.open_upload(&name, length)).await? else {
+                return Ok(None);
+            };
+            Sink::File(file)
+        }
+        StoragePlace::Bucket(bucket) => {
+            Sink::Object(ObjectSink::resume(store, bucket, multipart, tags, tail, length))
+        }
+    };
+    Ok(Some(Lane { sink, sums }))
+}
+
+impl UploadAppender {
+    /// How many bytes the upload holds with those that were written here so far.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.upload.length
+    }
+
+    /// Adds bytes; waits while earlier ones are being written. `TooLarge` past the limit, `Unavailable` when database or
+    /// storage failed or another request took over.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.limit_to(bytes.len() as u64)?;
+        if self.renewed.elapsed() > RENEWED_AFTER {
+            self.renewed = Instant::now();
+            if !rows::renew(&self.upload.store, &self.upload.name, self.claim).await? {
+                return Err(overtaken());
+            }
+        }
+        match self.gathered.add(bytes) {
+            Some(batch) => self.hand_over(batch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the bytes durable; the upload as it stands now. `Unavailable` when it failed or another request took over: the
+    /// upload is then as it was before.
+    pub async fn finish(mut self) -> Result<Upload, StoreError> {
+        let rest = self.gathered.take();
+        if !rest.is_empty() {
+            self.hand_over(rest).await?;
+        }
+        let Some(work) = self.lane.take() else { return Err(overtaken()) };
+        let Lane { sink, sums } = work.ready().await?;
+        let (length, state) = (sums.length(), sums.save());
+        let written = match sink {
+            Sink::File(file) => {
+                let file = blocking(move || file.sync().map(|()| file)).await?;
+                let done =
+                    rows::advance(&self.upload.store, &self.upload.name, self.claim, length, state, None)
+                        .await;
+                drop(file);
+                done?
+            }
+            Sink::Object(mut object) => {
+                let parts = object.parts();
+                // When the database fails now, it is not known whether the row names the parts.
+                let was_lent = object.lend();
+                let done = rows::advance(
+                    &self.upload.store,
+                    &self.upload.name,
+                    self.claim,
+                    length,
+                    state,
+                    Some(parts),
+                )
+                .await?;
+                if !done && !was_lent {
+                    drop(object.own());
+                }
+                done
+            }
+        };
+        if !written {
+            return Err(overtaken());
+        }
+        Ok(Upload { length, ..self.upload.clone() })
+    }
+
+    fn limit_to(&mut self, more: u64) -> Result<(), StoreError> {
+        self.upload.length = self.upload.length.saturating_add(more);
+        if self.upload.length > self.limit { Err(StoreError::TooLarge(self.limit)) } else { Ok(()) }
+    }
+
+    async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
+        let Some(work) = self.lane.take() else { return Err(overtaken()) };
+        self.lane = Some(Work::Running(work.ready().await?.add(batch)));
+        Ok(())
+    }
+}
+
+impl Drop for UploadAppender {
+    fn drop(&mut self) {
+        let (store, name, claim) = (self.upload.store.clone(), self.upload.name.clone(), self.claim);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let removals = store.inner.storage.removals.clone();
+        let work = self.lane.take();
+        removals.spawn_on(
+            async move {
+                // Whoever claims it next must not find this one's last batch being written.
+                if let Some(work) = work {
+                    drop(work.ready().await);
+                }
+                if let Err(error) = rows::release(&store, &name, claim).await {
+                    tracing::debug!(%error, upload = name, "a claim was not given back; it ends by itself");
+                }
+            },
+            &runtime,
+        );
+    }
+}
+
+fn overtaken() -> StoreError {
+    StoreError::storage("another request took the upload over")
+}

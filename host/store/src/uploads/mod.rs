@@ -1,0 +1,155 @@
+//! Uploads that outlive a request: begun, added to by one request after the other through any node, finished as a blob.
+//!
+//! The row says how many bytes are durable and holds the state of the hashes there, so finishing reads and copies nothing. In
+//! a folder the bytes are one file, in a bucket the parts of a multipart upload and, in the row, what does not make a part yet.
+
+mod append;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use append::{Append, UploadAppender};
+
+use crate::blobs::Blob;
+use crate::blobs::source::Source;
+use crate::blobs::stage::{Lane, blob_of};
+use crate::blobs::storage::{Sink, StoragePlace, blocking};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+
+/// The longest note, in bytes.
+const MAX_NOTE_BYTES: usize = 4096;
+
+/// An upload as it stood when it was looked for.
+#[derive(Clone)]
+pub struct Upload {
+    store: Store,
+    name: String,
+    note: String,
+    length: u64,
+}
+
+impl Upload {
+    /// What was said when it was begun.
+    #[must_use]
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// How many bytes it holds.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Begins to add bytes at `offset` (at the end if none), so that the upload holds `limit` bytes at most. `Unavailable` when
+    /// database or storage failed.
+    pub async fn append(&self, offset: Option<u64>, limit: u64) -> Result<Append, StoreError> {
+        append::begin(self, offset, limit).await
+    }
+
+    /// The bytes as a blob that is not kept yet; the upload is gone. None when it is gone already, has other bytes than when it
+    /// was looked for, or is being added to.
+    pub async fn finish(self) -> Result<Option<Blob>, StoreError> {
+        let claim = rows::new_claim();
+        if !rows::claim(&self.store, &self.name, claim, Some(self.length)).await? {
+            return Ok(None);
+        }
+        let Some(Lane { sink, sums }) = append::open(&self.store, &self.name, claim).await? else {
+            return Ok(None);
+        };
+        if !rows::delete_claimed(&self.store, &self.name, claim).await? {
+            return Ok(None);
+        }
+        let source = match sink {
+            Sink::File(file) => {
+                let StoragePlace::Folder(folder) = &self.store.inner.storage.place else { return Ok(None) };
+                let (folder, length) = (Arc::clone(folder), self.length);
+                let small = length <= self.store.inner.config.inline_max;
+                blocking(move || {
+                    folder.claim_upload(&file)?;
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    Ok(if small {
+                        Source::Bytes(file.read_at(0, length)?)
+                    } else {
+                        Source::File(Arc::new(file))
+                    })
+                })
+                .await?
+            }
+            Sink::Object(object) => Sink::Object(object.own()).finish().await?,
+        };
+        Ok(Some(blob_of(source, sums, BTreeMap::new())))
+    }
+
+    /// The upload and its bytes are gone. That it was gone already is no fault; whoever is adding bytes to it fails.
+    pub async fn abort(self) -> Result<(), StoreError> {
+        if let Some(place) = rows::delete(&self.store, &self.name, None).await? {
+            self.store.drop_upload_bytes(&self.name, place).await?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Upload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upload")
+            .field("name", &self.name)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Begins an upload in this repository; its name, 32 characters of lower-case hex. `Invalid` when `note` is longer than
+    /// 4 KiB.
+    pub async fn begin_upload(&self, repository: RepositoryId, note: &str) -> Result<String, StoreError> {
+        if note.len() > MAX_NOTE_BYTES {
+            return Err(StoreError::Invalid(format!(
+                "the note of an upload is longer than {MAX_NOTE_BYTES} bytes"
+            )));
+        }
+        rows::insert(self, repository, note).await
+    }
+
+    /// The upload of this name that was begun in this repository.
+    pub async fn upload(&self, repository: RepositoryId, name: &str) -> Result<Option<Upload>, StoreError> {
+        let Some((note, length)) = rows::find(self, repository, name).await? else { return Ok(None) };
+        Ok(Some(Upload { store: self.clone(), name: name.to_owned(), note, length }))
+    }
+
+    /// Removes uploads to which nothing was added for their time; how many.
+    pub(crate) async fn expire_uploads(&self) -> Result<u64, StoreError> {
+        let ttl = i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX);
+        let mut expired = 0;
+        for (name, updated_at) in rows::idle_since(self, ttl).await? {
+            if let Some(place) = rows::delete(self, &name, Some(updated_at)).await? {
+                self.drop_upload_bytes(&name, place).await?;
+                expired += 1;
+            }
+        }
+        Ok(expired)
+    }
+
+    /// Removes the bytes of an upload whose row is gone.
+    async fn drop_upload_bytes(&self, name: &str, place: Option<String>) -> Result<(), StoreError> {
+        match (&self.inner.storage.place, place) {
+            (StoragePlace::Folder(folder), _) => {
+                let (folder, name) = (Arc::clone(folder), name.to_owned());
+                blocking(move || folder.remove_upload(&name)).await
+            }
+            (StoragePlace::Bucket(_), Some(key)) => {
+                self.forget_stray(key);
+                Ok(())
+            }
+            (StoragePlace::Bucket(_), None) => Ok(()),
+        }
+    }
+
+    /// Which of these names are uploads'.
+    pub(crate) async fn is_upload(&self, name: &str) -> Result<bool, StoreError> {
+        rows::exists(self, name).await
+    }
+}

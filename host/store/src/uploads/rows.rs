@@ -1,0 +1,176 @@
+//! The table `uploads`: every change is a compare-and-set on the claim.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::blobs::fs::random_id;
+use crate::blobs::hashing::Sums;
+use crate::blobs::objects::Multipart;
+use crate::blobs::storage::Parts;
+use crate::db::{signed, values};
+use crate::error::StoreError;
+use crate::ids::{RepositoryId, now_ms};
+use crate::store::Store;
+
+/// How long a claim holds that is not renewed.
+pub(super) const CLAIM: Duration = Duration::from_mins(1);
+
+/// What is needed to go on with an upload.
+pub(super) struct Row {
+    pub(super) length: u64,
+    pub(super) state: Vec<u8>,
+    pub(super) multipart: Option<Multipart>,
+    pub(super) tail: Bytes,
+    pub(super) tags: Vec<String>,
+}
+
+/// A claim that nobody else has; 0 is none.
+pub(super) fn new_claim() -> i64 {
+    rand::random_range(1..i64::MAX)
+}
+
+fn claim_end() -> i64 {
+    now_ms().saturating_add(i64::try_from(CLAIM.as_millis()).unwrap_or(i64::MAX))
+}
+
+pub(super) async fn insert(
+    store: &Store,
+    repository: RepositoryId,
+    note: &str,
+) -> Result<String, StoreError> {
+    let (name, state) = (random_id(), Sums::default().save());
+    let sql = "INSERT INTO uploads (name, repository, note, length, state, claim, claimed_until, updated_at) \
+               VALUES ($1, $2, $3, 0, $4, 0, 0, $5)";
+    store.inner.db.execute(sql, values![name.as_str(), repository.0, note, state, now_ms()]).await?;
+    Ok(name)
+}
+
+/// Note and length.
+pub(super) async fn find(
+    store: &Store,
+    repository: RepositoryId,
+    name: &str,
+) -> Result<Option<(String, u64)>, StoreError> {
+    let sql = "SELECT note, length FROM uploads WHERE name = $1 AND repository = $2";
+    let Some(row) = store.inner.db.fetch_one(sql, values![name, repository.0]).await? else {
+        return Ok(None);
+    };
+    let mut columns = row.columns();
+    Ok(Some((columns.text()?, columns.unsigned()?)))
+}
+
+pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, StoreError> {
+    let row = store.inner.db.fetch_one("SELECT length FROM uploads WHERE name = $1", values![name]).await?;
+    row.map(|row| row.columns().unsigned()).transpose()
+}
+
+pub(super) async fn exists(store: &Store, name: &str) -> Result<bool, StoreError> {
+    Ok(length(store, name).await?.is_some())
+}
+
+/// Claims the upload unless it is claimed, or has another length than is expected.
+pub(super) async fn claim(
+    store: &Store,
+    name: &str,
+    claim: i64,
+    length: Option<u64>,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE uploads SET claim = $2, claimed_until = $3 \
+               WHERE name = $1 AND claimed_until <= $4 AND length = COALESCE($5, length)";
+    let values = values![name, claim, claim_end(), now_ms(), length.map(signed)];
+    Ok(store.inner.db.execute(sql, values).await? == 1)
+}
+
+/// Holds a claim for longer; false when it is lost.
+pub(super) async fn renew(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
+    let sql = "UPDATE uploads SET claimed_until = $3, updated_at = $4 WHERE name = $1 AND claim = $2";
+    Ok(store.inner.db.execute(sql, values![name, claim, claim_end(), now_ms()]).await? == 1)
+}
+
+pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE uploads SET claim = 0, claimed_until = 0 WHERE name = $1 AND claim = $2";
+    store.inner.db.execute(sql, values![name, claim]).await?;
+    Ok(())
+}
+
+/// What is needed to go on, for whoever holds this claim.
+pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<Row>, StoreError> {
+    let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
+    let Some(row) = store.inner.db.fetch_one(sql, values![name, claim]).await? else { return Ok(None) };
+    let mut columns = row.columns();
+    let (length, state) = (columns.unsigned()?, columns.vec()?);
+    let (key, id) = (columns.opt_text()?, columns.opt_text()?);
+    let multipart = key.zip(id).map(|(key, id)| Multipart { key, id });
+    let tail = Bytes::from(columns.opt_vec()?.unwrap_or_default());
+    let sql = "SELECT tag FROM upload_parts WHERE upload = $1 ORDER BY number";
+    let parts = store.inner.db.fetch(sql, values![name]).await?;
+    let tags = parts.iter().map(|row| row.columns().text()).collect::<Result<_, _>>()?;
+    Ok(Some(Row { length, state, multipart, tail, tags }))
+}
+
+/// Says that so many bytes are durable, and gives the claim back. False when the claim is lost.
+pub(super) async fn advance(
+    store: &Store,
+    name: &str,
+    claim: i64,
+    length: u64,
+    state: Vec<u8>,
+    parts: Option<Parts>,
+) -> Result<bool, StoreError> {
+    let Parts { multipart, tags, known, tail } = parts.unwrap_or_default();
+    let (key, id) = multipart.map(|multipart| (multipart.key, multipart.id)).unzip();
+    let mut transaction = store.inner.db.begin().await?;
+    let sql = "UPDATE uploads SET length = $3, state = $4, place = $5, multipart = $6, tail = $7, claim = 0, \
+               claimed_until = 0, updated_at = $8 WHERE name = $1 AND claim = $2";
+    let tail = Some(tail.as_ref()).filter(|tail| !tail.is_empty());
+    let values = values![name, claim, signed(length), state, key.as_deref(), id, tail, now_ms()];
+    if transaction.execute(sql, values).await? == 0 {
+        return Ok(false);
+    }
+    let row = |(number, tag): (usize, String)| {
+        [name.into(), i64::try_from(number).unwrap_or(i64::MAX).into(), tag.into()]
+    };
+    let rows = tags.into_iter().enumerate().skip(known).map(row).collect();
+    transaction.execute_rows("INSERT INTO upload_parts (upload, number, tag) VALUES ", rows, "").await?;
+    if let Some(key) = key
+        && transaction.execute(crate::strays::RENEW, values![key, store.upload_due()]).await? == 0
+    {
+        return Ok(false);
+    }
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Removes the row for whoever holds this claim; false when it is lost.
+pub(super) async fn delete_claimed(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM uploads WHERE name = $1 AND claim = $2";
+    Ok(store.inner.db.execute(sql, values![name, claim]).await? == 1)
+}
+
+/// Removes the row, if it was not touched since; the key of its object, which it may have none of. None when there was no row.
+pub(super) async fn delete(
+    store: &Store,
+    name: &str,
+    untouched_since: Option<i64>,
+) -> Result<Option<Option<String>>, StoreError> {
+    let mut transaction = store.inner.db.begin().await?;
+    let sql = "DELETE FROM uploads WHERE name = $1 AND updated_at = COALESCE($2, updated_at) RETURNING place";
+    let row = transaction.fetch_one(sql, values![name, untouched_since]).await?;
+    let place = row.map(|row| row.columns().opt_text()).transpose()?;
+    transaction.commit().await?;
+    Ok(place)
+}
+
+/// Uploads to which nothing was added for so many milliseconds, and when something last was.
+pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
+    let now = now_ms();
+    let sql = "SELECT name, updated_at FROM uploads WHERE updated_at <= $1 AND claimed_until <= $2";
+    let rows = store.inner.db.fetch(sql, values![now.saturating_sub(ms), now]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut columns = row.columns();
+            Ok((columns.text()?, columns.int()?))
+        })
+        .collect()
+}
