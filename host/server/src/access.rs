@@ -46,7 +46,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, Wanted::Publish | Wanted::Delete)
     }
 
@@ -116,7 +116,12 @@ pub(crate) enum State {
 
 impl State {
     /// The state at `now`; all times in ms since 1970.
-    pub(crate) fn at(now: i64, revoked_at: Option<i64>, expires_at: Option<i64>, ends_at: Option<i64>) -> State {
+    pub(crate) fn at(
+        now: i64,
+        revoked_at: Option<i64>,
+        expires_at: Option<i64>,
+        ends_at: Option<i64>,
+    ) -> State {
         let passed = |at: Option<i64>| at.is_some_and(|at| at <= now);
         match () {
             () if revoked_at.is_some() => State::Revoked,
@@ -390,3 +395,6 @@ impl From<&packhouse_runtime::Description> for Rules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,6 +175,7 @@ catalogue! {
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
     TOO_MANY_ATTEMPTS = "too_many_attempts" 429 Error Both "Too many attempts; wait before the next.";
     FORMAT_DISABLED = "format_disabled" 503 Error Packages "This format is switched off at present.";
+    FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }

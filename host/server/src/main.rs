@@ -7,11 +7,38 @@
 //! error code, `access` the one decision who may do what, `identity` secrets and passwords.
 
 mod access;
+mod api;
 mod app;
 mod catalogue;
+mod cli;
 mod config;
 mod identity;
+mod listen;
+mod log;
+mod metrics;
+mod packages;
 mod path;
+mod permissions;
+mod serve;
+mod settings;
 mod wire;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::run(cli::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why the program could not do what it was asked, for the person who started it: the log may not have begun.
+#[expect(clippy::print_stderr, reason = "the last word of a program that ends")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("packhouse: {error:#}");
+}

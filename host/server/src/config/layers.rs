@@ -97,8 +97,7 @@ fn find(name: &str) -> Option<&'static Key> {
 }
 
 pub(super) fn lay_file(settings: &mut Settings, path: &Path, text: &str) -> anyhow::Result<()> {
-    let table: toml::Table =
-        text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+    let table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
     let mut found = Vec::new();
     flatten("", &table, &mut found);
     for (name, value) in found {

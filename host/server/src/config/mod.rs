@@ -19,7 +19,7 @@ use packhouse_store::{BlobsConfig, StoreConfig};
 use url::Url;
 
 pub(crate) use layers::{Inputs, Settings};
-pub(crate) use values::Network;
+pub(crate) use values::{Network, bytes};
 
 use crate::identity::Secret;
 
@@ -145,7 +145,11 @@ impl Reader<'_> {
         })
     }
 
-    fn parse_some<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<Option<T>> {
+    fn parse_some<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> anyhow::Result<Option<T>> {
         self.some(name).map(|_| self.parse(name, read)).transpose()
     }
 
@@ -191,7 +195,9 @@ impl Reader<'_> {
         let mut formats: Vec<String> = self
             .settings
             .keys()
-            .filter_map(|name| name.strip_prefix("plugins.")?.split_once('.').map(|(format, _)| format.to_owned()))
+            .filter_map(|name| {
+                name.strip_prefix("plugins.")?.split_once('.').map(|(format, _)| format.to_owned())
+            })
             .collect();
         formats.dedup();
         formats

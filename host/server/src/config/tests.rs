@@ -44,7 +44,10 @@ fn a_flag_beats_the_environment_and_the_environment_the_file() {
     let (_folder, path) = file("data = 'file'\nbase_url = 'http://file'\napi_url = 'http://file'\n");
     let inputs = Inputs {
         file: Some(path.clone()),
-        environment: environment(&[("PACKHOUSE_BASE_URL", "http://env"), ("PACKHOUSE_API_URL", "http://env")]),
+        environment: environment(&[
+            ("PACKHOUSE_BASE_URL", "http://env"),
+            ("PACKHOUSE_API_URL", "http://env"),
+        ]),
         flags: vec![("api_url", "--api-url", "http://flag".to_owned())],
     };
     let (settings, _) = layers::lay(&inputs).unwrap();
@@ -79,7 +82,9 @@ fn an_unknown_key_is_an_error_that_names_the_nearest() {
 
 #[test]
 fn a_wrong_value_is_an_error_that_says_where_it_came_from() {
-    for text in ["packages_listen = '8080'", "base_url = 'ftp://x'", "[gc]\ngrace_ms = 'soon'", "blobs = 'disk'"] {
+    for text in
+        ["packages_listen = '8080'", "base_url = 'ftp://x'", "[gc]\ngrace_ms = 'soon'", "blobs = 'disk'"]
+    {
         let error = load(text).unwrap_err().to_string();
         assert!(error.contains("packhouse.toml"), "{error}");
     }
@@ -98,7 +103,8 @@ fn an_unknown_variable_is_a_warning() {
 
 #[test]
 fn a_plugin_is_limited_by_the_file_and_by_the_environment() {
-    let (_folder, path) = file("[plugins.maven]\nmax_file_bytes = '50 GB'\nmemory_bytes = '32 MiB'\nenabled = false");
+    let (_folder, path) =
+        file("[plugins.maven]\nmax_file_bytes = '50 GB'\nmemory_bytes = '32 MiB'\nenabled = false");
     let inputs = Inputs {
         file: Some(path),
         environment: environment(&[
@@ -142,11 +148,10 @@ fn what_is_shown_hides_secrets_and_says_where_values_came_from() {
 fn the_example_file_lists_every_key_with_its_default() {
     let example = include_str!("../../../../packhouse.example.toml");
     load(example).expect("the example as it stands");
-    let uncommented: String =
-        example.lines().map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line)).fold(
-            String::new(),
-            |text, line| text + line + "\n",
-        );
+    let uncommented: String = example
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+        .fold(String::new(), |text, line| text + line + "\n");
     let (_folder, path) = file(&uncommented);
     let (settings, _) = layers::lay(&Inputs { file: Some(path), ..Inputs::default() }).expect("uncommented");
     let plugin = PLUGIN_KEYS.iter().map(|key| (format!("plugins.maven.{}", key.name), key));

@@ -18,7 +18,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "gib" => 1 << 30,
         _ => return Err(format!("{text:?} is no size; write bytes, or as in 50 GB or 64 MiB")),
     };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no size; write bytes, or as in 50 GB"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is no size; write bytes, or as in 50 GB"))?;
     number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
 }
 
@@ -49,7 +50,8 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 
 /// An http or https address without a path, a query or a fragment.
 pub(crate) fn url(text: &str) -> Result<url::Url, String> {
-    let wrong = |why: &str| format!("{text:?} is no public address: {why}; write as in https://packages.example");
+    let wrong =
+        |why: &str| format!("{text:?} is no public address: {why}; write as in https://packages.example");
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.host().is_none() => Err(wrong("it has no host")),

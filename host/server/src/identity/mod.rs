@@ -4,7 +4,7 @@ mod password;
 mod secret;
 mod throttle;
 
-pub(crate) use password::{Password, PasswordHash, Passwords};
+pub(crate) use password::Passwords;
 pub(crate) use secret::{Minted, Secret, fingerprint, mint};
 pub(crate) use throttle::Throttle;
 

@@ -1,19 +1,14 @@
 //! Passwords: Argon2id, on threads of its own and a few at a time, because one check costs tens of milliseconds and
 //! megabytes by design.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use argon2::Argon2;
-use argon2::password_hash::phc::PasswordHash as Phc;
+use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use tokio::sync::Semaphore;
 
 use super::Secret;
-
-/// A password as someone typed it.
-pub(crate) type Password = Secret;
-/// Argon2id in PHC form.
-pub(crate) type PasswordHash = String;
 
 /// Checks passwords, at most as many at once as there are processors.
 #[derive(Clone)]
@@ -28,45 +23,38 @@ impl Passwords {
         Passwords { places: Arc::new(Semaphore::new(places)) }
     }
 
-    /// The hash to be kept.
-    pub(crate) async fn hash(&self, password: Password) -> anyhow::Result<PasswordHash> {
+    /// The hash to be kept, in PHC form.
+    pub(crate) async fn hash(&self, password: Secret) -> anyhow::Result<String> {
         let _place = self.places.acquire().await?;
         tokio::task::spawn_blocking(move || hash(&password)).await?
     }
 
-    /// Whether the password is that of the hash. With no hash, as for a member who is not known, a hash that nobody has
-    /// the password of is checked instead, so that the answer takes as long.
-    pub(crate) async fn check(&self, password: Password, known: Option<PasswordHash>) -> anyhow::Result<bool> {
+    /// Whether the password is that of the hash. With no hash, as for a member who is not known, one that no password has
+    /// is checked instead, so that the answer takes as long.
+    pub(crate) async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
         let _place = self.places.acquire().await?;
-        tokio::task::spawn_blocking(move || {
-            let right = verify(&password, known.as_deref().filter(|hash| !hash.is_empty()).unwrap_or(nobody()));
-            Ok(right && known.is_some_and(|hash| !hash.is_empty()))
-        })
-        .await?
+        let known = known.filter(|hash| !hash.is_empty());
+        let right =
+            tokio::task::spawn_blocking(move || verify(&password, known.as_deref().unwrap_or(NOBODY)))
+                .await?;
+        Ok(right)
     }
 }
 
-/// A password that a member may set: 8 to 1024 bytes.
-pub(crate) fn acceptable(password: &str) -> bool {
-    (8..=1024).contains(&password.len())
-}
+/// The hash of no password: a digest of zeros, made with the same effort as any other.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-fn hash(password: &Password) -> anyhow::Result<PasswordHash> {
+fn hash(password: &Secret) -> anyhow::Result<String> {
     let hash = Argon2::default()
         .hash_password(password.reveal().as_bytes())
         .map_err(|error| anyhow::anyhow!("failed to hash a password: {error}"))?;
     Ok(hash.to_string())
 }
 
-fn verify(password: &Password, hash: &str) -> bool {
-    Phc::new(hash)
+fn verify(password: &Secret, hash: &str) -> bool {
+    PasswordHash::new(hash)
         .is_ok_and(|parsed| Argon2::default().verify_password(password.reveal().as_bytes(), &parsed).is_ok())
-}
-
-/// The hash of a random password that is forgotten at once.
-fn nobody() -> &'static str {
-    static NOBODY: OnceLock<String> = OnceLock::new();
-    NOBODY.get_or_init(|| hash(&super::mint().secret).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -85,7 +73,19 @@ mod tests {
     #[tokio::test]
     async fn nobody_signs_in_without_a_hash() {
         let passwords = Passwords::new();
-        assert!(!passwords.check(Secret::new(""), None).await.unwrap());
-        assert!(!passwords.check(Secret::new(""), Some(String::new())).await.unwrap());
+        for password in ["", "password"] {
+            assert!(!passwords.check(Secret::new(password), None).await.unwrap());
+            assert!(!passwords.check(Secret::new(password), Some(String::new())).await.unwrap());
+        }
+    }
+
+    #[test]
+    fn the_hash_of_nobody_costs_as_much_as_any_other() {
+        let made = hash(&Secret::new("x")).unwrap();
+        let (made, nobody) = (PasswordHash::new(&made).unwrap(), PasswordHash::new(NOBODY).unwrap());
+        assert_eq!(made.algorithm, nobody.algorithm);
+        assert_eq!(made.params, nobody.params);
+        assert_eq!(made.salt.map(|salt| salt.len()), nobody.salt.map(|salt| salt.len()));
+        assert_eq!(made.hash.map(|hash| hash.len()), nobody.hash.map(|hash| hash.len()));
     }
 }

@@ -68,11 +68,16 @@ impl Throttle {
         }
     }
 
-    /// The attempt was right: it is not held against them.
+    /// The attempt was right. The account, which stands first, starts anew; of the address only this attempt is taken
+    /// back, so that nobody clears it with an account of their own.
     pub(crate) fn right(&self, who: &[&str]) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in who {
-            failures.remove(*name);
+        let Some((account, addresses)) = who.split_first() else { return };
+        failures.remove(*account);
+        for address in addresses {
+            if let Some(known) = failures.get_mut(*address) {
+                known.count = known.count.saturating_sub(1);
+            }
         }
     }
 }
@@ -105,7 +110,7 @@ mod tests {
             .collect();
         assert_eq!(waits, [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
         assert_eq!(throttle.wait(&["b@x"], now), None);
-        throttle.right(&["a@x"]);
+        throttle.right(&["a@x", "10.0.0.1"]);
         assert_eq!(throttle.wait(&["a@x"], now), None);
     }
 

@@ -1,0 +1,222 @@
+//! The decision, over every combination of facts, against a second reading of the rules: one list of conditions for
+//! each refusal, in words as close to the specification's as code can be.
+
+use super::*;
+
+/// Every combination.
+fn all() -> Vec<Question<'static>> {
+    let mut questions = Vec::new();
+    for rules in rules() {
+        let rules: &'static Rules = Box::leak(Box::new(rules));
+        for presented in presented() {
+            let presented: &'static Presented = Box::leak(Box::new(presented));
+            for repository in repositories() {
+                for wanted in [
+                    Wanted::Open,
+                    Wanted::Read { for_publish: false },
+                    Wanted::Read { for_publish: true },
+                    Wanted::Publish,
+                    Wanted::Delete,
+                ] {
+                    questions.push(Question { repository, rules, presented, wanted, now: NOW });
+                }
+            }
+        }
+    }
+    questions
+}
+
+const NOW: i64 = 1_000;
+
+fn rules() -> Vec<Rules> {
+    let rules = |checks_username, refused_read_status, not_reached_status, formats: &[&str]| Rules {
+        checks_username,
+        refused_read_status,
+        refused_write_status: 401,
+        not_reached_status,
+        token_formats: formats.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    vec![rules(true, 401, 403, &[]), rules(false, 404, 403, &["special"]), rules(false, 401, 404, &[])]
+}
+
+fn repositories() -> Vec<Option<RepositoryFacts>> {
+    let mut all = vec![None];
+    for kind in [Kind::Hosted, Kind::Proxy, Kind::Group] {
+        for public in [false, true] {
+            for enabled in [false, true] {
+                all.push(Some(RepositoryFacts { kind, public, enabled }));
+            }
+        }
+    }
+    all
+}
+
+fn rights() -> Vec<Rights> {
+    (0..8).map(|bits| Rights { read: bits & 1 > 0, publish: bits & 2 > 0, delete: bits & 4 > 0 }).collect()
+}
+
+fn presented() -> Vec<Presented> {
+    let mut all = vec![Presented::Nothing, Presented::Unknown];
+    all.extend(rights().into_iter().map(Presented::Member));
+    let owners = rights().into_iter().map(Some).chain([None]);
+    let states = [
+        (None, None, None),
+        (Some(1), None, None),
+        (None, Some(1), None),
+        (None, None, Some(1)),
+        (None, Some(NOW + 1), Some(NOW + 1)),
+    ];
+    let names = [None, Some("me@x"), Some("ME@X"), Some("you@x"), Some("__token__")];
+    for owner in owners {
+        for (revoked_at, expires_at, ends_at) in states {
+            for (scope, format, listed) in [
+                (1, "generic", true),
+                (2, "generic", true),
+                (3, "generic", true),
+                (3, "generic", false),
+                (3, "special", true),
+            ] {
+                for name in names {
+                    let facts = TokenFacts {
+                        read: scope & 1 > 0,
+                        write: scope & 2 > 0,
+                        format: format.to_owned(),
+                        revoked_at,
+                        expires_at,
+                        ends_at,
+                        listed,
+                        owner,
+                        usernames: vec!["me@x".to_owned()],
+                    };
+                    all.push(Presented::Token(facts, name.map(str::to_owned)));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The second reading: the code of the answer, or none where it is allowed.
+fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
+    let Question { repository, rules, presented, wanted, .. } = question;
+    let write = matches!(wanted, Wanted::Publish | Wanted::Delete);
+    let read = matches!(wanted, Wanted::Read { .. });
+    let token = match presented {
+        Presented::Token(token, name) => Some((token, name.as_deref())),
+        _ => None,
+    };
+    let ended = token.is_some_and(|(token, _)| {
+        token.revoked_at.is_some() || token.expires_at == Some(1) || token.ends_at == Some(1)
+    });
+    let misnamed = rules.checks_username && token.is_some_and(|(_, name)| name == Some("you@x"));
+    let refused = **presented == Presented::Unknown || ended || misnamed;
+    let public = repository.is_some_and(|repository| repository.public);
+    let free = repository.is_some() && (*wanted == Wanted::Open || (read && public && !refused));
+    let disabled = || repository.filter(|repository| !repository.enabled).map(|_| (503, "format_disabled"));
+    if free {
+        return disabled();
+    }
+    if **presented == Presented::Nothing {
+        return Some((401, "unauthorized"));
+    }
+    if refused {
+        let hidden = !write && rules.refused_read_status == 404;
+        return Some(if hidden { (404, "not_found") } else { (401, "unauthorized") });
+    }
+    let Some(repository) = repository else { return Some((404, "not_found")) };
+    let rights = match presented {
+        Presented::Member(rights) => *rights,
+        _ => token.and_then(|(token, _)| token.owner).unwrap_or(Rights {
+            read: true,
+            publish: true,
+            delete: true,
+        }),
+    };
+    let reached = match token {
+        Some((token, _)) => token.listed && rights.read,
+        None => rights != Rights::default(),
+    };
+    if !reached {
+        let hidden = repository.kind == Kind::Proxy || rules.not_reached_status == 404;
+        return Some(if hidden { (404, "not_found") } else { (403, "scope_mismatch_repo") });
+    }
+    let special = token.is_some_and(|(token, _)| token.format == "special");
+    if special && repository.kind == Kind::Proxy {
+        return Some((403, "npm_token_not_supported_on_proxy"));
+    }
+    if write && repository.kind == Kind::Proxy {
+        return Some((405, "writes_not_permitted_on_proxy"));
+    }
+    if write && repository.kind == Kind::Group {
+        return Some((405, "writes_not_permitted_on_group"));
+    }
+    if special && rules.token_formats.is_empty() {
+        return Some((403, "scope_mismatch_repo"));
+    }
+    let for_publish = *wanted == Wanted::Read { for_publish: true };
+    let within = match (token, wanted) {
+        (Some((token, _)), _) if write => token.write,
+        (Some((token, _)), _) => token.read || (for_publish && token.write),
+        (None, Wanted::Publish) => rights.publish,
+        (None, Wanted::Delete) => rights.delete,
+        (None, _) => rights.read || (for_publish && rights.publish),
+    };
+    if !within {
+        return Some((403, "scope_mismatch_repo"));
+    }
+    if write && token.is_some() && !(rights.publish && rights.delete) {
+        return Some((403, "revoked-authority-clamp"));
+    }
+    disabled()
+}
+
+#[test]
+fn every_combination_is_decided_as_the_rules_say() {
+    let questions = all();
+    assert!(questions.len() > 100_000, "{}", questions.len());
+    for question in &questions {
+        let decided = match decide(question) {
+            Verdict::Allowed => None,
+            Verdict::Refused(refusal) => Some((refusal.status, refusal.code.code)),
+        };
+        assert_eq!(decided, expected(question), "{question:?}");
+    }
+}
+
+#[test]
+fn nothing_is_allowed_without_a_credential_but_what_is_open_or_public() {
+    for question in all().iter().filter(|question| decide(question) == Verdict::Allowed) {
+        let public = question.repository.is_some_and(|repository| repository.public);
+        let anyone = question.wanted == Wanted::Open || (public && !question.wanted.writes());
+        assert!(anyone || *question.presented != Presented::Nothing, "{question:?}");
+        assert!(anyone || *question.presented != Presented::Unknown, "{question:?}");
+    }
+}
+
+#[test]
+fn a_refused_action_is_named() {
+    let wanted = [
+        (Wanted::Read { for_publish: false }, "[read]"),
+        (Wanted::Publish, "[write]"),
+        (Wanted::Delete, "[delete]"),
+    ];
+    for (wanted, name) in wanted {
+        assert!(Refusal::action(wanted).sentence.ends_with(name));
+    }
+}
+
+#[test]
+fn a_state_follows_from_its_dates() {
+    let cases = [
+        ((None, None, None), State::Active),
+        ((None, Some(NOW + 1), None), State::Active),
+        ((None, Some(NOW), None), State::Expired),
+        ((None, None, Some(NOW + 1)), State::Rotating),
+        ((None, None, Some(NOW)), State::Revoked),
+        ((Some(NOW + 1), None, None), State::Revoked),
+        ((Some(1), Some(1), Some(1)), State::Revoked),
+    ];
+    for ((revoked, expires, ends), expected) in cases {
+        assert_eq!(State::at(NOW, revoked, expires, ends), expected, "{revoked:?} {expires:?} {ends:?}");
+    }
+}

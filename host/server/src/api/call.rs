@@ -1,0 +1,263 @@
+//! One call, in the order of judgement: what the transport says, the session, and then the handler, which judges body,
+//! confirmation, existence, rights and state in this order.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::response::Response;
+use http::header::{AUTHORIZATION, CONNECTION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use packhouse_store::{AuditEvent, MemberRow, OrganizationId, now_ms};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::ApiError;
+use super::route::{Right, Route};
+use super::{Answer, body, error};
+use crate::app::App;
+use crate::catalogue::{self, Code};
+use crate::identity;
+use crate::permissions::{Permission, Permissions};
+use crate::wire::request_id;
+
+/// Who calls.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// The member.
+    pub(crate) member: MemberRow,
+    /// What the member may do.
+    pub(crate) permissions: Permissions,
+    /// SHA-256 of the session's secret.
+    pub(crate) session: [u8; 32],
+}
+
+/// A call as a handler gets it.
+pub(crate) struct Call {
+    /// The state of the program.
+    pub(crate) app: Arc<App>,
+    /// From which address.
+    pub(crate) address: IpAddr,
+    /// The time of the call, in ms since 1970: the same all through it.
+    pub(crate) now: i64,
+    headers: HeaderMap,
+    path: HashMap<String, String>,
+    query: HashMap<String, String>,
+    body: Option<Value>,
+    caller: Option<Caller>,
+    right: Right,
+    judged: Arc<AtomicBool>,
+}
+
+/// Takes a request through to its answer.
+pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request) -> Response {
+    let started = Instant::now();
+    let request_id = request_id::next();
+    let judged = Arc::new(AtomicBool::new(matches!(route.right, Right::Anyone | Right::SignedIn)));
+    let method = request.method().clone();
+    let outcome = answer(app, route, request, Arc::clone(&judged)).await;
+    let mut answer = match outcome {
+        // A handler that forgot to ask for the right that its row names gives nothing away.
+        Ok(answer) if answer.status().is_success() && !judged.load(Ordering::Relaxed) => {
+            ApiError::Internal(anyhow::anyhow!("{} answered without judging its right", route.path))
+                .into_answer(&request_id)
+        }
+        Ok(answer) => answer,
+        Err(error) => error.into_answer(&request_id),
+    };
+    finish(&mut answer, &request_id);
+    let status = answer.status().as_u16();
+    let duration_ms = started.elapsed().as_millis() as u64;
+    tracing::info!(request.id = %request_id, %method, route = route.path, status, duration_ms, "call");
+    metrics::counter!("packhouse_api_calls_total", "route" => route.path, "status" => status.to_string())
+        .increment(1);
+    answer
+}
+
+/// Where the caller's body was not read to its end, the connection cannot go on.
+fn finish(answer: &mut Response, request_id: &str) {
+    if matches!(answer.status(), StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        answer.headers_mut().insert(REQUEST_ID, id);
+    }
+}
+
+/// The field that names a request in its answer.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
+const CONFIRMATION: &str = "x-confirmation-token";
+
+async fn answer(app: Arc<App>, route: &'static Route, request: Request, judged: Arc<AtomicBool>) -> Answer {
+    let (mut parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, route.wants_body(), &app.config.limits).await?;
+    let caller = match route.right {
+        Right::Anyone => None,
+        _ => Some(session(&app, &parts.headers).await?),
+    };
+    let path = path(&mut parts).await?;
+    let call = Call {
+        address: address(&parts, &app),
+        now: now_ms(),
+        query: query(&parts)?,
+        headers: parts.headers,
+        path,
+        body,
+        caller,
+        right: route.right,
+        judged,
+        app,
+    };
+    (route.handler)(call).await
+}
+
+async fn session(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let unknown = || ApiError::from(&catalogue::NOT_SIGNED_IN);
+    let presented = bearer(headers).ok_or_else(unknown)?;
+    let sha256 = identity::fingerprint(presented).ok_or_else(unknown)?;
+    let (session, member) = app.store.find_session(&sha256, now_ms()).await?.ok_or_else(unknown)?;
+    let permissions = Permissions::read(&member.permissions);
+    Ok(Caller { member, permissions, session: session.secret_sha256 })
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut fields = headers.get_all(AUTHORIZATION).iter();
+    let field = fields.next()?.to_str().ok()?;
+    let (scheme, secret) = field.split_once(' ')?;
+    (fields.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| secret.trim())
+}
+
+/// The path's parameters, percent-decoded once. One that is not UTF-8 names nothing.
+async fn path(parts: &mut Parts) -> Result<HashMap<String, String>, ApiError> {
+    let parameters = RawPathParams::from_request_parts(parts, &())
+        .await
+        .map_err(|_| ApiError::from(&catalogue::NOT_FOUND))?;
+    Ok(parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+fn query(parts: &Parts) -> Result<HashMap<String, String>, ApiError> {
+    let mut query = HashMap::new();
+    for (name, value) in url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
+        if query.insert(name.to_string(), value.into_owned()).is_some() {
+            return Err(ApiError::invalid(&format!("`{name}` stands twice in the query.")));
+        }
+    }
+    Ok(query)
+}
+
+fn address(parts: &Parts, app: &App) -> IpAddr {
+    let peer = parts.extensions.get::<super::Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    super::address::caller(peer, &parts.headers, &app.config.trusted_proxies)
+}
+
+impl Call {
+    /// Who calls. Only a route for anyone has nobody.
+    pub(crate) fn caller(&self) -> Result<&Caller, ApiError> {
+        self.caller.as_ref().ok_or_else(|| ApiError::from(&catalogue::NOT_SIGNED_IN))
+    }
+
+    /// The caller's organization.
+    pub(crate) fn organization(&self) -> Result<OrganizationId, ApiError> {
+        Ok(self.caller()?.member.organization)
+    }
+
+    /// Judges the right that the route's row names: 403 `insufficient_permissions` where it is not held. Every handler
+    /// calls this or [`judge`](Call::judge) before it answers.
+    pub(crate) fn judge_permission(&self) -> Result<&Caller, ApiError> {
+        let caller = self.caller()?;
+        match self.right {
+            Right::Holds(permission) => self.needs(permission)?,
+            Right::Anyone | Right::SignedIn | Right::OfObject => {}
+        }
+        self.judged.store(true, Ordering::Relaxed);
+        Ok(caller)
+    }
+
+    /// Judges a right in what was found: `code` where it is not held.
+    pub(crate) fn judge(&self, held: bool, code: &'static Code) -> Result<(), ApiError> {
+        self.judged.store(true, Ordering::Relaxed);
+        if held { Ok(()) } else { Err(ApiError::from(code)) }
+    }
+
+    /// 403 `insufficient_permissions` unless the caller holds the permission.
+    pub(crate) fn needs(&self, permission: Permission) -> Result<(), ApiError> {
+        match self.caller()?.permissions.holds(permission) {
+            true => Ok(()),
+            false => Err(ApiError::with(&catalogue::INSUFFICIENT_PERMISSIONS, permission.name())),
+        }
+    }
+
+    /// The body in the shape of its structure; 400 `invalid_request` for an unknown or missing field.
+    pub(crate) fn body<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let body = self.body.take().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        serde_json::from_value(body)
+            .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
+    }
+
+    /// A parameter of the path.
+    pub(crate) fn path(&self, name: &str) -> &str {
+        self.path.get(name).map_or("", String::as_str)
+    }
+
+    /// A parameter of the query.
+    pub(crate) fn query(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str)
+    }
+
+    /// 400 `invalid_request` where the query has another parameter than these.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        match self.query.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(ApiError::invalid(&format!("There is no parameter `{name}` here."))),
+            None => Ok(()),
+        }
+    }
+
+    /// Spends the confirmation for this action, from the body's field or else the header; `missing` where neither is
+    /// there, 401 `step_up_required` where it is no confirmation of this caller for this action, or expired, or spent.
+    pub(crate) async fn confirm(
+        &self,
+        field: Option<&Value>,
+        action: &str,
+        missing: &'static Code,
+    ) -> Result<(), ApiError> {
+        let header = self.headers.get(CONFIRMATION).map(|field| field.to_str().unwrap_or_default());
+        let token = match (field, header) {
+            (Some(Value::String(token)), _) => token.as_str(),
+            (None | Some(Value::Null), Some(token)) => token,
+            (None | Some(Value::Null), None) => return Err(ApiError::from(missing)),
+            (Some(_), _) => return Err(ApiError::from(&catalogue::STEP_UP_REQUIRED)),
+        };
+        let member = self.caller()?.member.id;
+        let spent = match identity::fingerprint(token) {
+            Some(sha256) => self.app.store.spend_confirmation(&sha256, member, action, self.now).await?,
+            None => false,
+        };
+        if spent { Ok(()) } else { Err(ApiError::from(&catalogue::STEP_UP_REQUIRED)) }
+    }
+
+    /// An event of this caller's, allowed, to be written with the change that it tells of.
+    pub(crate) fn event(
+        &self,
+        action: &str,
+        subject: impl Into<String>,
+    ) -> Result<Option<AuditEvent>, ApiError> {
+        let member = &self.caller()?.member;
+        Ok(Some(AuditEvent {
+            organization: member.organization,
+            actor: member.email.clone(),
+            action: action.to_owned(),
+            subject: subject.into(),
+            address: self.address.to_string(),
+            allowed: true,
+            detail: "{}".to_owned(),
+        }))
+    }
+}
+
+/// For paths and methods that no row has.
+pub(crate) use error::{no_such_method, no_such_path};

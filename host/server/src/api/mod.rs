@@ -1,0 +1,128 @@
+//! The management API: JSON over HTTP, under `/v1`.
+//!
+//! The route table below is all of it. Each row names the right that it needs; a call passes `call::serve`, which judges
+//! in the order of the API's description and lets no answer out whose right was not judged.
+
+mod address;
+mod body;
+mod call;
+mod error;
+mod fields;
+mod formats;
+mod health;
+mod json;
+mod members;
+mod openapi;
+mod paging;
+mod repositories;
+mod route;
+mod sessions;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::map_response;
+use axum::response::Response;
+use axum::routing::{MethodFilter, get, on};
+use http::Method;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+
+use crate::app::App;
+use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
+use error::ApiError;
+use route::Right::{Anyone, Holds, OfObject, SignedIn};
+use route::Route;
+use route::Wants::{Json, Nothing};
+
+/// What a handler gives back.
+pub(crate) type Answer = Result<Response, ApiError>;
+
+/// The address at the other end of the connection; the listener puts it into each request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Every call there is, with the right that it needs.
+fn routes() -> &'static [Route] {
+    static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
+    ROUTES.get_or_init(|| {
+        use Method as M;
+        vec![
+            Route::new(M::POST, "/v1/sessions", Anyone, Json, sessions::create),
+            Route::new(M::DELETE, "/v1/sessions/current", SignedIn, Nothing, sessions::delete),
+            Route::new(M::POST, "/v1/confirmations", SignedIn, Json, sessions::confirm),
+            Route::new(M::GET, "/v1/me", SignedIn, Nothing, members::me),
+            Route::new(M::POST, "/v1/repositories", Holds(ManageRepositories), Json, repositories::create),
+            Route::new(M::GET, "/v1/repositories", SignedIn, Nothing, repositories::list),
+            Route::new(M::GET, "/v1/repositories/{id}", OfObject, Nothing, repositories::show),
+            Route::new(
+                M::PATCH,
+                "/v1/repositories/{id}",
+                Holds(ManageRepositories),
+                Json,
+                repositories::change,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/repositories/{id}",
+                Holds(ManageRepositories),
+                Nothing,
+                repositories::remove,
+            ),
+            Route::new(M::POST, "/v1/tokens", OfObject, Json, tokens::create),
+            Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),
+            Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),
+            Route::new(M::DELETE, "/v1/tokens/{id}", OfObject, Nothing, tokens::revoke),
+            Route::new(M::GET, "/v1/formats", Holds(ManageOwnerAccount), Nothing, formats::list),
+            Route::new(M::GET, "/v1/openapi.json", Anyone, Nothing, openapi::document),
+        ]
+    })
+}
+
+/// The API as a service. Fails when a route is not described, or is described and not there.
+pub(crate) fn router(app: Arc<App>) -> anyhow::Result<Router> {
+    openapi::agrees(routes())?;
+    let mut router = Router::new();
+    for route in routes() {
+        let app = Arc::clone(&app);
+        let serve = move |request: Request| call::serve(Arc::clone(&app), route, request);
+        router = router.route(route.path, on(MethodFilter::try_from(route.method.clone())?, serve));
+    }
+    if app.config.metrics_listen.is_none() {
+        router = router.merge(metrics_router());
+    }
+    let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
+    Ok(router
+        .merge(health.with_state(app))
+        .fallback(call::no_such_path)
+        .method_not_allowed_fallback(call::no_such_method)
+        .layer(map_response(secured)))
+}
+
+/// `/metrics` alone, for a listener of its own.
+pub(crate) fn metrics_router() -> Router {
+    Router::new().route("/metrics", get(health::metrics))
+}
+
+/// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it.
+async fn secured(mut answer: Response) -> Response {
+    let fields: [(HeaderName, &str); 5] = [
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fields {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}

@@ -1,0 +1,85 @@
+//! `GET /v1/openapi.json`: the description of this API, from the code that serves it.
+
+use std::collections::BTreeSet;
+
+use anyhow::ensure;
+use axum::Json;
+use axum::response::IntoResponse;
+use utoipa::openapi::path::HttpMethod;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+use super::Answer;
+use super::call::Call;
+use super::route::Route;
+
+/// The document.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Packhouse management API", license(name = "Apache-2.0")),
+    paths(
+        super::sessions::create, super::sessions::delete, super::sessions::confirm, super::members::me,
+        super::repositories::create, super::repositories::list, super::repositories::show,
+        super::repositories::change, super::repositories::remove,
+        super::tokens::create, super::tokens::list, super::tokens::revoke, super::tokens::rotate,
+        super::formats::list, document
+    ),
+    security(("session" = [])),
+    modifiers(&Session)
+)]
+pub(super) struct Document;
+
+struct Session;
+
+impl Modify for Session {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("POST /v1/sessions")).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("session", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The OpenAPI document.
+#[utoipa::path(get, path = "/v1/openapi.json", security(()), responses((status = 200, description = "OpenAPI 3.1")))]
+pub(crate) async fn document(call: Call) -> Answer {
+    call.only(&[])?;
+    Ok(Json(Document::openapi()).into_response())
+}
+
+/// Fails unless the document and the route table name the same methods and paths.
+pub(super) fn agrees(routes: &[Route]) -> anyhow::Result<()> {
+    let served: BTreeSet<String> =
+        routes.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+    let described: BTreeSet<String> = Document::openapi()
+        .paths
+        .paths
+        .iter()
+        .flat_map(|(path, item)| methods(item).into_iter().map(move |method| format!("{method} {path}")))
+        .collect();
+    let apart: Vec<&String> = served.symmetric_difference(&described).collect();
+    ensure!(apart.is_empty(), "the route table and the OpenAPI document differ in {apart:?}");
+    Ok(())
+}
+
+fn methods(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
+    let all = [
+        (HttpMethod::Get, item.get.is_some()),
+        (HttpMethod::Post, item.post.is_some()),
+        (HttpMethod::Put, item.put.is_some()),
+        (HttpMethod::Patch, item.patch.is_some()),
+        (HttpMethod::Delete, item.delete.is_some()),
+    ];
+    all.into_iter().filter(|(_, there)| *there).map(|(method, _)| name(&method)).collect()
+}
+
+fn name(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Post => "POST",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Delete => "DELETE",
+        _ => "OTHER",
+    }
+}

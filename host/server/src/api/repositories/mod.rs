@@ -1,0 +1,38 @@
+//! Repositories: making, listing, changing and deleting them.
+
+mod change;
+mod check;
+mod create;
+mod list;
+mod view;
+
+pub(crate) use change::{__path_change, __path_remove, change, remove};
+pub(crate) use create::{__path_create, create};
+pub(crate) use list::{__path_list, __path_show, list, show};
+
+use packhouse_store::{RepositoryId, RepositoryRow};
+
+use super::call::Call;
+use super::error::ApiError;
+use crate::catalogue;
+use crate::permissions::Permission;
+
+/// The repository of the path's `{id}`, where the caller may know of it: 404 otherwise.
+pub(crate) async fn find(call: &Call) -> Result<RepositoryRow, ApiError> {
+    let Ok(id) = call.path("id").parse::<RepositoryId>() else {
+        return Err(ApiError::from(&catalogue::NOT_FOUND));
+    };
+    let row = call.app.store.find_repository(call.organization()?, id).await?;
+    match row {
+        Some(row) if knows(call, row.id)? => Ok(row),
+        _ => Err(ApiError::from(&catalogue::NOT_FOUND)),
+    }
+}
+
+/// Whether the caller may know of the repository: any right in it, or managing all of them.
+pub(crate) fn knows(call: &Call, id: RepositoryId) -> Result<bool, ApiError> {
+    let permissions = &call.caller()?.permissions;
+    let rights = permissions.rights(id);
+    let any = rights.read || rights.publish || rights.delete;
+    Ok(any || permissions.holds(Permission::ManageRepositories))
+}

@@ -1,0 +1,225 @@
+//! Sign-in, sign-out, and the confirmation of who sits there.
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{AuditEvent, ConfirmationRow, MemberRow, SessionRow};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Answer;
+use super::call::Call;
+use super::error::{ApiError, ErrorBody};
+use super::members::MemberView;
+use crate::catalogue;
+use crate::identity::{self, Minted, Secret};
+
+/// How long a session lives: 12 hours in ms.
+const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
+/// How long a confirmation lives: 5 minutes in ms.
+const CONFIRMATION_MS: i64 = 5 * 60 * 1000;
+
+/// E-mail and password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    email: String,
+    password: String,
+    /// The organization's name or id; needed where the e-mail address is in several.
+    organization: Option<String>,
+}
+
+/// A new session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionView {
+    /// For `Authorization: Bearer`.
+    session: String,
+    expires_at: i64,
+    member: MemberView,
+}
+
+/// Signs in by e-mail and password.
+#[utoipa::path(post, path = "/v1/sessions", request_body = SignIn, security(()), responses(
+    (status = 201, body = SessionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    (status = 429, body = ErrorBody)))]
+pub(crate) async fn create(mut call: Call) -> Answer {
+    let sign_in: SignIn = call.body()?;
+    call.only(&[])?;
+    let email = identity::email(&sign_in.email).unwrap_or_default();
+    let known = call.app.store.members_by_email(&email).await?;
+    let password = Secret::new(sign_in.password);
+    let right = check(&call, &email, password, &known).await;
+    let members = match right {
+        Ok(members) => members,
+        Err(error) => {
+            refused(&call, &email, &known).await;
+            return Err(error);
+        }
+    };
+    let member = choose(&call, members, sign_in.organization.as_deref()).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = call.now + SESSION_MS;
+    let row = SessionRow {
+        secret_sha256: sha256,
+        organization: member.organization,
+        member: member.id,
+        created_at: call.now,
+        expires_at,
+    };
+    call.app.store.create_session(row, Some(event(&call, &member, true))).await?;
+    let session = secret.reveal().to_owned();
+    let view = SessionView { session, expires_at, member: MemberView::from(&member) };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// Those of the members whose password it is; 401 for none, 429 when it was tried too often. One check for each member of
+/// that address, and one where there is none, so that the answer tells nobody who is known.
+async fn check(
+    call: &Call,
+    email: &str,
+    password: Secret,
+    known: &[MemberRow],
+) -> Result<Vec<MemberRow>, ApiError> {
+    let address = call.address.to_string();
+    let who = [email, address.as_str()];
+    let throttle = &call.app.throttle;
+    if let Some(wait) = throttle.wait(&who, Instant::now()) {
+        return Err(ApiError::too_many(wait.as_secs_f64().ceil() as u64));
+    }
+    throttle.wrong(&who, Instant::now());
+    let mut right = Vec::new();
+    for member in known {
+        let hash = Some(member.password_hash.clone());
+        if call.app.passwords.check(password.clone(), hash).await? {
+            right.push(member.clone());
+        }
+    }
+    if known.is_empty() {
+        call.app.passwords.check(password, None).await?;
+    }
+    if right.is_empty() {
+        return Err(ApiError::from(&catalogue::INVALID_CREDENTIALS));
+    }
+    throttle.right(&who);
+    Ok(right)
+}
+
+/// The member of the organization that was named, or the only one.
+async fn choose(call: &Call, members: Vec<MemberRow>, named: Option<&str>) -> Result<MemberRow, ApiError> {
+    let organization = match named {
+        None => None,
+        Some(named) => {
+            let all = call.app.store.organizations().await?;
+            let found = all.into_iter().find(|row| row.name == named || row.id.to_string() == named);
+            Some(found.ok_or(&catalogue::INVALID_CREDENTIALS)?.id)
+        }
+    };
+    let mut members = members.into_iter().filter(|row| organization.is_none_or(|id| row.organization == id));
+    match (members.next(), members.next()) {
+        (Some(member), None) => Ok(member),
+        (Some(_), Some(_)) => Err(ApiError::from(&catalogue::ORGANIZATION_REQUIRED)),
+        (None, _) => Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)),
+    }
+}
+
+/// Remembers a refused attempt in each organization that has the member.
+async fn refused(call: &Call, email: &str, known: &[MemberRow]) {
+    for member in known {
+        if let Err(error) = call.app.store.audit(event(call, member, false)).await {
+            tracing::warn!(%error, email, "a refused sign-in could not be written to the audit log");
+        }
+    }
+}
+
+fn event(call: &Call, member: &MemberRow, allowed: bool) -> AuditEvent {
+    AuditEvent {
+        organization: member.organization,
+        actor: member.email.clone(),
+        action: "sign_in".to_owned(),
+        subject: member.email.clone(),
+        address: call.address.to_string(),
+        allowed,
+        detail: "{}".to_owned(),
+    }
+}
+
+/// Signs out.
+#[utoipa::path(delete, path = "/v1/sessions/current", responses((status = 204), (status = 401, body = ErrorBody)))]
+pub(crate) async fn delete(call: Call) -> Answer {
+    call.only(&[])?;
+    let caller = call.judge_permission()?;
+    let event = call.event("sign_out", caller.member.email.clone())?;
+    call.app.store.delete_session(&caller.session, event).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What can be confirmed.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Action {
+    /// POST /v1/tokens.
+    CreateToken,
+    /// POST /v1/tokens/{id}/rotation.
+    RotateToken,
+    /// POST /v1/npm-logins/{id}/finish.
+    FinishNpmLogin,
+    /// A subscriber's access keys.
+    ManageAccessKeys,
+    /// A proxy's upstream credentials.
+    SetUpstreamCredentials,
+}
+
+impl Action {
+    /// As it is kept with the confirmation.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::CreateToken => "create_token",
+            Action::RotateToken => "rotate_token",
+            Action::FinishNpmLogin => "finish_npm_login",
+            Action::ManageAccessKeys => "manage_access_keys",
+            Action::SetUpstreamCredentials => "set_upstream_credentials",
+        }
+    }
+}
+
+/// The password again, for one action.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Confirm {
+    action: Action,
+    password: String,
+}
+
+/// A confirmation.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ConfirmationView {
+    /// Good for one call.
+    confirmation_token: String,
+    expires_at: i64,
+}
+
+/// Confirms the caller's identity for one action, once.
+#[utoipa::path(post, path = "/v1/confirmations", request_body = Confirm, responses(
+    (status = 201, body = ConfirmationView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    (status = 429, body = ErrorBody)))]
+pub(crate) async fn confirm(mut call: Call) -> Answer {
+    let wanted: Confirm = call.body()?;
+    call.only(&[])?;
+    let member = call.judge_permission()?.member.clone();
+    let password = Secret::new(wanted.password);
+    check(&call, &member.email, password, std::slice::from_ref(&member)).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = call.now + CONFIRMATION_MS;
+    let row = ConfirmationRow {
+        secret_sha256: sha256,
+        organization: member.organization,
+        member: member.id,
+        action: wanted.action.name().to_owned(),
+        expires_at,
+    };
+    call.app.store.create_confirmation(row).await?;
+    let view = ConfirmationView { confirmation_token: secret.reveal().to_owned(), expires_at };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}

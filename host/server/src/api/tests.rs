@@ -1,0 +1,482 @@
+//! The API through its router, over a store in a folder of its own and no plugins.
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use packhouse_runtime::Runtime;
+use packhouse_store::{NewMember, NewRepository, OrganizationId, RepositoryId, Store};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::*;
+use crate::config::{Config, Inputs};
+use crate::identity::Secret;
+use crate::permissions::Permissions;
+
+const PASSWORD: &str = "correct horse battery";
+
+/// An answer.
+struct Said {
+    status: u16,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Said {
+    #[track_caller]
+    fn is(self, status: u16, code: &str) -> Said {
+        assert_eq!((self.status, self.body["error"].as_str()), (status, Some(code)), "{}", self.body);
+        assert_eq!(self.headers["x-request-id"], self.body["request_id"].as_str().unwrap());
+        assert!(!self.body["message"].as_str().unwrap().is_empty());
+        self
+    }
+
+    #[track_caller]
+    fn ok(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+}
+
+/// A server without sockets.
+struct World {
+    app: Arc<App>,
+    router: Router,
+    organization: OrganizationId,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    async fn new() -> World {
+        World::with(&[]).await
+    }
+
+    async fn with(settings: &[(&str, &str)]) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let plugins = folder.path().join("plugins");
+        std::fs::create_dir(&plugins).unwrap();
+        let own = [
+            ("PACKHOUSE_DATA", folder.path().to_str().unwrap()),
+            ("PACKHOUSE_PLUGINS", plugins.to_str().unwrap()),
+        ];
+        let environment =
+            own.iter().chain(settings).map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let inputs = Inputs { environment: environment.collect(), ..Inputs::default() };
+        let (config, _) = Config::load(&inputs, folder.path()).unwrap();
+        let store = Store::open(config.store.clone()).await.unwrap();
+        let runtime = Runtime::load(config.runtime.clone(), store.clone()).await.unwrap();
+        let app = Arc::new(App::new(config, store, runtime));
+        let owner = member(&app, "owner@example.com", &Permissions::everything()).await;
+        let organization =
+            packhouse_store::NewOrganization { name: "default".to_owned(), base_url: None, host: None };
+        let (organization, _) = app.store.bootstrap(organization, owner).await.unwrap().unwrap();
+        let router = router(Arc::clone(&app)).unwrap();
+        World { app, router, organization: organization.id, _folder: folder }
+    }
+
+    async fn send(&self, request: Request<Body>) -> Said {
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, mut body) = answer.into_parts();
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            bytes.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Said { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    async fn call(&self, session: &str, method: &str, path: &str, body: Value) -> Said {
+        let mut request = Request::builder().method(method).uri(path);
+        if !session.is_empty() {
+            request = request.header("authorization", format!("Bearer {session}"));
+        }
+        if body.is_null() {
+            return self.send(request.body(Body::empty()).unwrap()).await;
+        }
+        let request = request.header("content-type", "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    async fn get(&self, session: &str, path: &str) -> Said {
+        self.call(session, "GET", path, Value::Null).await
+    }
+
+    async fn sign_in(&self, email: &str) -> String {
+        let body = json!({"email": email, "password": PASSWORD});
+        let said = self.call("", "POST", "/v1/sessions", body).await.ok(201);
+        said["session"].as_str().unwrap().to_owned()
+    }
+
+    async fn owner(&self) -> String {
+        self.sign_in("owner@example.com").await
+    }
+
+    async fn confirm(&self, session: &str, action: &str) -> Value {
+        let body = json!({"action": action, "password": PASSWORD});
+        self.call(session, "POST", "/v1/confirmations", body).await.ok(201)["confirmation_token"].clone()
+    }
+
+    async fn repository(&self, name: &str, kind: &str, members: Vec<RepositoryId>) -> RepositoryId {
+        let new = NewRepository {
+            name: name.to_owned(),
+            format: "fifth".to_owned(),
+            kind: kind.to_owned(),
+            public: false,
+            settings: "{}".to_owned(),
+            upstream: None,
+            members,
+        };
+        self.app.store.create_repository(self.organization, new, None).await.unwrap().unwrap().id
+    }
+
+    async fn member(&self, email: &str, permissions: Value) {
+        let new = member(&self.app, email, &serde_json::from_value(permissions).unwrap()).await;
+        self.app.store.create_member(self.organization, new, None).await.unwrap().unwrap();
+    }
+
+    async fn create_token(&self, session: &str, change: Value) -> Said {
+        let mut body = json!({"name": "ci", "scope": ["read"], "format": "generic", "expires_at": null});
+        body["confirmation_token"] = self.confirm(session, "create_token").await;
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        self.call(session, "POST", "/v1/tokens", body).await
+    }
+}
+
+async fn member(app: &App, email: &str, permissions: &Permissions) -> NewMember {
+    NewMember {
+        email: email.to_owned(),
+        name: String::new(),
+        password_hash: app.passwords.hash(Secret::new(PASSWORD)).await.unwrap(),
+        permissions: serde_json::to_string(permissions).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn every_route_is_described_and_every_description_served() {
+    assert!(openapi::agrees(routes()).is_ok());
+    assert!(openapi::agrees(&routes()[1..]).is_err());
+    let world = World::new().await;
+    let document = world.get("", "/v1/openapi.json").await.ok(200);
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert!(document["paths"]["/v1/tokens/{id}/rotation"]["post"].is_object());
+}
+
+#[tokio::test]
+async fn every_route_but_those_for_anyone_wants_a_session_before_it_looks_at_the_body() {
+    let world = World::new().await;
+    for route in routes().iter().filter(|route| route.right != Anyone) {
+        let path = route.path.replace("{id}", "1");
+        for session in ["", "pkh_no-session", "x"] {
+            let said = world.call(session, route.method.as_str(), &path, json!({"nonsense": 1})).await;
+            said.is(401, "not_signed_in");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_transport_says_comes_first() {
+    let limits = [
+        ("PACKHOUSE_LIMITS_API_BODY_BYTES", "2000"),
+        ("PACKHOUSE_LIMITS_API_JSON_TOKENS", "100"),
+        ("PACKHOUSE_LIMITS_BODY_IDLE_MS", "1"),
+    ];
+    let world = World::with(&limits).await;
+    let post = |kind: &str, body: Body| {
+        let request = Request::builder().method("POST").uri("/v1/tokens").header("content-type", kind);
+        world.send(request.body(body).unwrap())
+    };
+    let json = "application/json";
+    let many = || Body::from(format!("[{}]", vec!["1"; 99].join(",")));
+    post(json, Body::from(vec![b' '; 2001])).await.is(413, "request_body_too_large");
+    post("text/plain", Body::from(vec![b' '; 2001])).await.is(413, "request_body_too_large");
+    let said = post(json, many()).await.is(413, "request_body_too_large");
+    assert_eq!(said.headers["connection"], "close");
+    post("text/plain", many()).await.is(415, "unsupported_media_type");
+    post("application/jsonp", Body::from("{}")).await.is(415, "unsupported_media_type");
+    post("text/plain", Body::empty()).await.is(415, "unsupported_media_type");
+    for malformed in ["", "{", "{}}", "{'a': 1}", "nul", "\u{feff}{}"] {
+        post(json, Body::from(malformed)).await.is(400, "malformed_json");
+    }
+    post("application/json; charset=utf-8", Body::from("{}")).await.is(401, "not_signed_in");
+    let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
+    post("text/plain", Body::from_stream(never)).await.is(408, "request_timeout");
+    let deep = format!("{}{}", "[".repeat(49), "]".repeat(49));
+    post(json, Body::from(deep)).await.is(401, "not_signed_in");
+}
+
+#[tokio::test]
+async fn json_that_is_nested_too_deep_is_malformed() {
+    let world = World::new().await;
+    let deep = format!("{}{}", "[".repeat(4000), "]".repeat(4000));
+    let request = Request::post("/v1/sessions").header("content-type", "application/json");
+    world.send(request.body(Body::from(deep)).unwrap()).await.is(400, "malformed_json");
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_told_apart() {
+    let world = World::new().await;
+    let unknown = world.get("", "/v1/nothing").await;
+    assert_eq!((unknown.status, unknown.body["error"].as_str()), (404, Some("not_found")));
+    let wrong = world.call("", "PUT", "/v1/tokens", json!({})).await;
+    assert_eq!((wrong.status, wrong.body["error"].as_str()), (405, Some("method_not_allowed")));
+    let allowed = wrong.headers["allow"].to_str().unwrap();
+    assert!(allowed.contains("POST") && allowed.contains("GET"), "{allowed}");
+    assert_eq!(wrong.headers["x-content-type-options"], "nosniff");
+    assert!(!wrong.headers.contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test]
+async fn a_session_lasts_until_it_is_ended() {
+    let world = World::new().await;
+    let session = world.owner().await;
+    let me = world.get(&session, "/v1/me").await.ok(200);
+    assert_eq!(me["email"], "owner@example.com");
+    assert_eq!(me["organization"]["name"], "default");
+    assert_eq!(me["permissions"]["repositories"][0]["repository"], "*");
+    world.call(&session, "DELETE", "/v1/sessions/current", Value::Null).await.ok(204);
+    world.get(&session, "/v1/me").await.is(401, "not_signed_in");
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_an_unknown_member_are_the_same() {
+    let world = World::new().await;
+    let sign_in =
+        |email: &str| world.call("", "POST", "/v1/sessions", json!({"email": email, "password": "wrong"}));
+    let (known, unknown) = (sign_in("owner@example.com").await, sign_in("nobody@example.com").await);
+    assert_eq!(known.body["message"], unknown.body["message"]);
+    known.is(401, "invalid_credentials");
+    unknown.is(401, "invalid_credentials");
+    let extra = json!({"email": "owner@example.com", "password": PASSWORD, "is_admin": true});
+    world.call("", "POST", "/v1/sessions", extra).await.is(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn guessing_is_held_up_and_a_session_is_not() {
+    let world = World::new().await;
+    let session = world.owner().await;
+    let wrong = json!({"email": "owner@example.com", "password": "wrong"});
+    for _ in 0..6 {
+        world.call("", "POST", "/v1/sessions", wrong.clone()).await.is(401, "invalid_credentials");
+    }
+    let right = json!({"email": "owner@example.com", "password": PASSWORD});
+    let said = world.call("", "POST", "/v1/sessions", right).await.is(429, "too_many_attempts");
+    assert!(said.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
+    world.get(&session, "/v1/me").await.ok(200);
+}
+
+#[tokio::test]
+async fn a_confirmation_is_for_one_member_one_action_and_one_use() {
+    let world = World::new().await;
+    let session = world.owner().await;
+    let id = world.repository("a", "hosted", vec![]).await.to_string();
+    let body = |token: Value| {
+        json!({"name": "ci", "scope": ["read"], "format": "generic", "repositories": [id], "expires_at": null,
+            "confirmation_token": token})
+    };
+    let post = |body: Value| world.call(&session, "POST", "/v1/tokens", body);
+    post(body(Value::Null)).await.is(400, "missing_confirmation_token");
+    post(body(json!("pkh_x"))).await.is(401, "step_up_required");
+    post(body(json!(7))).await.is(401, "step_up_required");
+    let other = world.confirm(&session, "rotate_token").await;
+    post(body(other)).await.is(401, "step_up_required");
+    let token = world.confirm(&session, "create_token").await;
+    post(body(token.clone())).await.ok(201);
+    post(body(token)).await.is(401, "step_up_required");
+    let wrong = json!({"action": "create_token", "password": "wrong"});
+    world.call(&session, "POST", "/v1/confirmations", wrong).await.is(401, "invalid_credentials");
+    let unknown = json!({"action": "sudo", "password": PASSWORD});
+    world.call(&session, "POST", "/v1/confirmations", unknown).await.is(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_and_listed_without_its_secret() {
+    let world = World::new().await;
+    let session = world.owner().await;
+    let id = world.repository("a", "hosted", vec![]).await.to_string();
+    let made =
+        world.create_token(&session, json!({"repositories": [id], "scope": ["write", "read"]})).await.ok(201);
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.starts_with("pkh_"));
+    assert_eq!((&made["state"], &made["owner"]), (&json!("active"), &json!("owner@example.com")));
+    assert_eq!((&made["backing"], &made["expires_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(made["scope"], json!(["read", "write"]));
+    let list = world.get(&session, "/v1/tokens").await.ok(200);
+    assert_eq!(list["items"][0]["id"], made["id"]);
+    assert!(!list.to_string().contains(secret));
+    let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
+    world.call(&session, "DELETE", &path, Value::Null).await.ok(204);
+    assert_eq!(world.get(&session, "/v1/tokens").await.ok(200)["items"][0]["state"], "revoked");
+    world.call(&session, "DELETE", "/v1/tokens/1", Value::Null).await.is(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_token_reaches_no_further_than_its_maker() {
+    let world = World::new().await;
+    let (mine, other) =
+        (world.repository("mine", "hosted", vec![]).await, world.repository("other", "hosted", vec![]).await);
+    let actions = json!([{"repository": mine.to_string(), "actions": ["read", "publish"]}]);
+    world.member("dev@example.com", json!({"repositories": actions})).await;
+    let session = world.sign_in("dev@example.com").await;
+    let ids = |ids: &[RepositoryId]| json!({"repositories": ids.iter().map(ToString::to_string).collect::<Vec<_>>()});
+    world.create_token(&session, ids(&[mine])).await.ok(201);
+    world.create_token(&session, ids(&[mine, other])).await.is(403, "repo_access_denied");
+    world.create_token(&session, ids(&[RepositoryId(1)])).await.is(403, "repo_access_denied");
+    world.create_token(&session, json!({"repositories": ["x"]})).await.is(403, "repo_access_denied");
+    let mut write = ids(&[mine]);
+    write["scope"] = json!(["write"]);
+    world.create_token(&session, write).await.is(403, "role_mismatch");
+    let mut key = ids(&[mine]);
+    key["backing"] = json!({"kind": "org"});
+    key["expires_at"] = json!(packhouse_store::now_ms() + 1_000_000);
+    world.create_token(&session, key.clone()).await.is(403, "service_key_forbidden");
+    let owner = world.owner().await;
+    let made = world.create_token(&owner, key).await.ok(201);
+    assert_eq!((&made["owner"], &made["created_by"]), (&Value::Null, &json!("owner@example.com")));
+    assert_eq!(made["backing"], json!({"kind": "org", "id": null}));
+    assert_eq!(
+        world.get(&owner, "/v1/tokens?backing=org").await.ok(200)["items"].as_array().unwrap().len(),
+        1
+    );
+    world.get(&session, "/v1/tokens?backing=org").await.is(403, "insufficient_permissions");
+}
+
+#[tokio::test]
+async fn another_members_tokens_are_for_owners() {
+    let world = World::new().await;
+    let id = world.repository("a", "hosted", vec![]).await.to_string();
+    world
+        .member("dev@example.com", json!({"repositories": [{"repository": "*", "actions": ["read"]}]}))
+        .await;
+    let (owner, dev) = (world.owner().await, world.sign_in("dev@example.com").await);
+    let made = world.create_token(&owner, json!({"repositories": [id]})).await.ok(201);
+    world.get(&dev, "/v1/tokens?member=owner@example.com").await.is(403, "insufficient_permissions");
+    world.get(&owner, "/v1/tokens?member=%20").await.is(400, "invalid_user_id");
+    world.get(&owner, "/v1/tokens?member=nobody@example.com").await.is(404, "user_not_found");
+    assert_eq!(world.get(&owner, "/v1/tokens?member=dev@example.com").await.ok(200)["items"], json!([]));
+    let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
+    world.call(&dev, "DELETE", &path, Value::Null).await.is(403, "insufficient_permissions");
+}
+
+#[tokio::test]
+async fn a_rotation_makes_a_successor_and_ends_the_old_one() {
+    let world = World::new().await;
+    let owner = world.owner().await;
+    let id = world.repository("a", "hosted", vec![]).await.to_string();
+    let made = world.create_token(&owner, json!({"repositories": [id]})).await.ok(201);
+    let path = format!("/v1/tokens/{}/rotation", made["id"].as_str().unwrap());
+    let rotate = async |mut body: Value| {
+        body["confirmation_token"] = world.confirm(&owner, "rotate_token").await;
+        world.call(&owner, "POST", &path, body).await
+    };
+    world.call(&owner, "POST", &path, json!({})).await.is(400, "missing_confirmation_token");
+    world.call(&owner, "POST", &path, json!({"overlap_hours": 169})).await.is(400, "invalid_overlap_hours");
+    world.call(&owner, "POST", &path, json!({"expires_at": 5})).await.is(400, "expires_at_in_past");
+    let successor = rotate(json!({"overlap_hours": 1})).await.ok(201);
+    assert_eq!(successor["replaced"]["id"], made["id"]);
+    assert_ne!(successor["secret"], made["secret"]);
+    assert_eq!(successor["state"], "active");
+    rotate(json!({"overlap_hours": 2})).await.is(400, "overlap_exceeds_scheduled_end");
+    rotate(json!({"overlap_hours": 0})).await.ok(201);
+    rotate(json!({"overlap_hours": 0})).await.is(409, "token_revoked");
+    let soon = packhouse_store::now_ms() + 3_600_000;
+    let short = world.create_token(&owner, json!({"repositories": [id], "expires_at": soon})).await.ok(201);
+    let path = format!("/v1/tokens/{}/rotation", short["id"].as_str().unwrap());
+    let body = json!({"confirmation_token": world.confirm(&owner, "rotate_token").await});
+    world.call(&owner, "POST", &path, body).await.is(400, "overlap_exceeds_expiry");
+}
+
+#[tokio::test]
+async fn a_repository_is_changed_and_deleted_by_its_managers() {
+    let world = World::new().await;
+    let id = world.repository("a", "hosted", vec![]).await;
+    let group = world.repository("g", "group", vec![id]).await;
+    let path = format!("/v1/repositories/{id}");
+    world
+        .member(
+            "dev@example.com",
+            json!({"repositories": [{"repository": id.to_string(), "actions": ["read"]}]}),
+        )
+        .await;
+    let (owner, dev) = (world.owner().await, world.sign_in("dev@example.com").await);
+    let seen = world.get(&dev, &path).await.ok(200);
+    assert_eq!(seen["connection_address"], "http://127.0.0.1:8080/repositories/a/");
+    assert_eq!(seen["settings"]["redeploy"], "deny");
+    world.get(&dev, &format!("/v1/repositories/{group}")).await.is(404, "not_found");
+    assert_eq!(world.get(&dev, "/v1/repositories").await.ok(200)["items"].as_array().unwrap().len(), 1);
+    let patch = |session: &str, body: Value| {
+        let session = session.to_owned();
+        let (world, path) = (&world, &path);
+        async move { world.call(&session, "PATCH", path, body).await }
+    };
+    patch(&dev, json!({"settings": {"public": true}})).await.is(403, "insufficient_permissions");
+    patch(&owner, json!({"name": "b"})).await.is(400, "immutable_field");
+    patch(&owner, json!({"settings": {"publik": true}})).await.is(400, "invalid_settings");
+    patch(&owner, json!({"owner": "me"})).await.is(400, "invalid_request");
+    patch(&owner, json!({"members": []})).await.is(400, "invalid_members");
+    patch(&owner, json!({"upstream": {"url": "https://x.example/"}})).await.is(400, "invalid_upstream");
+    let changed = patch(&owner, json!({"settings": {"public": true, "redeploy": "identical"}})).await.ok(200);
+    assert_eq!(
+        (&changed["settings"]["public"], &changed["settings"]["redeploy"]),
+        (&json!(true), &json!("identical"))
+    );
+    patch(&owner, json!({"settings": {"redeploy": null}})).await.ok(200);
+    assert_eq!(world.get(&owner, &path).await.ok(200)["settings"]["redeploy"], "deny");
+    world.call(&dev, "DELETE", &path, Value::Null).await.is(403, "insufficient_permissions");
+    world.call(&owner, "DELETE", &path, Value::Null).await.is(409, "repository_in_use");
+    let group = format!("/v1/repositories/{group}");
+    world.call(&owner, "DELETE", &group, Value::Null).await.ok(204);
+    world.call(&owner, "DELETE", &path, Value::Null).await.ok(204);
+    world.get(&owner, &path).await.is(404, "not_found");
+}
+
+#[tokio::test]
+async fn lists_come_in_pages() {
+    let world = World::new().await;
+    let owner = world.owner().await;
+    for number in 0..5 {
+        world.repository(&format!("r{number}"), "hosted", vec![]).await;
+    }
+    let mut names = Vec::new();
+    let mut path = "/v1/repositories?limit=2".to_owned();
+    loop {
+        let page = world.get(&owner, &path).await.ok(200);
+        names.extend(
+            page["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/repositories?limit=2&after={next}");
+    }
+    assert_eq!(names, ["r0", "r1", "r2", "r3", "r4"]);
+    for wrong in ["limit=0", "limit=201", "limit=x", "after=x", "sort=name", "limit=1&limit=2"] {
+        world.get(&owner, &format!("/v1/repositories?{wrong}")).await.is(400, "invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn every_change_is_in_the_audit_log() {
+    let world = World::new().await;
+    let owner = world.owner().await;
+    let id = world.repository("a", "hosted", vec![]).await.to_string();
+    let made = world.create_token(&owner, json!({"repositories": [id]})).await.ok(201);
+    let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
+    world.call(&owner, "DELETE", &path, Value::Null).await.ok(204);
+    world.call("", "POST", "/v1/sessions", json!({"email": "owner@example.com", "password": "x"})).await;
+    let events = world.app.store.audit_events(world.organization, None, 10).await.unwrap();
+    let actions: Vec<(&str, bool)> =
+        events.iter().map(|row| (row.event.action.as_str(), row.event.allowed)).collect();
+    assert_eq!(
+        actions,
+        [("sign_in", false), ("revoke_token", true), ("create_token", true), ("sign_in", true)]
+    );
+}
+
+#[tokio::test]
+async fn readiness_follows_both_hosts() {
+    let world = World::new().await;
+    world.get("", "/livez").await.ok(200);
+    assert_eq!(world.get("", "/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    world.app.set_serving(true);
+    world.get("", "/readyz").await.ok(200);
+}

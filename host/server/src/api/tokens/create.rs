@@ -1,0 +1,106 @@
+//! `POST /v1/tokens`.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{NewToken, RepositoryId};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::judge::{self, Backing, Judged};
+use super::view::{NewTokenView, TokenView};
+use crate::api::Answer;
+use crate::api::call::Call;
+use crate::api::error::{ApiError, ErrorBody};
+use crate::api::fields::{Field, given};
+use crate::api::sessions::Action;
+use crate::catalogue;
+use crate::identity::{self, Minted};
+use crate::permissions::Permission;
+
+/// A token to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Create {
+    /// 1 to 256 characters.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required)]
+    pub(super) name: Field,
+    /// One or both of `read` and `write`.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vec<String>, required)]
+    pub(super) scope: Field,
+    /// `generic` or `npm`.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required)]
+    pub(super) format: Field,
+    /// Ids of repositories, at least one.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vec<String>, required)]
+    pub(super) repositories: Field,
+    /// ms since 1970, or null for never; must be stated.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i64>, required)]
+    pub(super) expires_at: Field,
+    /// For a service key: `{kind: "org"}`, or `{kind: "repo", id}`.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) backing: Field,
+    /// From POST /v1/confirmations for `create_token`; or in the header X-Confirmation-Token.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub(super) confirmation_token: Field,
+}
+
+/// Makes a token, or with `backing` a service key.
+#[utoipa::path(post, path = "/v1/tokens", request_body = Create, responses(
+    (status = 201, body = NewTokenView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    (status = 403, body = ErrorBody)))]
+pub(crate) async fn create(mut call: Call) -> Answer {
+    let wanted: Create = call.body()?;
+    call.only(&[])?;
+    let judged = judge::body(&wanted, call.now)?;
+    let action = Action::CreateToken.name();
+    call.confirm(wanted.confirmation_token.as_ref(), action, &catalogue::MISSING_CONFIRMATION_TOKEN).await?;
+    let repositories = judge_rights(&call, &judged).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let member = &call.caller()?.member;
+    let token = NewToken {
+        secret_sha256: sha256,
+        name: judged.name.clone(),
+        scope: judged.scope,
+        format: judged.format,
+        owner: judged.backing.is_none().then_some(member.id),
+        created_by: member.email.clone(),
+        backing_repository: match &judged.backing {
+            Some(Backing::Repository(_)) => repositories.first().copied(),
+            _ => None,
+        },
+        backing: judged.backing.map(|backing| match backing {
+            Backing::Organization => "org".to_owned(),
+            Backing::Repository(_) => "repo".to_owned(),
+        }),
+        repositories,
+        expires_at: judged.expires_at,
+    };
+    let event = call.event(action, judged.name)?;
+    let row = call.app.store.create_token(call.organization()?, token, event).await?;
+    let view = TokenView::new(&row, Some(&member.email), call.now);
+    Ok((StatusCode::CREATED, Json(NewTokenView::new(view, &secret, None))).into_response())
+}
+
+/// The repositories, where the caller may give a token that reaches them. One that is not there and one that is not
+/// accessible are the same to the caller.
+async fn judge_rights(call: &Call, judged: &Judged) -> Result<Vec<RepositoryId>, ApiError> {
+    let ids = judge::parsed(&judged.repositories).unwrap_or_default();
+    let found = call.app.store.find_repositories(call.organization()?, &ids).await?.len();
+    let permissions = &call.caller()?.permissions;
+    let accessible = found == judged.repositories.len() && ids.iter().all(|id| permissions.rights(*id).read);
+    call.judge(accessible, &catalogue::REPO_ACCESS_DENIED)?;
+    let organization = judged.backing == Some(Backing::Organization);
+    let owner = permissions.holds(Permission::ManageOwnerAccount);
+    call.judge(!organization || owner, &catalogue::SERVICE_KEY_FORBIDDEN)?;
+    let writes = ids.iter().all(|id| permissions.rights(*id).write());
+    call.judge(!judged.scope.write || writes, &catalogue::ROLE_MISMATCH)?;
+    Ok(ids)
+}

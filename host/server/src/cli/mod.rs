@@ -1,0 +1,167 @@
+//! The command line.
+
+mod plugins;
+mod upkeep;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{self, Config, Inputs};
+use crate::{log, serve};
+
+/// A package repository server.
+#[derive(Debug, Parser)]
+#[command(name = "packhouse", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve package clients and the management API.
+    Serve {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// The settings.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// The format plugins.
+    Plugins {
+        #[command(subcommand)]
+        command: plugins::PluginsCommand,
+    },
+    /// Read every stored blob and compare it with its digest.
+    Scrub {
+        /// Bytes a second at most, as in 50MB; without it as fast as they can be read.
+        #[arg(long, value_name = "SIZE", value_parser = config::bytes)]
+        rate: Option<u64>,
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Collect garbage once.
+    Gc {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print each setting and where it came from, without secrets.
+    Show {
+        /// As a JSON object of {value, source} by name.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+}
+
+/// Settings as flags; each is a variable and a key of the file as well, which a flag wins over.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SettingFlags {
+    /// Configuration file [env: PACKHOUSE_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Data folder [default: ./data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// Where package clients connect [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    packages_listen: Option<String>,
+    /// Where the management API listens [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR")]
+    api_listen: Option<String>,
+    /// A listener for /metrics alone
+    #[arg(long, value_name = "ADDR")]
+    metrics_listen: Option<String>,
+    /// Public address of the repository host
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Public address of the management API
+    #[arg(long, value_name = "URL")]
+    api_url: Option<String>,
+    /// sqlite://PATH or postgres://…
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// fs or s3://BUCKET?…
+    #[arg(long, value_name = "WHERE")]
+    blobs: Option<String>,
+    /// Folder of the plugins [default: `plugins` beside the program]
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<String>,
+    /// Private networks in which upstreams may be
+    #[arg(long, value_name = "NETWORKS")]
+    upstream_allow_networks: Option<String>,
+    /// What is logged [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+}
+
+impl SettingFlags {
+    /// With the environment of the process.
+    fn inputs(self) -> Inputs {
+        let flags = [
+            ("data", "--data", self.data),
+            ("packages_listen", "--packages-listen", self.packages_listen),
+            ("api_listen", "--api-listen", self.api_listen),
+            ("metrics_listen", "--metrics-listen", self.metrics_listen),
+            ("base_url", "--base-url", self.base_url),
+            ("api_url", "--api-url", self.api_url),
+            ("database_url", "--database-url", self.database_url),
+            ("blobs", "--blobs", self.blobs),
+            ("plugins.dir", "--plugins", self.plugins),
+            ("upstream.allow_networks", "--upstream-allow-networks", self.upstream_allow_networks),
+            ("log", "--log", self.log),
+        ];
+        let flags = flags.into_iter().filter_map(|(name, flag, text)| Some((name, flag, text?))).collect();
+        let environment = std::env::vars_os()
+            .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+            .collect();
+        Inputs { file: self.config, environment, flags }
+    }
+}
+
+/// The settings, with the log started by them.
+fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
+    let (config, warnings) = Config::load(&flags.inputs(), &program()?)?;
+    log::start(&config.log)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
+}
+
+fn program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("failed to find the program's own file")
+}
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    let work = async {
+        match cli.command {
+            Command::Serve { settings: flags } => serve::serve(settings(flags)?).await,
+            Command::Config { command: ConfigCommand::Show { json, settings } } => {
+                print(&config::show(&settings.inputs(), &program()?, json)?);
+                Ok(())
+            }
+            Command::Plugins { command } => plugins::run(command).await,
+            Command::Scrub { rate, settings: flags } => upkeep::scrub(settings(flags)?, rate).await,
+            Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("failed to start the threads of the program")?.block_on(work)
+}
+
+/// What a command was asked for goes to standard output; everything else is logged.
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+fn print(text: &str) {
+    println!("{text}");
+}

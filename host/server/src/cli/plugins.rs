@@ -1,0 +1,75 @@
+//! `packhouse plugins list` and `packhouse plugins check FILE`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Subcommand;
+use packhouse_runtime::{Inspection, inspect};
+
+use super::{SettingFlags, print, program};
+use crate::config::Config;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginsCommand {
+    /// List the plugins that the server would load.
+    List {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Say whether a file is a plugin that this server can run, and what it is.
+    Check {
+        /// The .wasm file.
+        file: PathBuf,
+    },
+}
+
+pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
+    match command {
+        PluginsCommand::List { settings } => list(settings).await,
+        PluginsCommand::Check { file } => {
+            let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
+            print(&describe(&found));
+            Ok(())
+        }
+    }
+}
+
+/// Inspects the files of the folder, and nothing of the store: the server may be running.
+async fn list(flags: SettingFlags) -> anyhow::Result<()> {
+    let (config, _) = Config::load(&flags.inputs(), &program()?)?;
+    let folder = config.runtime.plugins;
+    let entries = std::fs::read_dir(&folder)
+        .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    files.sort();
+    for file in files {
+        let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
+        print(&line(&found));
+    }
+    Ok(())
+}
+
+fn line(found: &Inspection) -> String {
+    let description = &found.description;
+    let kinds = description.kinds.join(", ");
+    format!("{}\t{}\t{kinds}\t{}", description.format, description.version, found.file.display())
+}
+
+fn describe(found: &Inspection) -> String {
+    let list = |items: &[String]| match items.is_empty() {
+        true => "nothing".to_owned(),
+        false => items.join(", "),
+    };
+    format!(
+        "{} is a plugin for this server\nformat   {}\nversion  {}\nkinds    {}\nimports  {}\noffers   {}",
+        found.file.display(),
+        found.description.format,
+        found.description.version,
+        found.description.kinds.join(", "),
+        list(&found.imports),
+        list(&found.abilities),
+    )
+}

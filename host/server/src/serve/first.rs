@@ -1,0 +1,79 @@
+//! The first start: one organization and its owner in an empty database. And on every start the public address, where
+//! there is one organization alone and it comes from the settings.
+
+use anyhow::{Context, ensure};
+use packhouse_store::{NewMember, NewOrganization, OrganizationRow};
+use url::Url;
+
+use crate::app::App;
+use crate::identity::{Secret, mint};
+use crate::permissions::Permissions;
+
+/// The name of the organization that an empty database gets.
+const ORGANIZATION: &str = "default";
+
+/// Makes organization and owner where there are none, and brings the public address up to date.
+pub(crate) async fn prepare(app: &App) -> anyhow::Result<()> {
+    let organizations = app.store.organizations().await.context("failed to read the organizations")?;
+    match organizations.as_slice() {
+        [] => found(app).await,
+        [only] => address(app, only).await,
+        _ => Ok(()),
+    }
+}
+
+async fn found(app: &App) -> anyhow::Result<()> {
+    let owner = &app.config.owner;
+    let (password, random) = match &owner.password {
+        Some(password) => (password.clone(), false),
+        None => (mint().secret, true),
+    };
+    ensure!(!password.reveal().trim().is_empty(), "owner.password must not be blank");
+    let permissions = serde_json::to_string(&Permissions::everything())?;
+    let member = NewMember {
+        email: owner.email.clone(),
+        name: String::new(),
+        password_hash: app.passwords.hash(password.clone()).await?,
+        permissions,
+    };
+    let base_url = app.config.base_url.as_ref();
+    let organization = NewOrganization {
+        name: ORGANIZATION.to_owned(),
+        base_url: base_url.map(text),
+        host: base_url.and_then(host),
+    };
+    let made = app.store.bootstrap(organization, member).await.context("failed to make the first owner")?;
+    if made.is_some() && random {
+        show(&owner.email, &password);
+    }
+    Ok(())
+}
+
+/// Printed once, on the terminal and never in the log: nobody can read it again.
+#[expect(
+    clippy::print_stdout,
+    reason = "the one place where a secret is told to the person who starts the server"
+)]
+fn show(email: &str, password: &Secret) {
+    println!("The first owner is {email}, with the password {}\nIt is not shown again.", password.reveal());
+}
+
+async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
+    let Some(configured) = &app.config.base_url else { return Ok(()) };
+    let (base_url, host) = (text(configured), host(configured));
+    if only.base_url.as_ref() == Some(&base_url) && only.host == host {
+        return Ok(());
+    }
+    let set = app.store.set_base_url(only.id, Some(&base_url), host.as_deref()).await;
+    set.context("failed to set the public address").map(|_| ())
+}
+
+fn text(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
+}
+
+/// `host`, or `host:port` where the port is not the scheme's own.
+fn host(url: &Url) -> Option<String> {
+    let host = url.host_str()?.to_ascii_lowercase();
+    Some(url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")))
+}

@@ -1,0 +1,162 @@
+//! Settings of a repository: those that the host knows for every format, and those that a format's plugin declares.
+//! What is stored is what was set; what is shown and handed to a plugin has every default filled in.
+
+use packhouse_runtime::{Description, SettingKind};
+use serde_json::{Map, Value, json};
+
+/// What a setting may be.
+enum Shape<'a> {
+    Switch,
+    Seconds,
+    /// A whole number of bytes, or null for no bound.
+    Bytes,
+    /// A text, or null for none.
+    Text,
+    Choice(Vec<&'a str>),
+    List,
+}
+
+/// `public` stands in a column of its own and is put in by [`effective`].
+pub(crate) const PUBLIC: &str = "public";
+
+/// The host's own, with their defaults, as the API's description lists them.
+fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
+    vec![
+        (PUBLIC, Shape::Switch, json!(false)),
+        ("redeploy", Shape::Choice(vec!["deny", "identical"]), json!("deny")),
+        ("republish_deleted", Shape::Switch, json!(false)),
+        ("metadata_ttl_s", Shape::Seconds, json!(600)),
+        ("negative_ttl_s", Shape::Seconds, json!(60)),
+        ("stale_on_error", Shape::Switch, json!(true)),
+        ("min_release_age_s", Shape::Seconds, json!(0)),
+        ("min_release_age_except", Shape::List, json!([])),
+        ("keep_withdrawn", Shape::Switch, json!(false)),
+        ("keep_untagged", Shape::Switch, json!(true)),
+        ("claimed_names", Shape::List, json!([])),
+        ("offline", Shape::Switch, json!(false)),
+        ("cache_max_bytes", Shape::Bytes, Value::Null),
+        ("egress_proxy", Shape::Text, Value::Null),
+        ("ca_pem", Shape::Text, Value::Null),
+    ]
+}
+
+fn declared(description: &Description) -> impl Iterator<Item = (&str, Shape<'_>, Value)> {
+    description.settings.iter().map(|(name, setting)| {
+        let shape = match setting.kind {
+            SettingKind::Boolean => Shape::Switch,
+            SettingKind::Integer => Shape::Seconds,
+            SettingKind::Text => Shape::Text,
+            SettingKind::Choice => Shape::Choice(setting.choices.iter().map(String::as_str).collect()),
+            SettingKind::List => Shape::List,
+        };
+        (name.as_str(), shape, setting.default.clone())
+    })
+}
+
+/// Checks what a caller wants to set: an object of known names with values of their shapes; null takes a setting back
+/// to its default. The error is a sentence for the caller.
+pub(crate) fn check(wanted: &Value, description: Option<&Description>) -> Result<Map<String, Value>, String> {
+    let Value::Object(wanted) = wanted else { return Err("`settings` is an object.".to_owned()) };
+    for (name, value) in wanted {
+        let own = own();
+        let known =
+            own.iter().find(|known| known.0 == name).map(|known| fits(&known.1, value)).or_else(|| {
+                description
+                    .and_then(|one| declared(one).find(|known| known.0 == name))
+                    .map(|known| fits(&known.1, value))
+            });
+        match known {
+            None => return Err(format!("There is no setting `{name}`.")),
+            Some(Err(wants)) if !value.is_null() => {
+                return Err(format!("The setting `{name}` wants {wants}."));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(wanted.clone())
+}
+
+fn fits(shape: &Shape<'_>, value: &Value) -> Result<(), String> {
+    let (right, wants) = match shape {
+        Shape::Switch => (value.is_boolean(), "true or false".to_owned()),
+        Shape::Seconds | Shape::Bytes => (value.is_u64(), "a whole number, not negative".to_owned()),
+        Shape::Text => (value.is_string(), "a text".to_owned()),
+        Shape::Choice(choices) => (
+            value.as_str().is_some_and(|text| choices.contains(&text)),
+            format!("one of: {}", choices.join(", ")),
+        ),
+        Shape::List => (
+            value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            "a list of texts".to_owned(),
+        ),
+    };
+    if right { Ok(()) } else { Err(wants) }
+}
+
+/// Lays `wanted` over what is stored; null takes away.
+pub(crate) fn merge(stored: &str, wanted: Map<String, Value>) -> Map<String, Value> {
+    let mut merged: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    for (name, value) in wanted {
+        match value {
+            Value::Null => merged.remove(&name),
+            value => merged.insert(name, value),
+        };
+    }
+    merged
+}
+
+/// Every setting with what is in force: stored, or else its default.
+pub(crate) fn effective(stored: &str, public: bool, description: Option<&Description>) -> Map<String, Value> {
+    let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    let own = own().into_iter().map(|(name, _, default)| (name.to_owned(), default));
+    let declared =
+        description.into_iter().flat_map(declared).map(|(name, _, default)| (name.to_owned(), default));
+    let mut all: Map<String, Value> = own.chain(declared).collect();
+    all.extend(stored);
+    all.insert(PUBLIC.to_owned(), Value::Bool(public));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_settings_of_their_shape_are_taken() {
+        for right in [
+            json!({}),
+            json!({"public": true, "redeploy": "identical", "metadata_ttl_s": 5, "claimed_names": ["a"]}),
+            json!({"cache_max_bytes": null, "offline": null}),
+        ] {
+            assert!(check(&right, None).is_ok(), "{right}");
+        }
+        for wrong in [
+            json!([]),
+            json!({"publik": true}),
+            json!({"public": "yes"}),
+            json!({"redeploy": "overwrite"}),
+            json!({"metadata_ttl_s": -1}),
+            json!({"metadata_ttl_s": 1.5}),
+            json!({"claimed_names": [1]}),
+        ] {
+            assert!(check(&wrong, None).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_has_every_default() {
+        let all = effective(r#"{"offline": true}"#, true, None);
+        assert_eq!(all["offline"], true);
+        assert_eq!(all["public"], true);
+        assert_eq!(all["redeploy"], "deny");
+        assert_eq!(all.len(), own().len());
+    }
+
+    #[test]
+    fn null_takes_a_setting_back() {
+        let wanted = json!({"offline": null, "redeploy": "identical"});
+        let merged =
+            merge(r#"{"offline": true, "keep_untagged": false}"#, wanted.as_object().unwrap().clone());
+        assert_eq!(Value::Object(merged), json!({"keep_untagged": false, "redeploy": "identical"}));
+    }
+}
