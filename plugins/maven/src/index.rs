@@ -86,8 +86,8 @@ impl Facts {
             return;
         };
         versions.sort_unstable();
-        let releases = versions.iter().filter(|version| !version.is_snapshot());
-        self.stored.release = releases.last().cloned().map(Version::into_text);
+        let mut releases = versions.iter().filter(|version| !version.is_snapshot());
+        self.stored.release = releases.next_back().cloned().map(Version::into_text);
         self.stored.latest = versions.last().cloned().map(Version::into_text);
         self.stored.versions = versions.into_iter().map(Version::into_text).collect();
         self.stored.group = Some(group.replace('/', "."));
