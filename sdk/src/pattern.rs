@@ -60,3 +60,50 @@ fn undo(taken: &mut Vec<(&'static str, &[String])>) -> bool {
     taken.pop();
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    /// What each parameter takes, as `name=a/b`; none when the pattern does not match.
+    fn taken(pattern: &'static str, path: &str) -> Option<String> {
+        let segments: Vec<String> =
+            path.split('/').skip(1).filter(|_| path != "/").map(str::to_owned).collect();
+        let params = matches(pattern, &segments)?;
+        let names = pattern.split(['{', '}']).skip(1).step_by(2).map(|name| name.trim_end_matches(".."));
+        Some(names.map(|name| format!("{name}={}", params.joined(name))).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn patterns_take_what_they_name() {
+        let table = [
+            ("/", "/", Some("")),
+            ("/", "/a", None),
+            ("/a/b", "/a/b", Some("")),
+            ("/a/b", "/a", None),
+            ("/a", "/a/b", None),
+            ("/a", "/a/", None),
+            ("/a/", "/a/", Some("")),
+            ("/a/", "/a", None),
+            ("/{x}", "/", None),
+            ("/{x}", "/a", Some("x=a")),
+            ("/{x}", "/a/b", None),
+            ("/{x}/", "/a/", Some("x=a")),
+            ("/{x}/b", "//b", None),
+            ("/simple/{project}/", "/simple/pip/", Some("project=pip")),
+            ("/{path..}", "/", None),
+            ("/{path..}", "/a", Some("path=a")),
+            ("/{path..}", "/a/b/", Some("path=a/b/")),
+            ("/x/{path..}", "/x", None),
+            ("/{name..}/tags/list", "/a/b/tags/list", Some("name=a/b")),
+            ("/{name..}/tags/list", "/tags/list", None),
+            // As many as possible: an image may be called `manifests` too.
+            ("/{name..}/manifests/{tag}", "/a/manifests/manifests/1", Some("name=a/manifests tag=1")),
+            ("/{name..}/manifests/{tag}", "/a/manifests/", None),
+            ("/{name..}/blobs/uploads/{id}", "/a/blobs/uploads/9", Some("name=a id=9")),
+        ];
+        for (pattern, path, expected) in table {
+            assert_eq!(taken(pattern, path).as_deref(), expected, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The router, natively: which row a request gets, and what is told where there is none.
+
+use packhouse_sdk::host::{HostBlob, HostPart, HostRequest};
+use packhouse_sdk::{
+    Action, BodyPlan, Context, Description, Failure, Format, Intent, Params, Plan, Request, Response, Router,
+    call,
+};
+
+struct Nobody;
+
+impl HostRequest for Nobody {
+    fn caller(&self) -> Option<String> {
+        None
+    }
+
+    fn take_body(&self) -> Option<Box<dyn HostBlob>> {
+        None
+    }
+
+    fn take_parts(&self) -> Vec<HostPart> {
+        Vec::new()
+    }
+}
+
+struct Table;
+
+impl Format for Table {
+    fn describe() -> Description {
+        Description::new("table", "1.0.0")
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", Plan::open, answer);
+        router.get("/{path..}", Plan::read, answer);
+        router.put("/{path..}", plan_put, answer).check(check);
+        router.row("LIST", "/{path..}", Plan::read_for_publish, answer);
+        router.claim("registry", |router| {
+            router.post("/{name..}/uploads/", Plan::publish, answer);
+            router.delete("/{name..}/uploads/{id}", Plan::delete, answer);
+        });
+    }
+}
+
+fn plan_put(_: &Request, params: &Params) -> Result<Intent, Failure> {
+    Ok(Intent::publish().subject(params.joined("path")).body(10).digests(&["sha1"]))
+}
+
+fn answer(_: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
+    Ok(Response::ok())
+}
+
+fn check(_: &Context, _: &Request, _: &Params) -> Result<(), Failure> {
+    Ok(())
+}
+
+fn plan(claim: Option<&str>, method: &str, path: &[&str]) -> Result<Intent, Failure> {
+    let request = Request {
+        kind: "hosted".to_owned(),
+        method: method.to_owned(),
+        claim: claim.map(str::to_owned),
+        path: path.iter().map(|&segment| segment.to_owned()).collect(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        address: "https://packhouse.test/repositories/r".to_owned(),
+        host: &Nobody,
+    };
+    call::route::<Table>(&request)
+}
+
+#[test]
+fn a_request_gets_the_first_row_that_fits() {
+    let open = plan(None, "GET", &[]).unwrap();
+    assert_eq!((open.action, open.subject), (Action::Open, None));
+    let read = plan(None, "GET", &["a", "b"]).unwrap();
+    assert_eq!((read.action, read.subject.as_deref(), read.check), (Action::Read, Some("a/b"), false));
+    let put = plan(None, "PUT", &["a"]).unwrap();
+    assert_eq!((put.action, put.body, put.check), (Action::Publish, BodyPlan::Body { limit: 10 }, true));
+    assert_eq!(put.digests, ["sha1"]);
+    assert!(plan(None, "LIST", &["a"]).unwrap().for_publish);
+}
+
+#[test]
+fn head_goes_to_the_rows_of_get() {
+    assert_eq!(plan(None, "HEAD", &["a"]), plan(None, "GET", &["a"]));
+}
+
+#[test]
+fn a_claim_has_rows_of_its_own() {
+    assert_eq!(plan(Some("registry"), "POST", &["a", "uploads", ""]).unwrap().subject.as_deref(), Some("a"));
+    assert_eq!(plan(Some("registry"), "DELETE", &["a", "uploads", "1"]).unwrap().action, Action::Delete);
+    assert_eq!(plan(Some("registry"), "GET", &["a"]).unwrap_err().status, 404);
+    assert_eq!(plan(Some("other"), "GET", &["a"]).unwrap_err().status, 404);
+    assert_eq!(plan(None, "POST", &["a", "uploads", ""]).unwrap_err().status, 405);
+}
+
+#[test]
+fn another_method_is_told_what_is_allowed() {
+    let failure = plan(None, "PATCH", &["a"]).unwrap_err();
+    assert_eq!((failure.status, failure.problems[0].code.as_str()), (405, "method_not_allowed"));
+    assert_eq!(failure.headers, [("allow".to_owned(), "GET, HEAD, LIST, PUT".to_owned())]);
+    let failure = plan(None, "PUT", &[]).unwrap_err();
+    assert_eq!(failure.headers, [("allow".to_owned(), "GET, HEAD".to_owned())]);
+}
