@@ -31,6 +31,11 @@ impl StoreError {
         StoreError::Unavailable { what: "the database", source: source.into() }
     }
 
+    /// The storage of blobs did not do what it was asked.
+    pub(crate) fn storage(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+        StoreError::Unavailable { what: "blob storage", source: source.into() }
+    }
+
     /// Whether trying again later may help.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {

@@ -10,9 +10,14 @@ mod config;
 mod db;
 mod digest;
 mod error;
+mod gc;
 mod ids;
+mod marker;
 mod records;
+mod scrub;
 mod store;
+mod strays;
+mod uploads;
 mod writer;
 
 pub use accounts::*;
@@ -22,9 +27,12 @@ pub use config::{BlobsConfig, StoreConfig};
 pub use db::Generation;
 pub use digest::{Algorithm, Digest, Sha256};
 pub use error::StoreError;
+pub use gc::Collected;
 pub use ids::{MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,
 };
+pub use scrub::{Damaged, ScrubReport};
 pub use store::Store;
+pub use uploads::{Append, Upload, UploadAppender};

@@ -1,11 +1,20 @@
 //! The store: its parts, opened and closed together.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use tokio::sync::Mutex;
+
+use crate::accounts::{Snapshots, TokenUse};
 use crate::blobs::Storage;
 use crate::config::StoreConfig;
 use crate::db::{Database, Generation};
 use crate::error::StoreError;
+use crate::marker;
+use crate::writer::Writer;
+
+/// How long the answer to [`Store::ready`] is good.
+const READY_FOR: Duration = Duration::from_secs(1);
 
 /// Records, blobs and accounts. Cheap to clone; all clones are one store.
 #[derive(Clone)]
@@ -17,32 +26,62 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     pub(crate) db: Database,
     pub(crate) storage: Storage,
+    pub(crate) writer: Writer,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) token_use: TokenUse,
+    ready: Mutex<Option<Instant>>,
 }
 
 impl Store {
     /// Connects, brings the schema up to date, sweeps what a crash left behind, and checks that the blob folder is this
-    /// database's. `Unavailable` when database or storage cannot be reached, `Invalid` when the configuration makes no sense.
+    /// database's. `Unavailable` when database or storage cannot be reached, `Invalid` when the configuration makes no sense
+    /// or the folder belongs to another database.
     pub async fn open(config: StoreConfig) -> Result<Store, StoreError> {
         let db = Database::open(&config).await?;
+        marker::check(&db, &config).await?;
         let storage = Storage::open(&config).await?;
-        Ok(Store { inner: Arc::new(Inner { config, db, storage }) })
+        let lease_ms = i64::try_from(config.gc_grace.as_millis()).unwrap_or(i64::MAX);
+        let writer = Writer::start(db.clone(), lease_ms);
+        let (snapshots, token_use, ready) = (Snapshots::default(), TokenUse::default(), Mutex::default());
+        let inner = Arc::new(Inner { config, db, storage, writer, snapshots, token_use, ready });
+        TokenUse::write_now_and_then(&inner);
+        let store = Store { inner };
+        store.sweep_at_start().await?;
+        Ok(store)
     }
 
-    /// Whether database and storage both work: the database answers, and a blob can be written, read and removed. An answer
-    /// is good for a second.
+    /// Whether database and storage both work: the database answers, and a blob can be written, read and removed. That they
+    /// do is asked at most once a second. `Unavailable` says what does not.
     pub async fn ready(&self) -> Result<(), StoreError> {
-        unimplemented!()
+        let mut ready = self.inner.ready.lock().await;
+        if ready.is_some_and(|since| since.elapsed() < READY_FOR) {
+            return Ok(());
+        }
+        *ready = None;
+        self.inner.db.fetch("SELECT 1", vec![]).await?;
+        self.inner.storage.canary().await?;
+        *ready = Some(Instant::now());
+        Ok(())
     }
 
-    /// Finishes what was handed in and closes the database.
+    /// Finishes the commits that were handed in and closes the database. What is asked later is `Unavailable`.
     pub async fn close(&self) {
-        unimplemented!()
+        self.inner.writer.stop().await;
+        self.inner.storage.settle_down().await;
+        let _ = self.write_token_use().await;
+        self.inner.db.close().await;
     }
 
     /// A value that differs after any commit to the database, by this process or another; `None` where there is no cheap one
-    /// (PostgreSQL). Costs no SQL.
+    /// (PostgreSQL). Costs no SQL and does not block.
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.inner.db.generation()
+    }
+
+    /// How many SQL statements this store ran since it was opened.
+    #[must_use]
+    pub fn statements(&self) -> u64 {
+        self.inner.db.statements()
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::db::values;
 use crate::error::StoreError;
-use crate::ids::{MemberId, OrganizationId};
+use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
 
 /// A confirmation of one action by one member.
@@ -33,8 +34,14 @@ impl fmt::Debug for ConfirmationRow {
 impl Store {
     /// Remembers a confirmation.
     pub async fn create_confirmation(&self, row: ConfirmationRow) -> Result<(), StoreError> {
-        let _ = row;
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        transaction.execute("DELETE FROM confirmations WHERE expires_at <= $1", values![now_ms()]).await?;
+        let ConfirmationRow { secret_sha256, organization, member, action, expires_at } = row;
+        let values = values![&secret_sha256, organization.0, member.0, action, expires_at];
+        let insert = "INSERT INTO confirmations (secret_sha256, organization, member, action, expires_at) \
+                      VALUES ($1, $2, $3, $4, $5)";
+        transaction.execute(insert, values).await?;
+        transaction.commit().await
     }
 
     /// Spends a confirmation: true for the one caller who spends it, and only when member and action are its own and it has
@@ -46,7 +53,9 @@ impl Store {
         action: &str,
         now: i64,
     ) -> Result<bool, StoreError> {
-        let _ = (secret_sha256, member, action, now);
-        unimplemented!()
+        let spend = "DELETE FROM confirmations WHERE secret_sha256 = $1 AND member = $2 AND action = $3 \
+                     AND expires_at > $4";
+        let values = values![secret_sha256, member.0, action, now];
+        Ok(self.inner.db.execute(spend, values).await? == 1)
     }
 }

@@ -1,18 +1,26 @@
 //! All that a request to a repository needs to know, in one statement, or in none while nothing was written.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::accounts::{MemberRow, OrganizationRow, RepositoryRow, TokenRow};
+use crate::accounts::members::{MEMBER_COLUMNS, member};
+use crate::accounts::repositories::{REPOSITORY_COLUMNS, repository};
+use crate::accounts::tokens::{TOKEN_COLUMNS, token};
+use crate::accounts::{MemberRow, RepositoryRow, TokenRow};
+use crate::db::{Generation, Row, values};
 use crate::error::StoreError;
 use crate::ids::OrganizationId;
 use crate::store::Store;
+
+/// How many answers are kept. They all go when anything is written, so there is no need to choose which.
+const MAX_KEPT: usize = 10_000;
 
 /// What is known of a request's repository and credential.
 #[derive(Clone, Default, Debug)]
 pub struct LookUp {
     /// The repository of this name, with its revision.
     pub repository: Option<RepositoryRow>,
-    /// The token of this hash in this organization, whatever its state.
+    /// The token of this hash in this organization, whatever its state; its list of repositories is not filled in.
     pub token: Option<TokenRow>,
     /// Whether the token names the repository.
     pub reaches: bool,
@@ -20,23 +28,91 @@ pub struct LookUp {
     pub owner: Option<MemberRow>,
 }
 
+type Question = (OrganizationId, String, Option<[u8; 32]>);
+
 /// Answers kept while the database is unchanged.
 #[derive(Default)]
-pub(crate) struct Snapshots {}
+pub(crate) struct Snapshots {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Of the database when they were asked for.
+    generation: Option<Generation>,
+    answers: HashMap<Question, Arc<LookUp>>,
+}
+
+impl Snapshots {
+    fn get(&self, generation: Generation, question: &Question) -> Option<Arc<LookUp>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation != Some(generation) {
+            return None;
+        }
+        kept.answers.get(question).map(Arc::clone)
+    }
+
+    /// `generation` is from before the question was asked: what was written meanwhile makes the answer newer, not older.
+    fn put(&self, generation: Generation, question: Question, answer: &Arc<LookUp>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation != Some(generation) || kept.answers.len() >= MAX_KEPT {
+            *kept = Kept { generation: Some(generation), answers: HashMap::new() };
+        }
+        kept.answers.insert(question, Arc::clone(answer));
+    }
+}
 
 impl Store {
     /// Repository, revision, credential and its owner, in one statement. Where the store can tell that nothing was written
-    /// since the same was asked, no statement runs at all.
+    /// since the same was asked (SQLite), no statement runs at all.
     pub async fn look_up(
         &self,
         organization: OrganizationId,
         repository: &str,
         token_sha256: Option<&[u8; 32]>,
     ) -> Result<Arc<LookUp>, StoreError> {
-        let _ = (organization, repository, token_sha256);
-        unimplemented!()
+        let question = (organization, repository.to_owned(), token_sha256.copied());
+        let generation = self.generation();
+        if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
+            return Ok(answer);
+        }
+        let answer = Arc::new(self.ask(&question).await?);
+        if let Some(before) = generation {
+            self.inner.snapshots.put(before, question, &answer);
+        }
+        Ok(answer)
+    }
+
+    async fn ask(&self, (organization, repository, token_sha256): &Question) -> Result<LookUp, StoreError> {
+        if repository.contains('\0') {
+            return Ok(LookUp::default());
+        }
+        let token = token_sha256.as_ref().map(<[u8; 32]>::as_slice);
+        let values = values![organization.0, repository.as_str(), token];
+        let row = self.inner.db.fetch_one(look_up_sql(), values).await?;
+        row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))
     }
 }
 
-#[expect(dead_code, reason = "placeholder")]
-fn unused(_: OrganizationRow) {}
+/// One row, whatever is there: each part begins with whether it is.
+pub(crate) fn look_up_sql() -> String {
+    format!(
+        "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, x.token \
+         FROM (SELECT 1 AS one) AS q \
+         LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
+         LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
+         LEFT JOIN members m ON m.id = t.owner \
+         LEFT JOIN token_repositories x ON x.token = t.id AND x.repository = r.id"
+    )
+}
+
+fn look_up(row: &Row) -> Result<LookUp, StoreError> {
+    let mut columns = row.columns();
+    columns.skip(1);
+    Ok(LookUp {
+        repository: columns.optional(12, repository)?,
+        token: columns.optional(15, token)?,
+        owner: columns.optional(7, member)?,
+        reaches: columns.opt_int()?.is_some(),
+    })
+}

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use crate::accounts::AuditEvent;
+use crate::accounts::audit::remember;
+use crate::db::{Columns, Row, Transaction, Value, values};
 use crate::error::StoreError;
-use crate::ids::{MemberId, OrganizationId};
+use crate::ids::{MemberId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
 
 /// A member. Its `Debug` hides the password's hash.
@@ -59,8 +61,13 @@ impl Store {
         member: NewMember,
         audit: Option<AuditEvent>,
     ) -> Result<Option<MemberRow>, StoreError> {
-        let _ = (organization, member, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let made = insert(&mut transaction, organization, member).await?;
+        if made.is_some() {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(made)
     }
 
     /// The member of this identifier in this organization.
@@ -69,14 +76,13 @@ impl Store {
         organization: OrganizationId,
         id: MemberId,
     ) -> Result<Option<MemberRow>, StoreError> {
-        let _ = (organization, id);
-        unimplemented!()
+        let found = self.members("m.organization = $1 AND m.id = $2", values![organization.0, id.0]).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Members with this e-mail, one in each organization that has one, by organization.
     pub async fn members_by_email(&self, email: &str) -> Result<Vec<MemberRow>, StoreError> {
-        let _ = email;
-        unimplemented!()
+        self.members("m.email = $1 ORDER BY m.organization", values![email]).await
     }
 
     /// Members in the order of their making, after the identifier `after`, at most `limit`.
@@ -86,8 +92,9 @@ impl Store {
         after: Option<MemberId>,
         limit: u32,
     ) -> Result<Vec<MemberRow>, StoreError> {
-        let _ = (organization, after, limit);
-        unimplemented!()
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let values = values![organization.0, after, i64::from(limit)];
+        self.members("m.organization = $1 AND m.id > $2 ORDER BY m.id LIMIT $3", values).await
     }
 
     /// Sets what a member may do; false when there is none such.
@@ -98,8 +105,15 @@ impl Store {
         permissions: &str,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (organization, id, permissions, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE members SET permissions = $3 WHERE organization = $1 AND id = $2";
+        let values = values![organization.0, id.0, permissions];
+        let changed = transaction.execute(update, values).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
     }
 
     /// Sets a member's password hash and ends its sessions; false when there is none such.
@@ -110,8 +124,17 @@ impl Store {
         password_hash: &str,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (organization, id, password_hash, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE members SET password_hash = $3 WHERE organization = $1 AND id = $2";
+        let values = values![organization.0, id.0, password_hash];
+        let changed = transaction.execute(update, values).await? == 1;
+        if changed {
+            transaction.execute("DELETE FROM sessions WHERE member = $1", values![id.0]).await?;
+            transaction.execute("DELETE FROM confirmations WHERE member = $1", values![id.0]).await?;
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
     }
 
     /// Deletes a member with its sessions and confirmations and revokes its tokens; false when there is none such.
@@ -121,7 +144,57 @@ impl Store {
         id: MemberId,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (organization, id, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        // Sessions and confirmations go with the row: the schema says so.
+        let delete = "DELETE FROM members WHERE organization = $1 AND id = $2";
+        let deleted = transaction.execute(delete, values![organization.0, id.0]).await? == 1;
+        if deleted {
+            let revoke = "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND owner = $2 AND revoked_at IS NULL";
+            transaction.execute(revoke, values![organization.0, id.0, now_ms()]).await?;
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(deleted)
     }
+
+    async fn members(&self, condition: &str, values: Vec<Value>) -> Result<Vec<MemberRow>, StoreError> {
+        let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE {condition}");
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(|row: &Row| member(&mut row.columns())).collect()
+    }
+}
+
+/// The columns that [`member`] takes, of the table `members` as `m`.
+pub(super) const MEMBER_COLUMNS: &str =
+    "m.id, m.organization, m.email, m.name, m.password_hash, m.permissions, m.created_at";
+
+pub(super) fn member(columns: &mut Columns<'_>) -> Result<MemberRow, StoreError> {
+    Ok(MemberRow {
+        id: MemberId(columns.int()?),
+        organization: OrganizationId(columns.int()?),
+        email: columns.text()?,
+        name: columns.text()?,
+        password_hash: columns.text()?,
+        permissions: columns.text()?,
+        created_at: columns.int()?,
+    })
+}
+
+/// None when the e-mail is in use.
+pub(super) async fn insert(
+    transaction: &mut Transaction,
+    organization: OrganizationId,
+    member: NewMember,
+) -> Result<Option<MemberRow>, StoreError> {
+    let (id, created_at) = (MemberId(new_id()), now_ms());
+    let NewMember { email, name, password_hash, permissions } = member;
+    let row = MemberRow { id, organization, email, name, password_hash, permissions, created_at };
+    let insert = "INSERT INTO members (id, organization, email, name, password_hash, permissions, created_at) \
+                  VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization, email) DO NOTHING";
+    let texts = [&row.email, &row.name, &row.password_hash, &row.permissions];
+    let [email, name, password_hash, permissions] = texts.map(|text| Value::from(text.as_str()));
+    let values =
+        vec![id.0.into(), organization.0.into(), email, name, password_hash, permissions, created_at.into()];
+    let inserted = transaction.execute(insert, values).await? == 1;
+    Ok(inserted.then_some(row))
 }

@@ -9,14 +9,18 @@ mod members;
 mod organizations;
 mod repositories;
 mod sessions;
+mod token_use;
 mod tokens;
 
 pub use audit::{AuditEvent, AuditRow};
 pub use confirmations::ConfirmationRow;
 pub use look_up::LookUp;
 pub(crate) use look_up::Snapshots;
+#[cfg(test)]
+pub(crate) use look_up::look_up_sql;
 pub use members::{MemberRow, NewMember};
 pub use organizations::{NewOrganization, OrganizationRow};
 pub use repositories::{NewRepository, RepositoryRow};
 pub use sessions::SessionRow;
+pub(crate) use token_use::TokenUse;
 pub use tokens::{NewToken, Rotation, Scope, TokenRow};

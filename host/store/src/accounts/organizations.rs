@@ -1,8 +1,10 @@
 //! Organizations, and the first of them with its owner.
 
-use crate::accounts::{AuditEvent, MemberRow, NewMember};
+use crate::accounts::audit::remember;
+use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
+use crate::db::{Row, Transaction, Value, values};
 use crate::error::StoreError;
-use crate::ids::OrganizationId;
+use crate::ids::{OrganizationId, new_id, now_ms};
 use crate::store::Store;
 
 /// An organization.
@@ -39,8 +41,21 @@ impl Store {
         organization: NewOrganization,
         owner: NewMember,
     ) -> Result<Option<(OrganizationRow, MemberRow)>, StoreError> {
-        let _ = (organization, owner);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        // A second process waits here, and finds the row once the first is done.
+        let claim =
+            "INSERT INTO meta (name, value) VALUES ('first_organization', $1) ON CONFLICT (name) DO NOTHING";
+        let claimed = transaction.execute(claim, values![organization.name.as_str()]).await? == 1;
+        let any = transaction.fetch_one("SELECT id FROM organizations LIMIT 1", vec![]).await?;
+        if !claimed || any.is_some() {
+            return Ok(None);
+        }
+        let Some(organization) = insert(&mut transaction, organization).await? else { return Ok(None) };
+        let Some(owner) = members::insert(&mut transaction, organization.id, owner).await? else {
+            return Ok(None);
+        };
+        transaction.commit().await?;
+        Ok(Some((organization, owner)))
     }
 
     /// Makes an organization; none when its name or host is in use.
@@ -49,19 +64,24 @@ impl Store {
         organization: NewOrganization,
         audit: Option<AuditEvent>,
     ) -> Result<Option<OrganizationRow>, StoreError> {
-        let _ = (organization, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let made = insert(&mut transaction, organization).await?;
+        if made.is_some() {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(made)
     }
 
     /// Every organization, in the order of their making. There are few.
     pub async fn organizations(&self) -> Result<Vec<OrganizationRow>, StoreError> {
-        unimplemented!()
+        self.organizations_where("id > $1 ORDER BY id", values![i64::MIN]).await
     }
 
     /// The organization of this host (`host` or `host:port`, lower case).
     pub async fn organization_by_host(&self, host: &str) -> Result<Option<OrganizationRow>, StoreError> {
-        let _ = host;
-        unimplemented!()
+        let found = self.organizations_where("host = $1", values![host]).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Sets an organization's public address; false when there is none such or the host is another's.
@@ -71,7 +91,49 @@ impl Store {
         base_url: Option<&str>,
         host: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let _ = (id, base_url, host);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE organizations SET base_url = $2, host = $3 WHERE id = $1 \
+                      AND NOT EXISTS (SELECT 1 FROM organizations o WHERE o.host = $3 AND o.id <> $1)";
+        let changed = transaction.execute(update, values![id.0, base_url, host]).await? == 1;
+        if changed {
+            transaction.commit().await?;
+        }
+        Ok(changed)
     }
+
+    async fn organizations_where(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<OrganizationRow>, StoreError> {
+        let sql = format!("SELECT id, name, base_url, host, created_at FROM organizations WHERE {condition}");
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(organization).collect()
+    }
+}
+
+fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
+    let mut columns = row.columns();
+    Ok(OrganizationRow {
+        id: OrganizationId(columns.int()?),
+        name: columns.text()?,
+        base_url: columns.opt_text()?,
+        host: columns.opt_text()?,
+        created_at: columns.int()?,
+    })
+}
+
+/// None when name or host is in use.
+async fn insert(
+    transaction: &mut Transaction,
+    organization: NewOrganization,
+) -> Result<Option<OrganizationRow>, StoreError> {
+    let NewOrganization { name, base_url, host } = organization;
+    let row = OrganizationRow { id: OrganizationId(new_id()), name, base_url, host, created_at: now_ms() };
+    let insert = "INSERT INTO organizations (id, name, base_url, host, created_at) VALUES ($1, $2, $3, $4, $5) \
+                  ON CONFLICT DO NOTHING";
+    let values =
+        values![row.id.0, row.name.as_str(), row.base_url.as_deref(), row.host.as_deref(), row.created_at];
+    let inserted = transaction.execute(insert, values).await? == 1;
+    Ok(inserted.then_some(row))
 }

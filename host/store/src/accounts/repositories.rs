@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::accounts::AuditEvent;
+use crate::accounts::audit::remember;
+use crate::db::{Columns, Transaction, Value, signed, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, RepositoryId};
+use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
 
 /// A repository.
@@ -63,8 +65,13 @@ impl Store {
         repository: NewRepository,
         audit: Option<AuditEvent>,
     ) -> Result<Option<RepositoryRow>, StoreError> {
-        let _ = (organization, repository, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let made = insert(&mut transaction, organization, repository).await?;
+        if made.is_some() {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(made)
     }
 
     /// The repository of this identifier in this organization.
@@ -73,8 +80,9 @@ impl Store {
         organization: OrganizationId,
         id: RepositoryId,
     ) -> Result<Option<RepositoryRow>, StoreError> {
-        let _ = (organization, id);
-        unimplemented!()
+        let found =
+            self.repositories("r.organization = $1 AND r.id = $2", values![organization.0, id.0]).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Those of these repositories that are there, in the order asked for.
@@ -83,8 +91,15 @@ impl Store {
         organization: OrganizationId,
         ids: &[RepositoryId],
     ) -> Result<Vec<RepositoryRow>, StoreError> {
-        let _ = (organization, ids);
-        unimplemented!()
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut values = values![organization.0];
+        values.extend(ids.iter().map(|id| Value::from(id.0)));
+        let names: Vec<String> = (2..values.len() + 1).map(|at| format!("${at}")).collect();
+        let condition = format!("r.organization = $1 AND r.id IN ({})", names.join(","));
+        let found = self.repositories(&condition, values).await?;
+        Ok(ids.iter().filter_map(|id| found.iter().find(|row| row.id == *id).cloned()).collect())
     }
 
     /// Repositories in the order of their making, after the identifier `after`, at most `limit`.
@@ -94,8 +109,9 @@ impl Store {
         after: Option<RepositoryId>,
         limit: u32,
     ) -> Result<Vec<RepositoryRow>, StoreError> {
-        let _ = (organization, after, limit);
-        unimplemented!()
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let values = values![organization.0, after, i64::from(limit)];
+        self.repositories("r.organization = $1 AND r.id > $2 ORDER BY r.id LIMIT $3", values).await
     }
 
     /// Writes back `public`, `settings`, `upstream` and `members` where `settings_revision` is still the row's: true, else
@@ -105,8 +121,25 @@ impl Store {
         row: &RepositoryRow,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (row, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE repositories SET public = $4, settings = $5, upstream = $6, members = $7, \
+                      settings_revision = settings_revision + 1 \
+                      WHERE organization = $1 AND id = $2 AND settings_revision = $3";
+        let values = values![
+            row.organization.0,
+            row.id.0,
+            signed(row.settings_revision),
+            row.public,
+            &*row.settings,
+            row.upstream.as_deref(),
+            members_json(&row.members),
+        ];
+        let changed = transaction.execute(update, values).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
     }
 
     /// Deletes a repository with all that it holds; false when there is none such. Its blobs are left to the collection of
@@ -117,8 +150,18 @@ impl Store {
         id: RepositoryId,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (organization, id, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        // What names blobs has no key to the repository's row, so that a commit has one look-up less.
+        let mine = "(SELECT id FROM repositories WHERE organization = $1 AND id = $2)";
+        let unname = format!("DELETE FROM record_blobs WHERE repository IN {mine}");
+        transaction.execute(unname, values![organization.0, id.0]).await?;
+        let delete = "DELETE FROM repositories WHERE organization = $1 AND id = $2";
+        let deleted = transaction.execute(delete, values![organization.0, id.0]).await? == 1;
+        if deleted {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(deleted)
     }
 
     /// The groups that have this repository as a member.
@@ -127,7 +170,93 @@ impl Store {
         organization: OrganizationId,
         id: RepositoryId,
     ) -> Result<Vec<RepositoryId>, StoreError> {
-        let _ = (organization, id);
-        unimplemented!()
+        let condition = "r.organization = $1 AND r.members <> '[]' ORDER BY r.id";
+        let groups = self.repositories(condition, values![organization.0]).await?;
+        Ok(groups.into_iter().filter(|group| group.members.contains(&id)).map(|group| group.id).collect())
     }
+
+    async fn repositories(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<RepositoryRow>, StoreError> {
+        let sql = format!("SELECT {REPOSITORY_COLUMNS} FROM repositories r WHERE {condition}");
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(|row| repository(&mut row.columns())).collect()
+    }
+}
+
+/// The columns that [`repository`] takes, of the table `repositories` as `r`.
+pub(super) const REPOSITORY_COLUMNS: &str = "r.id, r.organization, r.name, r.format, r.kind, r.public, r.settings, \
+    r.upstream, r.members, r.revision, r.settings_revision, r.created_at";
+
+pub(super) fn repository(columns: &mut Columns<'_>) -> Result<RepositoryRow, StoreError> {
+    Ok(RepositoryRow {
+        id: RepositoryId(columns.int()?),
+        organization: OrganizationId(columns.int()?),
+        name: columns.text()?,
+        format: columns.text()?,
+        kind: columns.text()?,
+        public: columns.bool()?,
+        settings: columns.text()?.into(),
+        upstream: columns.opt_text()?,
+        members: members(&columns.text()?)?,
+        revision: columns.unsigned()?,
+        settings_revision: columns.unsigned()?,
+        created_at: columns.int()?,
+    })
+}
+
+/// None when the name is in use.
+async fn insert(
+    transaction: &mut Transaction,
+    organization: OrganizationId,
+    repository: NewRepository,
+) -> Result<Option<RepositoryRow>, StoreError> {
+    let NewRepository { name, format, kind, public, settings, upstream, members } = repository;
+    let (id, created_at) = (RepositoryId(new_id()), now_ms());
+    let insert = "INSERT INTO repositories (id, organization, name, format, kind, public, settings, upstream, members, \
+                  revision, settings_revision, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10) \
+                  ON CONFLICT (organization, name) DO NOTHING";
+    let values = values![
+        id.0,
+        organization.0,
+        name.as_str(),
+        format.as_str(),
+        kind.as_str(),
+        public,
+        settings.as_str(),
+        upstream.as_deref(),
+        members_json(&members),
+        created_at,
+    ];
+    if transaction.execute(insert, values).await? == 0 {
+        return Ok(None);
+    }
+    let (settings, revision, settings_revision) = (settings.into(), 0, 0);
+    Ok(Some(RepositoryRow {
+        id,
+        organization,
+        name,
+        format,
+        kind,
+        public,
+        settings,
+        upstream,
+        members,
+        revision,
+        settings_revision,
+        created_at,
+    }))
+}
+
+fn members_json(members: &[RepositoryId]) -> String {
+    let ids: Vec<String> = members.iter().map(RepositoryId::to_string).collect();
+    format!("[{}]", ids.join(","))
+}
+
+fn members(json: &str) -> Result<Vec<RepositoryId>, StoreError> {
+    let ids: Vec<i64> = serde_json::from_str(json)
+        .map_err(|problem| StoreError::Corrupt(format!("the members of a group: {problem}")))?;
+    Ok(ids.into_iter().map(RepositoryId).collect())
 }

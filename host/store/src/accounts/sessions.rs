@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use crate::accounts::audit::remember;
+use crate::accounts::members::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow};
+use crate::db::values;
 use crate::error::StoreError;
-use crate::ids::{MemberId, OrganizationId};
+use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
 
 /// A session.
@@ -34,8 +37,15 @@ impl fmt::Debug for SessionRow {
 impl Store {
     /// Remembers a session.
     pub async fn create_session(&self, row: SessionRow, audit: Option<AuditEvent>) -> Result<(), StoreError> {
-        let _ = (row, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        transaction.execute("DELETE FROM sessions WHERE expires_at <= $1", values![now_ms()]).await?;
+        let SessionRow { secret_sha256, organization, member, created_at, expires_at } = row;
+        let values = values![&secret_sha256, organization.0, member.0, created_at, expires_at];
+        let insert = "INSERT INTO sessions (secret_sha256, organization, member, created_at, expires_at) \
+                      VALUES ($1, $2, $3, $4, $5)";
+        transaction.execute(insert, values).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await
     }
 
     /// The session of this secret with its member, unless it has expired at `now` (ms since 1970).
@@ -44,8 +54,22 @@ impl Store {
         secret_sha256: &[u8; 32],
         now: i64,
     ) -> Result<Option<(SessionRow, MemberRow)>, StoreError> {
-        let _ = (secret_sha256, now);
-        unimplemented!()
+        let sql = format!(
+            "SELECT s.organization, s.member, s.created_at, s.expires_at, {MEMBER_COLUMNS} \
+             FROM sessions s JOIN members m ON m.id = s.member WHERE s.secret_sha256 = $1 AND s.expires_at > $2"
+        );
+        let Some(row) = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await? else {
+            return Ok(None);
+        };
+        let mut columns = row.columns();
+        let session = SessionRow {
+            secret_sha256: *secret_sha256,
+            organization: OrganizationId(columns.int()?),
+            member: MemberId(columns.int()?),
+            created_at: columns.int()?,
+            expires_at: columns.int()?,
+        };
+        Ok(Some((session, member(&mut columns)?)))
     }
 
     /// Ends a session; true if there was one.
@@ -54,7 +78,13 @@ impl Store {
         secret_sha256: &[u8; 32],
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (secret_sha256, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let delete = "DELETE FROM sessions WHERE secret_sha256 = $1";
+        let deleted = transaction.execute(delete, values![secret_sha256]).await? == 1;
+        if deleted {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(deleted)
     }
 }

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use crate::accounts::AuditEvent;
+use crate::accounts::audit::remember;
+use crate::db::{Columns, Transaction, Value, values};
 use crate::error::StoreError;
-use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId};
+use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};
 use crate::store::Store;
 
 /// What a token may do where it reaches.
@@ -119,8 +121,11 @@ impl Store {
         token: NewToken,
         audit: Option<AuditEvent>,
     ) -> Result<TokenRow, StoreError> {
-        let _ = (organization, token, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let row = insert(&mut transaction, organization, token).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(row)
     }
 
     /// The token of this identifier in this organization, whatever its state.
@@ -129,8 +134,8 @@ impl Store {
         organization: OrganizationId,
         id: TokenId,
     ) -> Result<Option<TokenRow>, StoreError> {
-        let _ = (organization, id);
-        unimplemented!()
+        let found = self.tokens("t.organization = $1 AND t.id = $2", values![organization.0, id.0]).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Tokens in the order of their making, after the identifier `after`, at most `limit`: of this owner, or with no owner the
@@ -143,8 +148,18 @@ impl Store {
         after: Option<TokenId>,
         limit: u32,
     ) -> Result<Vec<TokenRow>, StoreError> {
-        let _ = (organization, owner, backing, after, limit);
-        unimplemented!()
+        let after = after.map_or(i64::MIN, |after| after.0);
+        match owner {
+            Some(owner) => {
+                let condition = "t.organization = $1 AND t.owner = $2 AND t.id > $3 ORDER BY t.id LIMIT $4";
+                self.tokens(condition, values![organization.0, owner.0, after, i64::from(limit)]).await
+            }
+            None => {
+                let condition = "t.organization = $1 AND t.owner IS NULL AND t.backing = $2 AND t.id > $3 \
+                                 ORDER BY t.id LIMIT $4";
+                self.tokens(condition, values![organization.0, backing, after, i64::from(limit)]).await
+            }
+        }
     }
 
     /// Revokes a token at `now` (ms since 1970); false when there is none such or it is revoked already.
@@ -155,8 +170,15 @@ impl Store {
         now: i64,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let _ = (organization, id, now, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let revoke =
+            "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND id = $2 AND revoked_at IS NULL";
+        let revoked = transaction.execute(revoke, values![organization.0, id.0, now]).await? == 1;
+        if revoked {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(revoked)
     }
 
     /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read.
@@ -167,12 +189,119 @@ impl Store {
         successor: NewToken,
         audit: Option<AuditEvent>,
     ) -> Result<Rotation, StoreError> {
-        let _ = (old, ends_at, successor, audit);
-        unimplemented!()
+        let mut transaction = self.inner.db.begin().await?;
+        let end = "UPDATE tokens SET ends_at = $3 WHERE organization = $1 AND id = $2 \
+                   AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
+                   AND expires_at IS NOT DISTINCT FROM $6";
+        let as_read =
+            values![old.organization.0, old.id.0, ends_at, old.ends_at, old.revoked_at, old.expires_at];
+        if transaction.execute(end, as_read).await? == 0 {
+            let find = "SELECT id FROM tokens WHERE organization = $1 AND id = $2";
+            let there = transaction.fetch_one(find, values![old.organization.0, old.id.0]).await?.is_some();
+            return Ok(if there { Rotation::Changed } else { Rotation::Gone });
+        }
+        let row = insert(&mut transaction, old.organization, successor).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(Rotation::Rotated(Box::new(row)))
     }
 
-    /// Notes that a token was used at `now` (ms since 1970). Costs no SQL: written now and then, together with others.
-    pub fn token_used(&self, id: TokenId, now: i64) {
-        let _ = (id, now);
+    async fn tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<TokenRow>, StoreError> {
+        let sql = format!("SELECT {TOKEN_COLUMNS} FROM tokens t WHERE {condition}");
+        let rows = self.inner.db.fetch(sql, values).await?;
+        let mut tokens: Vec<TokenRow> =
+            rows.iter().map(|row| token(&mut row.columns())).collect::<Result<_, _>>()?;
+        if tokens.is_empty() {
+            return Ok(tokens);
+        }
+        let names: Vec<String> = (1..tokens.len() + 1).map(|at| format!("${at}")).collect();
+        let sql = format!(
+            "SELECT token, repository FROM token_repositories WHERE token IN ({}) ORDER BY repository",
+            names.join(",")
+        );
+        let ids = tokens.iter().map(|token| Value::from(token.id.0)).collect();
+        for row in self.inner.db.fetch(sql, ids).await? {
+            let mut columns = row.columns();
+            let (id, repository) = (TokenId(columns.int()?), RepositoryId(columns.int()?));
+            if let Some(token) = tokens.iter_mut().find(|token| token.id == id) {
+                token.repositories.push(repository);
+            }
+        }
+        Ok(tokens)
     }
+}
+
+/// The columns that [`token`] takes, of the table `tokens` as `t`.
+pub(super) const TOKEN_COLUMNS: &str = "t.id, t.organization, t.secret_sha256, t.name, t.scope, t.format, t.owner, \
+    t.created_by, t.backing, t.backing_repository, t.expires_at, t.ends_at, t.revoked_at, t.created_at, t.last_used_at";
+
+/// Without its repositories, which are a table of their own.
+pub(super) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
+    Ok(TokenRow {
+        id: TokenId(columns.int()?),
+        organization: OrganizationId(columns.int()?),
+        secret_sha256: columns.hash()?,
+        name: columns.text()?,
+        scope: Scope::from_bits(columns.int()?),
+        format: columns.text()?,
+        owner: columns.opt_int()?.map(MemberId),
+        created_by: columns.text()?,
+        backing: columns.opt_text()?,
+        backing_repository: columns.opt_int()?.map(RepositoryId),
+        repositories: Vec::new(),
+        expires_at: columns.opt_int()?,
+        ends_at: columns.opt_int()?,
+        revoked_at: columns.opt_int()?,
+        created_at: columns.int()?,
+        last_used_at: columns.opt_int()?,
+    })
+}
+
+async fn insert(
+    transaction: &mut Transaction,
+    organization: OrganizationId,
+    token: NewToken,
+) -> Result<TokenRow, StoreError> {
+    let mut repositories = token.repositories;
+    repositories.sort_unstable();
+    repositories.dedup();
+    let row = TokenRow {
+        id: TokenId(new_id()),
+        organization,
+        secret_sha256: token.secret_sha256,
+        name: token.name,
+        scope: token.scope,
+        format: token.format,
+        owner: token.owner,
+        created_by: token.created_by,
+        backing: token.backing,
+        backing_repository: token.backing_repository,
+        repositories,
+        expires_at: token.expires_at,
+        ends_at: None,
+        revoked_at: None,
+        created_at: now_ms(),
+        last_used_at: None,
+    };
+    let insert = "INSERT INTO tokens (id, organization, secret_sha256, name, scope, format, owner, created_by, backing, \
+                  backing_repository, expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let values = values![
+        row.id.0,
+        organization.0,
+        &row.secret_sha256,
+        row.name.as_str(),
+        row.scope.bits(),
+        row.format.as_str(),
+        row.owner.map(|owner| owner.0),
+        row.created_by.as_str(),
+        row.backing.as_deref(),
+        row.backing_repository.map(|repository| repository.0),
+        row.expires_at,
+        row.created_at,
+    ];
+    transaction.execute(insert, values).await?;
+    let reach = |repository: &RepositoryId| [Value::from(row.id.0), Value::from(repository.0)];
+    let before = "INSERT INTO token_repositories (token, repository) VALUES ";
+    transaction.execute_rows(before, row.repositories.iter().map(reach).collect(), "").await?;
+    Ok(row)
 }

@@ -18,7 +18,8 @@ mod transaction;
 mod value;
 
 pub use generation::Generation;
-pub(crate) use transaction::{Transaction, is_retryable, placeholders};
+pub(crate) use transaction::placeholders;
+pub(crate) use transaction::{Transaction, is_retryable};
 pub(crate) use value::{Columns, Row, Value, signed, values};
 
 /// A statement: never holds what came from outside, which is bound.
@@ -68,7 +69,11 @@ impl Database {
     }
 
     /// Runs a statement outside of a transaction.
-    pub(crate) async fn fetch(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn fetch(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
         let sql = AssertSqlSafe(sql.into());
         match &self.engine {

@@ -29,7 +29,9 @@ pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> 
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(url).await;
     }
-    Err(StoreError::Invalid("the database's address begins with neither sqlite:// nor postgres://".to_owned()))
+    Err(StoreError::Invalid(
+        "the database's address begins with neither sqlite:// nor postgres://".to_owned(),
+    ))
 }
 
 /// The options for a `sqlite://` address.
@@ -77,7 +79,9 @@ fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
 
 async fn postgres(url: &str) -> Result<Engine, StoreError> {
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Invalid("the database's address is no valid postgres:// address".to_owned()))?
+        .map_err(|_| {
+            StoreError::Invalid("the database's address is no valid postgres:// address".to_owned())
+        })?
         .application_name("packhouse")
         .statement_cache_capacity(STATEMENTS)
         .log_statements(LevelFilter::Trace)

@@ -1,0 +1,52 @@
+//! The statements of every request are seeks: none reads a table from end to end.
+
+use super::{Database, placeholders, values};
+use crate::accounts::look_up_sql;
+use crate::config::StoreConfig;
+use crate::records::{keys, read};
+use crate::writer::sql;
+
+async fn plan(database: &Database, statement: &str) -> Vec<String> {
+    let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
+    rows.iter()
+        .map(|row| {
+            let mut columns = row.columns();
+            columns.skip(3);
+            columns.text().unwrap()
+        })
+        .collect()
+}
+
+/// The tables of the schema and their short names in the statements.
+const TABLES: [&str; 12] =
+    ["records", "r", "blobs", "b", "record_blobs", "n", "leases", "l", "repositories", "tokens", "t", "m"];
+
+#[tokio::test]
+async fn hot_statements_seek() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
+    let rows = |[before, after]: [&str; 2], width| format!("{before}{}{after}", placeholders(3, width));
+    let statements = [
+        read::GET.to_owned(),
+        read::SCAN.to_owned(),
+        keys::KEYS.to_owned(),
+        keys::LEVEL.replace("{position}", "instr"),
+        look_up_sql(),
+        rows(sql::ENTRIES, 2),
+        rows(sql::BLOBS, 3),
+        rows(sql::UNNAME, 2),
+        rows(sql::REMOVE, 2),
+        rows(sql::REVISIONS, 2),
+    ];
+    for statement in statements {
+        let plan = plan(&database, &statement).await;
+        assert!(!plan.is_empty());
+        for step in &plan {
+            let scans = TABLES
+                .iter()
+                .any(|table| step == &format!("SCAN {table}") || step.starts_with(&format!("SCAN {table} ")));
+            assert!(!scans, "{statement}\n{plan:#?}");
+        }
+    }
+    database.close().await;
+}

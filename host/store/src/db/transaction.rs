@@ -30,7 +30,10 @@ impl Transaction {
         Transaction { inner: Inner::Sqlite(inner), counters }
     }
 
-    pub(super) fn postgres(inner: sqlx::Transaction<'static, Postgres>, counters: Arc<Counters>) -> Transaction {
+    pub(super) fn postgres(
+        inner: sqlx::Transaction<'static, Postgres>,
+        counters: Arc<Counters>,
+    ) -> Transaction {
         Transaction { inner: Inner::Postgres(inner), counters }
     }
 
@@ -42,7 +45,11 @@ impl Transaction {
         }
     }
 
-    pub(crate) async fn fetch(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn fetch(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
         self.fetch_prepared(sql.into(), values, true).await
     }
 
@@ -56,7 +63,11 @@ impl Transaction {
     }
 
     /// How many rows it changed.
-    pub(crate) async fn execute(&mut self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64, StoreError> {
+    pub(crate) async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
         self.execute_prepared(sql.into(), values, true).await
     }
 
@@ -99,7 +110,12 @@ impl Transaction {
         done.map_err(StoreError::database)
     }
 
-    async fn fetch_prepared(&mut self, sql: Sql, values: Vec<Value>, keep: bool) -> Result<Vec<Row>, StoreError> {
+    async fn fetch_prepared(
+        &mut self,
+        sql: Sql,
+        values: Vec<Value>,
+        keep: bool,
+    ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
         let sql = AssertSqlSafe(sql);
         match &mut self.inner {
@@ -116,7 +132,12 @@ impl Transaction {
         }
     }
 
-    async fn execute_prepared(&mut self, sql: Sql, values: Vec<Value>, keep: bool) -> Result<u64, StoreError> {
+    async fn execute_prepared(
+        &mut self,
+        sql: Sql,
+        values: Vec<Value>,
+        keep: bool,
+    ) -> Result<u64, StoreError> {
         self.counters.statement();
         let sql = AssertSqlSafe(sql);
         match &mut self.inner {

@@ -115,6 +115,24 @@ impl Columns<'_> {
         opt_vec -> Option<Vec<u8>>;
     }
 
+    /// Passes over columns.
+    pub(crate) fn skip(&mut self, columns: usize) {
+        self.next += columns;
+    }
+
+    /// What a LEFT JOIN found: an identifier, or NULL, and then as many columns.
+    pub(crate) fn optional<T>(
+        &mut self,
+        columns: usize,
+        take: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        if self.opt_int()?.is_some() {
+            return take(self).map(Some);
+        }
+        self.skip(columns);
+        Ok(None)
+    }
+
     pub(crate) fn bytes(&mut self) -> Result<Bytes, StoreError> {
         self.vec().map(Bytes::from)
     }
@@ -126,7 +144,8 @@ impl Columns<'_> {
     /// A number that is never negative.
     pub(crate) fn unsigned(&mut self) -> Result<u64, StoreError> {
         let number = self.int()?;
-        u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("a negative number in the database: {number}")))
+        u64::try_from(number)
+            .map_err(|_| StoreError::Corrupt(format!("a negative number in the database: {number}")))
     }
 
     /// A digest of 32 bytes.

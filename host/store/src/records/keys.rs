@@ -1,13 +1,36 @@
 //! Keys alone: one level of a tree, however large the tree.
 
+use super::range::{Range, just_after, next_char, successor};
+use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
+/// Most keys of one answer.
+const MAX_KEYS: u32 = 10_000;
+
+pub(crate) const KEYS: &str =
+    "SELECT key FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
+
+// Each step seeks the first key that is not below what the step before cut off: as many seeks as there are answers. $5: the
+// prefix's length in characters, $6: the delimiter, $7: the character after it, $8: the least character of a key.
+pub(crate) const LEVEL: &str = "WITH RECURSIVE level (key, step) AS (\
+    SELECT (SELECT r.key FROM records r WHERE r.repository = $1 AND r.key >= $2 AND r.key < $3 ORDER BY r.key LIMIT 1), \
+        CAST(1 AS BIGINT) \
+    UNION ALL \
+    SELECT (SELECT r.key FROM records r WHERE r.repository = $1 AND r.key < $3 AND r.key >= \
+        CASE WHEN {position}(substr(level.key, CAST($5 AS INTEGER) + 1), $6) > 0 \
+        THEN substr(level.key, 1, CAST($5 AS INTEGER) \
+            + {position}(substr(level.key, CAST($5 AS INTEGER) + 1), $6) - 1) || $7 \
+        ELSE level.key || $8 END \
+        ORDER BY r.key LIMIT 1), level.step + 1 \
+    FROM level WHERE level.key IS NOT NULL AND level.step < $4) \
+    SELECT key FROM level WHERE key IS NOT NULL ORDER BY step";
+
 impl Store {
     /// Keys that begin with `prefix`, in the order of their bytes, after `after`, at most `limit` and 10,000. With a
     /// `delimiter`, what follows its first occurrence beyond `prefix` is cut off (the delimiter stays), and what then is equal
-    /// stands once; `after` is then such a cut key.
+    /// stands once; `after` is then such a cut key. `Invalid` for NUL as a delimiter.
     pub async fn keys(
         &self,
         repository: RepositoryId,
@@ -16,7 +39,53 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<String>, StoreError> {
-        let _ = (repository, prefix, delimiter, after, limit);
-        unimplemented!()
+        let Some(range) = Range::new(prefix, after) else { return Ok(Vec::new()) };
+        let limit = i64::from(limit.min(MAX_KEYS));
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let Some(delimiter) = delimiter else {
+            return self.texts(KEYS, values![repository.0, range.from, range.end, limit]).await;
+        };
+        let (false, Some(next)) = (delimiter == '\0', next_char(delimiter)) else {
+            return Err(StoreError::Invalid(
+                "a delimiter is a character other than the first and the last".to_owned(),
+            ));
+        };
+        let from = after.map(|after| after_cut(prefix, delimiter, after)).unwrap_or_default();
+        let Some(range) = range.starting_at(from) else { return Ok(Vec::new()) };
+        let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
+        let sql = LEVEL.replace("{position}", self.inner.db.position_function());
+        let (delimiter_text, next, least) = (delimiter.to_string(), next.to_string(), just_after(""));
+        let values = values![repository.0, range.from, range.end, limit, length, delimiter_text, next, least];
+        let found = self.texts(sql, values).await?;
+        Ok(found
+            .into_iter()
+            .map(|key| cut(prefix, delimiter, &key).map_or(key.clone(), str::to_owned))
+            .collect())
+    }
+
+    async fn texts(
+        &self,
+        sql: impl Into<crate::db::Sql>,
+        values: Vec<crate::db::Value>,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(|row| row.columns().text()).collect()
+    }
+}
+
+/// The key up to and with the first delimiter beyond the prefix; none when there is none.
+fn cut<'a>(prefix: &str, delimiter: char, key: &'a str) -> Option<&'a str> {
+    let rest = key.strip_prefix(prefix)?;
+    let end = prefix.len() + rest.find(delimiter)? + delimiter.len_utf8();
+    key.get(..end)
+}
+
+/// Where what is after this cut key begins.
+fn after_cut(prefix: &str, delimiter: char, after: &str) -> String {
+    match cut(prefix, delimiter, after) {
+        Some(cut) => successor(cut).unwrap_or_default(),
+        None => String::new(),
     }
 }

@@ -6,9 +6,10 @@ use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
-mod keys;
-mod read;
-mod search;
+pub(crate) mod keys;
+mod range;
+pub(crate) mod read;
+pub(crate) mod search;
 
 /// Longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;

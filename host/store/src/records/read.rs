@@ -1,19 +1,37 @@
 //! Reading records.
 
+use super::range::Range;
+use crate::db::{signed, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
 use crate::store::Store;
 
+/// Most records of one answer to [`Store::scan`].
+const MAX_SCAN: u32 = 1000;
+/// Most bytes of values in it.
+const MAX_SCAN_BYTES: u64 = 1 << 20;
+
+pub(crate) const GET: &str = "SELECT key, value, revision FROM records WHERE repository = $1 AND key = $2";
+// Sums up sizes first: values beyond the limit are not even read.
+pub(crate) const SCAN: &str = "SELECT r.key, r.value, r.revision FROM (\
+    SELECT key, SUM(size) OVER (ORDER BY key) AS total FROM (\
+        SELECT key, length(value) AS size FROM records WHERE repository = $1 AND key >= $2 AND key < $3 \
+        ORDER BY key LIMIT $4) AS sizes) AS sums \
+    JOIN records r ON r.repository = $1 AND r.key = sums.key WHERE sums.total <= $5 ORDER BY r.key";
+
 impl Store {
     /// The record, or none.
     pub async fn get(&self, repository: RepositoryId, key: &str) -> Result<Option<Entry>, StoreError> {
-        let _ = (repository, key);
-        unimplemented!()
+        if key.contains('\0') {
+            return Ok(None);
+        }
+        let row = self.inner.db.fetch_one(GET, values![repository.0, key]).await?;
+        row.map(|row| entry(&row)).transpose()
     }
 
-    /// Records whose key begins with `prefix`, in the order of the keys' bytes, after the key `after`, at most `limit` (and
-    /// 1,000) and as many as make up 1 MiB. Only an empty list is the end.
+    /// Records whose key begins with `prefix`, in the order of the keys' bytes, after the key `after` (which need not exist),
+    /// at most `limit` (and 1,000) and as many as make up 1 MiB. Only an empty list is the end.
     pub async fn scan(
         &self,
         repository: RepositoryId,
@@ -21,7 +39,15 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        let _ = (repository, prefix, after, limit);
-        unimplemented!()
+        let Some(range) = Range::new(prefix, after) else { return Ok(Vec::new()) };
+        let limit = i64::from(limit.min(MAX_SCAN));
+        let values = values![repository.0, range.from, range.end, limit, signed(MAX_SCAN_BYTES)];
+        let rows = self.inner.db.fetch(SCAN, values).await?;
+        rows.iter().map(entry).collect()
     }
+}
+
+fn entry(row: &crate::db::Row) -> Result<Entry, StoreError> {
+    let mut columns = row.columns();
+    Ok(Entry { key: columns.text()?, value: columns.bytes()?, revision: columns.unsigned()? })
 }

@@ -1,22 +1,263 @@
 //! Commits: handed to one task, which makes many of them durable at once.
+//!
+//! A durable transaction costs a flush of the disk, whatever is in it. So the writer takes all that has come in while the last
+//! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
+//! with a number of statements that does not grow with the number of commits.
+
+use tokio::sync::{mpsc, oneshot};
 
 use crate::blobs::Blob;
+use crate::blobs::row::{BlobRow, Place};
+use crate::db::{Database, is_retryable};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::{Commit, Outcome};
 use crate::store::Store;
 
+mod batch;
+mod catalog;
+mod check;
+pub(crate) mod sql;
+
+use batch::Batch;
+
+/// Most jobs in one transaction.
+const MAX_JOBS: usize = 256;
+/// A batch is closed once it has as many bytes.
+const MAX_BYTES: usize = 16 << 20;
+/// How many jobs may wait; whoever comes then waits before the queue.
+const QUEUE: usize = 1024;
+/// How often a transaction is run again that another process stood in the way of.
+const ATTEMPTS: u32 = 8;
+/// How often the writer lets others go first before it closes a batch: those it just answered come again.
+const YIELDS: u32 = 2;
+
+/// One commit, or blobs to be kept.
+struct Job {
+    repository: RepositoryId,
+    /// None: nothing but `keeps`.
+    commit: Option<Commit>,
+    keeps: Vec<BlobRow>,
+    done: oneshot::Sender<Result<Done, StoreError>>,
+}
+
+impl Job {
+    /// About as many bytes as it brings into the transaction.
+    fn bytes(&self) -> usize {
+        let inline = |row: &BlobRow| match &row.place {
+            Place::Inline(bytes) => bytes.len(),
+            Place::Stored(_) => 0,
+        };
+        let blobs: usize = self.keeps.iter().map(inline).sum();
+        blobs + self.commit.as_ref().map_or(0, check::bytes)
+    }
+}
+
+/// What became of a job.
+struct Done {
+    /// None when there was no commit in it.
+    outcome: Option<Outcome>,
+    /// For each kept blob, which row it now is: its own or that of the same bytes that was there before.
+    rows: Vec<i64>,
+}
+
+enum Message {
+    Job(Job),
+    /// Everything before it is to be finished, and nothing after it begun.
+    Stop(oneshot::Sender<()>),
+}
+
+/// The way to the writing task.
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Message>,
+}
+
+impl Writer {
+    /// Starts the task, which ends with the last handle, or when it is told to. `lease_ms` is how long a kept blob is held.
+    pub(crate) fn start(database: Database, lease_ms: i64) -> Writer {
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        tokio::spawn(run(database, lease_ms, jobs));
+        Writer { queue }
+    }
+
+    /// Finishes what was handed in. Later jobs are `Unavailable`.
+    pub(crate) async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        if self.queue.send(Message::Stop(done)).await.is_ok() {
+            let _ = stopped.await;
+        }
+    }
+
+    async fn submit(
+        &self,
+        repository: RepositoryId,
+        commit: Option<Commit>,
+        keeps: Vec<BlobRow>,
+    ) -> Result<Done, StoreError> {
+        let (done, answer) = oneshot::channel();
+        let job = Job { repository, commit, keeps, done };
+        let closed = || StoreError::database("the store is closed");
+        self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+async fn run(database: Database, lease_ms: i64, mut queue: mpsc::Receiver<Message>) {
+    while let Some(message) = queue.recv().await {
+        let (jobs, stop) = collect(message, &mut queue).await;
+        if !jobs.is_empty() {
+            write(&database, lease_ms, jobs).await;
+        }
+        if let Some(stopped) = stop {
+            queue.close();
+            drop(queue);
+            let _ = stopped.send(());
+            return;
+        }
+    }
+}
+
+/// What waits, up to the bounds of a batch.
+async fn collect(
+    first: Message,
+    queue: &mut mpsc::Receiver<Message>,
+) -> (Vec<Job>, Option<oneshot::Sender<()>>) {
+    let mut jobs = Vec::new();
+    let mut bytes = 0;
+    let mut next = Some(first);
+    let mut yields = 0;
+    loop {
+        match next {
+            Some(Message::Job(job)) => {
+                bytes += job.bytes();
+                jobs.push(job);
+            }
+            Some(Message::Stop(stopped)) => return (jobs, Some(stopped)),
+            None if yields < YIELDS => {
+                yields += 1;
+                tokio::task::yield_now().await;
+            }
+            None => return (jobs, None),
+        }
+        if jobs.len() >= MAX_JOBS || bytes >= MAX_BYTES {
+            return (jobs, None);
+        }
+        next = queue.try_recv().ok();
+    }
+}
+
+/// Writes a batch and answers all. What the database refuses as a whole is tried one by one, so that no commit fails for
+/// another's sake.
+async fn write(database: &Database, lease_ms: i64, jobs: Vec<Job>) {
+    metrics::histogram!("packhouse_store_batch_commits")
+        .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
+    match attempt(database, lease_ms, &jobs).await {
+        Ok(answers) => answer(jobs, answers),
+        Err(problem) if jobs.len() > 1 && is_refusal(&problem) => {
+            for job in jobs {
+                let answers = attempt(database, lease_ms, std::slice::from_ref(&job)).await;
+                answer_one(job, answers);
+            }
+        }
+        Err(problem) => fail(jobs, &problem),
+    }
+}
+
+async fn attempt(
+    database: &Database,
+    lease_ms: i64,
+    jobs: &[Job],
+) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+    let mut attempts = 1;
+    loop {
+        match transact(database, lease_ms, jobs).await {
+            Err(problem) if attempts < ATTEMPTS && is_retryable(&problem) => attempts += 1,
+            done => return done,
+        }
+    }
+}
+
+async fn transact(
+    database: &Database,
+    lease_ms: i64,
+    jobs: &[Job],
+) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+    let mut transaction = database.begin().await?;
+    let mut batch = Batch::read(&mut transaction, jobs).await?;
+    let answers = jobs.iter().map(|job| batch.judge(job)).collect();
+    if batch.changes_anything() {
+        batch.write(&mut transaction, lease_ms).await?;
+        transaction.commit().await?;
+    }
+    Ok(answers)
+}
+
+/// Whether the database answered and said no, rather than not answering.
+fn is_refusal(problem: &StoreError) -> bool {
+    match problem {
+        StoreError::Unavailable { source, .. } => {
+            matches!(source.downcast_ref::<sqlx::Error>(), Some(sqlx::Error::Database(_)))
+        }
+        _ => true,
+    }
+}
+
+fn answer(jobs: Vec<Job>, answers: Vec<Result<Done, StoreError>>) {
+    for (job, answer) in jobs.into_iter().zip(answers) {
+        // Whoever asked may have gone away.
+        let _ = job.done.send(answer);
+    }
+}
+
+fn answer_one(job: Job, answers: Result<Vec<Result<Done, StoreError>>, StoreError>) {
+    match answers {
+        Ok(answers) => answer(vec![job], answers),
+        Err(problem) => fail(vec![job], &problem),
+    }
+}
+
+fn fail(jobs: Vec<Job>, problem: &StoreError) {
+    tracing::warn!(commits = jobs.len(), %problem, "a batch of commits could not be written");
+    for job in jobs {
+        let _ = job.done.send(Err(StoreError::database(problem.to_string())));
+    }
+}
+
 impl Store {
-    /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits.
+    /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
+    /// `Unavailable` when it is not known whether it is applied.
     pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
-        let _ = (repository, commit);
-        unimplemented!()
+        let mut commit = check::checked(commit)?;
+        let keeps = std::mem::take(&mut commit.keeps);
+        let rows = self.settle(&keeps).await?;
+        let done = self.inner.writer.submit(repository, Some(commit), rows).await?;
+        settled(self, &keeps, &done);
+        done.outcome.ok_or_else(|| StoreError::Corrupt("a commit without an outcome".to_owned()))
     }
 
     /// Makes blobs durable and holds them in this repository for the time of grace. From a blob that another repository holds
-    /// nothing is copied.
+    /// nothing is copied. `Invalid` when the repository is not there, or a blob no longer is.
     pub async fn keep(&self, repository: RepositoryId, blobs: &[Blob]) -> Result<(), StoreError> {
-        let _ = (repository, blobs);
-        unimplemented!()
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        let rows = self.settle(blobs).await?;
+        let done = self.inner.writer.submit(repository, None, rows).await?;
+        settled(self, blobs, &done);
+        Ok(())
+    }
+
+    async fn settle(&self, blobs: &[Blob]) -> Result<Vec<BlobRow>, StoreError> {
+        let mut rows = Vec::with_capacity(blobs.len());
+        for blob in blobs {
+            rows.push(blob.settle(self).await?);
+        }
+        Ok(rows)
+    }
+}
+
+fn settled(store: &Store, blobs: &[Blob], done: &Done) {
+    for (blob, row) in blobs.iter().zip(&done.rows) {
+        blob.settled(store, *row);
     }
 }

@@ -1,0 +1,80 @@
+//! Ranges of keys, in the order of their bytes.
+
+/// What is larger than every key: a key has at most 1,024 bytes.
+const END: &str = "\u{10ffff}";
+const END_TIMES: usize = 257;
+/// The least character of a key, which is without NUL.
+const LEAST: char = '\u{1}';
+
+/// Keys from `from` (included) to `end` (not included).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Range {
+    pub(super) from: String,
+    pub(super) end: String,
+}
+
+impl Range {
+    /// The keys that begin with `prefix` and come after `after`; none when there cannot be any.
+    pub(super) fn new(prefix: &str, after: Option<&str>) -> Option<Range> {
+        if prefix.contains('\0') {
+            return None;
+        }
+        let end = successor(prefix).unwrap_or_else(|| END.repeat(END_TIMES));
+        let from = match after {
+            Some(after) if after >= prefix => just_after(after),
+            _ => prefix.to_owned(),
+        };
+        (from < end).then_some(Range { from, end })
+    }
+
+    /// The same, but from `from` on where that is further.
+    pub(super) fn starting_at(self, from: String) -> Option<Range> {
+        let from = self.from.max(from);
+        (from < self.end).then_some(Range { from, end: self.end })
+    }
+}
+
+/// The least key after this one. What follows a NUL makes no difference: no key has one.
+pub(super) fn just_after(key: &str) -> String {
+    let key = key.split('\0').next().unwrap_or_default();
+    format!("{key}{LEAST}")
+}
+
+/// The least text that is larger than all that begin with `prefix`; none when there is none.
+pub(super) fn successor(prefix: &str) -> Option<String> {
+    let mut rest = prefix;
+    while let Some(last) = rest.chars().next_back() {
+        rest = rest.strip_suffix(last)?;
+        if let Some(next) = next_char(last) {
+            return Some(format!("{rest}{next}"));
+        }
+    }
+    None
+}
+
+/// The next character in the order of UTF-8's bytes, which is that of the numbers.
+pub(super) fn next_char(of: char) -> Option<char> {
+    (of..=char::MAX).nth(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn successors() {
+        assert_eq!(successor("a/"), Some("a0".to_owned()));
+        assert_eq!(successor("a\u{10ffff}"), Some("b".to_owned()));
+        assert_eq!(successor("\u{d7ff}"), Some("\u{e000}".to_owned()));
+        assert_eq!(successor(""), None);
+        assert_eq!(successor("\u{10ffff}"), None);
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(Range::new("a", Some("b")), None);
+        assert_eq!(Range::new("b", Some("a")).unwrap().from, "b");
+        assert_eq!(Range::new("a", Some("a\0z")).unwrap().from, "a\u{1}");
+        assert!(Range::new("", None).unwrap().end.as_str() > "\u{10ffff}".repeat(256).as_str());
+    }
+}

@@ -1,0 +1,234 @@
+//! A batch of jobs, judged in memory in the order of their arrival.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::catalog::Shown;
+use super::{Done, Job, sql};
+use crate::blobs::row::BlobRow;
+use crate::catalog::CatalogChange;
+use crate::db::{Transaction, Value};
+use crate::digest::Sha256;
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::records::{Change, Commit, Expectation, Outcome};
+
+/// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
+pub(super) struct Batch<'a> {
+    revisions: HashMap<RepositoryId, u64>,
+    records: HashMap<(RepositoryId, &'a str), Record<'a>>,
+    /// Which row has these bytes.
+    blobs: HashMap<Sha256, i64>,
+    held: HashSet<(RepositoryId, Sha256)>,
+    fresh: Vec<&'a BlobRow>,
+    leases: BTreeSet<(i64, RepositoryId)>,
+    committed: BTreeSet<RepositoryId>,
+    catalog: Vec<(RepositoryId, &'a CatalogChange)>,
+}
+
+#[derive(Default)]
+struct Record<'a> {
+    /// Its revision in the database.
+    stored: Option<u64>,
+    /// Its revision after the commits so far.
+    now: Option<u64>,
+    write: Write<'a>,
+}
+
+#[derive(Default)]
+enum Write<'a> {
+    #[default]
+    Nothing,
+    Put(&'a [u8], &'a [Sha256]),
+    Remove,
+}
+
+impl<'a> Batch<'a> {
+    /// Reads what the jobs are about; on PostgreSQL, no other process can change these repositories until the end.
+    pub(super) async fn read(
+        transaction: &mut Transaction,
+        jobs: &'a [Job],
+    ) -> Result<Batch<'a>, StoreError> {
+        let repositories: BTreeSet<RepositoryId> = jobs.iter().map(|job| job.repository).collect();
+        let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
+        let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
+        let revisions = sql::revisions(transaction, &repositories).await?;
+        let stored = sql::entries(transaction, &keys).await?;
+        let record = |(repository, key): &(RepositoryId, &'a str)| {
+            let stored = stored.get(&(*repository, (*key).to_owned())).copied();
+            ((*repository, *key), Record { stored, now: stored, write: Write::Nothing })
+        };
+        let records = keys.iter().map(record).collect();
+        let mut blobs = HashMap::new();
+        let mut held = HashSet::new();
+        for blob in sql::blobs(transaction, &named).await? {
+            blobs.insert(blob.sha256, blob.id);
+            if blob.held {
+                held.insert((blob.repository, blob.sha256));
+            }
+        }
+        let (fresh, catalog) = (Vec::new(), Vec::new());
+        let (leases, committed) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Batch { revisions, records, blobs, held, fresh, leases, committed, catalog })
+    }
+
+    /// What becomes of a job after those before it.
+    pub(super) fn judge(&mut self, job: &'a Job) -> Result<Done, StoreError> {
+        if !self.revisions.contains_key(&job.repository) {
+            return Err(StoreError::Invalid(format!("there is no repository {}", job.repository)));
+        }
+        let gone = |row: &&BlobRow| !row.fresh && !self.blobs.contains_key(&row.sha256);
+        if let Some(row) = job.keeps.iter().find(gone) {
+            return Err(StoreError::Invalid(format!(
+                "the blob {} is gone: nothing held it for long",
+                row.sha256
+            )));
+        }
+        let rows = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
+        let outcome = job.commit.as_ref().map(|commit| self.apply(job.repository, commit)).transpose()?;
+        Ok(Done { outcome, rows })
+    }
+
+    fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> i64 {
+        let fresh = &mut self.fresh;
+        let id = *self.blobs.entry(row.sha256).or_insert_with(|| {
+            fresh.push(row);
+            row.id
+        });
+        self.held.insert((repository, row.sha256));
+        self.leases.insert((id, repository));
+        id
+    }
+
+    fn apply(&mut self, repository: RepositoryId, commit: &'a Commit) -> Result<Outcome, StoreError> {
+        if let Some(change) = commit.changes.iter().find(|change| !self.as_expected(repository, change)) {
+            return Ok(Outcome::Stale(change.key().to_owned()));
+        }
+        let unknown = self.unknown(repository, commit);
+        if !unknown.is_empty() {
+            return Ok(Outcome::UnknownBlobs(unknown));
+        }
+        let revision = self.revisions.entry(repository).or_default();
+        *revision =
+            revision.checked_add(1).ok_or_else(|| StoreError::Corrupt("the last revision".to_owned()))?;
+        let revision = *revision;
+        self.committed.insert(repository);
+        for change in &commit.changes {
+            self.change(repository, change, revision);
+        }
+        self.catalog.extend(commit.catalog.iter().map(|change| (repository, change)));
+        Ok(Outcome::Applied(revision))
+    }
+
+    fn as_expected(&self, repository: RepositoryId, change: &Change) -> bool {
+        let now = self.records.get(&(repository, change.key())).and_then(|record| record.now);
+        match change.expect() {
+            Expectation::Anything => true,
+            Expectation::Absent => now.is_none(),
+            Expectation::Present => now.is_some(),
+            Expectation::Revision(revision) => now == Some(revision),
+        }
+    }
+
+    fn unknown(&self, repository: RepositoryId, commit: &Commit) -> Vec<Sha256> {
+        let mut unknown = Vec::new();
+        let mut seen = HashSet::new();
+        for sha256 in commit.changes.iter().flat_map(blobs_of) {
+            if !self.held.contains(&(repository, *sha256)) && seen.insert(*sha256) {
+                unknown.push(*sha256);
+            }
+        }
+        unknown
+    }
+
+    fn change(&mut self, repository: RepositoryId, change: &'a Change, revision: u64) {
+        let record = self.records.entry((repository, change.key())).or_default();
+        match change {
+            Change::Put { value, blobs, .. } => {
+                record.now = Some(revision);
+                record.write = Write::Put(value, blobs);
+                self.held.extend(blobs.iter().map(|blob| (repository, *blob)));
+            }
+            Change::Remove { .. } => {
+                record.now = None;
+                record.write = Write::Remove;
+            }
+            Change::Require { .. } => {}
+        }
+    }
+
+    pub(super) fn changes_anything(&self) -> bool {
+        !self.committed.is_empty() || !self.leases.is_empty()
+    }
+
+    /// Writes what the jobs make of it: blobs before what names them.
+    pub(super) async fn write(self, transaction: &mut Transaction, lease_ms: i64) -> Result<(), StoreError> {
+        sql::insert_blobs(transaction, &self.fresh).await?;
+        sql::hold(transaction, &self.leases, lease_ms).await?;
+        let mut rows = Rows::default();
+        for ((repository, key), record) in &self.records {
+            rows.add(*repository, key, record, &self.blobs);
+        }
+        sql::unname(transaction, rows.replaced).await?;
+        sql::remove(transaction, rows.removed).await?;
+        sql::put(transaction, rows.put).await?;
+        sql::name(transaction, rows.named).await?;
+        let revisions =
+            self.committed.iter().filter_map(|id| Some((*id, *self.revisions.get(id)?))).collect();
+        sql::set_revisions(transaction, revisions).await?;
+        for shown in Shown::phases(&self.catalog) {
+            shown.write(transaction).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of records that change.
+#[derive(Default)]
+struct Rows {
+    replaced: Vec<[Value; 2]>,
+    removed: Vec<[Value; 2]>,
+    put: Vec<[Value; 4]>,
+    named: Vec<[Value; 3]>,
+}
+
+impl Rows {
+    fn add(&mut self, repository: RepositoryId, key: &str, record: &Record<'_>, ids: &HashMap<Sha256, i64>) {
+        let place = || [Value::from(repository.0), Value::from(key)];
+        if record.stored.is_some() && !matches!(record.write, Write::Nothing) {
+            self.replaced.push(place());
+        }
+        match record.write {
+            Write::Nothing => {}
+            Write::Remove if record.stored.is_some() => self.removed.push(place()),
+            Write::Remove => {}
+            Write::Put(value, blobs) => {
+                let [repository, key] = place();
+                let revision = crate::db::signed(record.now.unwrap_or_default());
+                self.put.push([repository.clone(), key.clone(), Value::from(value), Value::from(revision)]);
+                let ids: BTreeSet<i64> = blobs.iter().filter_map(|blob| ids.get(blob).copied()).collect();
+                self.named
+                    .extend(ids.into_iter().map(|id| [repository.clone(), key.clone(), Value::from(id)]));
+            }
+        }
+    }
+}
+
+fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {
+    job.commit.iter().flat_map(|commit| &commit.changes).map(|change| (job.repository, change.key()))
+}
+
+/// The blobs that a job names or keeps.
+fn named(job: &Job) -> impl Iterator<Item = (RepositoryId, Sha256)> {
+    let named = job.commit.iter().flat_map(|commit| commit.changes.iter().flat_map(blobs_of)).copied();
+    named.chain(job.keeps.iter().map(|row| row.sha256)).map(|sha256| (job.repository, sha256))
+}
+
+fn blobs_of(change: &Change) -> &[Sha256] {
+    match change {
+        Change::Put { blobs, .. } => blobs,
+        Change::Remove { .. } | Change::Require { .. } => &[],
+    }
+}
+
+/// A map that iterates in the order of its keys: statements of one shape for one set of rows.
+pub(super) type Revisions = BTreeMap<RepositoryId, u64>;

@@ -1,0 +1,181 @@
+//! Writing what people see: all changes of a batch with few statements, in an order that gives what one after the other would.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::catalog::{CatalogChange, Version, VersionFile};
+use crate::db::{Transaction, Value, signed};
+use crate::error::StoreError;
+use crate::ids::{RepositoryId, now_ms};
+
+/// A version: repository, package, version.
+type Key<'a> = (RepositoryId, &'a str, &'a str);
+
+/// Changes that can be written together: first what is shown, then files hidden, then versions hidden.
+#[derive(Default)]
+pub(super) struct Shown<'a> {
+    /// Of each package the version shown last.
+    packages: BTreeMap<(RepositoryId, &'a str), &'a Version>,
+    versions: BTreeMap<Key<'a>, &'a Version>,
+    files: BTreeMap<(Key<'a>, &'a str), &'a VersionFile>,
+    published: BTreeMap<Key<'a>, u64>,
+    hidden_files: BTreeSet<(Key<'a>, &'a str)>,
+    hidden: BTreeSet<Key<'a>>,
+}
+
+impl<'a> Shown<'a> {
+    /// As few as keep the order of changes to one package; mostly one.
+    pub(super) fn phases(changes: &[(RepositoryId, &'a CatalogChange)]) -> Vec<Shown<'a>> {
+        let mut phases: Vec<Shown<'a>> = Vec::new();
+        let mut last: HashMap<(RepositoryId, &str), (usize, u8)> = HashMap::new();
+        for (repository, change) in changes {
+            let (name, rank) = name_and_rank(change);
+            let (phase, before) = last.get(&(*repository, name)).copied().unwrap_or((0, 0));
+            let phase = if before <= rank { phase } else { phase + 1 };
+            last.insert((*repository, name), (phase, rank));
+            if phases.len() <= phase {
+                phases.push(Shown::default());
+            }
+            if let Some(shown) = phases.get_mut(phase) {
+                shown.add(*repository, change);
+            }
+        }
+        phases
+    }
+
+    fn add(&mut self, repository: RepositoryId, change: &'a CatalogChange) {
+        match change {
+            CatalogChange::Show(version) => self.show(repository, version),
+            CatalogChange::Hide { name, version } => {
+                self.hidden.insert((repository, name, version));
+            }
+            CatalogChange::HideFile { name, version, path } => {
+                self.hidden_files.insert(((repository, name, version), path));
+            }
+        }
+    }
+
+    fn show(&mut self, repository: RepositoryId, version: &'a Version) {
+        let key = (repository, version.name.as_str(), version.version.as_str());
+        self.packages.insert((repository, &version.name), version);
+        self.versions.insert(key, version);
+        if let Some(published) = version.published {
+            self.published.insert(key, published);
+        }
+        self.files.extend(version.files.iter().map(|file| ((key, file.path.as_str()), file)));
+    }
+
+    pub(super) async fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        self.write_packages(transaction).await?;
+        self.write_versions(transaction).await?;
+        self.write_files(transaction).await?;
+        self.hide(transaction).await
+    }
+
+    async fn write_packages(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let now = now_ms();
+        let row = |((repository, name), version): (&(RepositoryId, &'a str), &&'a Version)| {
+            [Value::from(repository.0), Value::from(*name), Value::from(search(version)), Value::from(now)]
+        };
+        let before = "INSERT INTO packages (repository, name, search, updated_at) VALUES ";
+        let after = " ON CONFLICT (repository, name) DO UPDATE SET search = excluded.search, \
+                     updated_at = excluded.updated_at";
+        transaction.execute_rows(before, self.packages.iter().map(row).collect(), after).await?;
+        Ok(())
+    }
+
+    async fn write_versions(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let now = now_ms();
+        let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 10], StoreError> {
+            let [repository, name, number] = key_values(*key);
+            let published = Value::from(self.published.get(key).map(|at| signed(*at)));
+            let properties = serde_json::to_string(&version.properties)
+                .map_err(|problem| StoreError::Invalid(format!("properties of a version: {problem}")))?;
+            let texts =
+                [version.summary.as_str(), &search(version), &properties, &version.state].map(Value::from);
+            let [summary, search, properties, state] = texts;
+            let times = [Value::from(now), Value::from(now)];
+            let [shown_at, updated_at] = times;
+            Ok([
+                repository, name, number, published, summary, search, properties, state, shown_at, updated_at,
+            ])
+        };
+        let rows = self.versions.iter().map(row).collect::<Result<_, _>>()?;
+        let before = "INSERT INTO versions (repository, name, version, published, summary, search, properties, state, \
+                      shown_at, updated_at) VALUES ";
+        let after = " ON CONFLICT (repository, name, version) DO UPDATE SET \
+                     published = COALESCE(excluded.published, versions.published), summary = excluded.summary, \
+                     search = excluded.search, properties = excluded.properties, state = excluded.state, \
+                     updated_at = excluded.updated_at";
+        transaction.execute_rows(before, rows, after).await?;
+        Ok(())
+    }
+
+    async fn write_files(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let row = |((key, path), file): (&(Key<'a>, &'a str), &&'a VersionFile)| {
+            let [repository, name, version] = key_values(*key);
+            let digest = Value::from(file.digest.to_string());
+            [repository, name, version, Value::from(*path), digest, Value::from(signed(file.size))]
+        };
+        let before = "INSERT INTO files (repository, name, version, path, digest, size) VALUES ";
+        let after = " ON CONFLICT (repository, name, version, path) DO UPDATE SET digest = excluded.digest, \
+                     size = excluded.size";
+        transaction.execute_rows(before, self.files.iter().map(row).collect(), after).await?;
+        Ok(())
+    }
+
+    async fn hide(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let file = |(key, path): &(Key<'a>, &'a str)| {
+            let [repository, name, version] = key_values(*key);
+            [repository, name, version, Value::from(*path)]
+        };
+        let before = "DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ";
+        transaction.execute_rows(before, self.hidden_files.iter().map(file).collect(), ")").await?;
+        let emptied: BTreeSet<Key<'a>> = self.hidden_files.iter().map(|(key, _)| *key).collect();
+        let before = "DELETE FROM versions WHERE (repository, name, version) IN (VALUES ";
+        let after = ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
+                     AND f.name = versions.name AND f.version = versions.version)";
+        transaction.execute_rows(before, emptied.iter().map(|key| key_values(*key)).collect(), after).await?;
+        // With a version go its files: the schema says so.
+        transaction
+            .execute_rows(before, self.hidden.iter().map(|key| key_values(*key)).collect(), ")")
+            .await?;
+        let touched: BTreeSet<(RepositoryId, &str)> =
+            emptied.iter().chain(&self.hidden).map(|(repository, name, _)| (*repository, *name)).collect();
+        hide_packages(transaction, &touched).await
+    }
+}
+
+/// Packages without a version left go; of the others the version shown last is what is found.
+async fn hide_packages(
+    transaction: &mut Transaction,
+    touched: &BTreeSet<(RepositoryId, &str)>,
+) -> Result<(), StoreError> {
+    let rows =
+        || touched.iter().map(|(repository, name)| [Value::from(repository.0), Value::from(*name)]).collect();
+    let before = "DELETE FROM packages WHERE (repository, name) IN (VALUES ";
+    let after = ") AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.repository = packages.repository \
+                 AND v.name = packages.name)";
+    transaction.execute_rows(before, rows(), after).await?;
+    let before = "UPDATE packages SET search = (SELECT v.search FROM versions v \
+                  WHERE v.repository = packages.repository AND v.name = packages.name \
+                  ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
+    transaction.execute_rows(before, rows(), ")").await?;
+    Ok(())
+}
+
+fn name_and_rank(change: &CatalogChange) -> (&str, u8) {
+    match change {
+        CatalogChange::Show(version) => (&version.name, 0),
+        CatalogChange::HideFile { name, .. } => (name, 1),
+        CatalogChange::Hide { name, .. } => (name, 2),
+    }
+}
+
+fn key_values((repository, name, version): Key<'_>) -> [Value; 3] {
+    [Value::from(repository.0), Value::from(name), Value::from(version)]
+}
+
+/// What is searched: name and summary, in lower case.
+fn search(version: &Version) -> String {
+    format!("{}\n{}", version.name, version.summary).to_lowercase()
+}

@@ -1,0 +1,91 @@
+//! What a commit must look like before it is handed in: one that the database would refuse must not fail with others.
+
+use std::collections::HashMap;
+
+use crate::catalog::{CatalogChange, Version};
+use crate::error::StoreError;
+use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+/// Longest name, version and path of a file together, in bytes: they are one key of an index.
+const MAX_CATALOG_KEY_BYTES: usize = 2500;
+
+/// The commit with at most one change a key, the last; `Invalid` when it is beyond a limit.
+pub(super) fn checked(commit: Commit) -> Result<Commit, StoreError> {
+    for change in &commit.changes {
+        check_change(change)?;
+    }
+    for change in &commit.catalog {
+        check_catalog(change)?;
+    }
+    let mut commit = commit;
+    commit.changes = last_of_each_key(commit.changes);
+    if commit.changes.len() + commit.catalog.len() > MAX_CHANGES {
+        return Err(StoreError::Invalid(format!("a commit has at most {MAX_CHANGES} changes")));
+    }
+    if bytes(&commit) > MAX_COMMIT_BYTES {
+        return Err(StoreError::Invalid(format!("a commit has at most {MAX_COMMIT_BYTES} bytes of values")));
+    }
+    Ok(commit)
+}
+
+/// How many bytes of values.
+pub(super) fn bytes(commit: &Commit) -> usize {
+    let value = |change: &Change| match change {
+        Change::Put { value, .. } => value.len(),
+        Change::Remove { .. } | Change::Require { .. } => 0,
+    };
+    commit.changes.iter().map(value).sum()
+}
+
+fn last_of_each_key(changes: Vec<Change>) -> Vec<Change> {
+    let last: HashMap<String, usize> =
+        changes.iter().enumerate().map(|(index, change)| (change.key().to_owned(), index)).collect();
+    if last.len() == changes.len() {
+        return changes;
+    }
+    let is_last = |(index, change): &(usize, Change)| last.get(change.key()) == Some(index);
+    changes.into_iter().enumerate().filter(is_last).map(|(_, change)| change).collect()
+}
+
+fn check_change(change: &Change) -> Result<(), StoreError> {
+    let key = change.key();
+    if key.is_empty() || key.len() > MAX_KEY_BYTES || key.contains('\0') {
+        return Err(StoreError::Invalid(format!("a key is 1 to {MAX_KEY_BYTES} bytes without NUL")));
+    }
+    match change {
+        Change::Put { value, .. } if value.len() > MAX_VALUE_BYTES => Err(StoreError::Invalid(format!(
+            "a value is at most {MAX_VALUE_BYTES} bytes: keep what is larger as a blob"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_catalog(change: &CatalogChange) -> Result<(), StoreError> {
+    match change {
+        CatalogChange::Show(version) => check_version(version),
+        CatalogChange::Hide { name, version } => check_names(name, version, ""),
+        CatalogChange::HideFile { name, version, path } => check_names(name, version, path),
+    }
+}
+
+fn check_version(version: &Version) -> Result<(), StoreError> {
+    check_names(&version.name, &version.version, "")?;
+    for file in &version.files {
+        check_names(&version.name, &version.version, &file.path)?;
+    }
+    let properties = version.properties.iter().flat_map(|(name, value)| [name, value]);
+    if properties.chain([&version.summary, &version.state]).any(|text| text.contains('\0')) {
+        return Err(StoreError::Invalid("what is shown of a version is without NUL".to_owned()));
+    }
+    Ok(())
+}
+
+fn check_names(name: &str, version: &str, path: &str) -> Result<(), StoreError> {
+    let long = name.len() + version.len() + path.len() > MAX_CATALOG_KEY_BYTES;
+    if long || name.is_empty() || [name, version, path].iter().any(|text| text.contains('\0')) {
+        let limit =
+            format!("name, version and path together are at most {MAX_CATALOG_KEY_BYTES} bytes without NUL");
+        return Err(StoreError::Invalid(limit));
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Organizations, members, repositories, tokens, and what a request asks of them.
+
+use packhouse_store::{
+    AuditEvent, ConfirmationRow, Expectation, MemberRow, NewToken, Rotation, Scope, SessionRow, Store, now_ms,
+};
+
+use crate::support::{World, commit, in_both, member, organization, put, repository};
+
+in_both! {
+    one_first_organization, hosts_are_unique, members, a_deleted_member_leaves_nothing_that_works, sessions,
+    confirmations_are_spent_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set, tokens,
+    rotation_is_compare_and_set, a_look_up_is_one_statement, events_are_written_with_the_change, use_is_written_later,
+}
+
+fn event(world: &World, action: &str) -> AuditEvent {
+    AuditEvent {
+        organization: world.organization,
+        actor: "owner@localhost".to_owned(),
+        action: action.to_owned(),
+        subject: "subject".to_owned(),
+        address: "127.0.0.1".to_owned(),
+        allowed: true,
+        detail: "{}".to_owned(),
+    }
+}
+
+async fn owner(world: &World) -> MemberRow {
+    world.store.members_by_email("owner@localhost").await.unwrap().remove(0)
+}
+
+fn token(world: &World, secret: u8, owner: Option<&MemberRow>) -> NewToken {
+    NewToken {
+        secret_sha256: [secret; 32],
+        name: "ci".to_owned(),
+        scope: Scope { read: true, write: false },
+        format: "generic".to_owned(),
+        owner: owner.map(|owner| owner.id),
+        created_by: "owner@localhost".to_owned(),
+        backing: owner.is_none().then(|| "org".to_owned()),
+        backing_repository: None,
+        repositories: vec![world.repository],
+        expires_at: Some(i64::MAX),
+    }
+}
+
+async fn one_first_organization(world: &World) {
+    assert!(world.store.bootstrap(organization("second"), member("x@localhost")).await.unwrap().is_none());
+    assert_eq!(world.store.organizations().await.unwrap().len(), 1);
+    assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_some());
+    assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_none());
+}
+
+async fn hosts_are_unique(world: &World) {
+    let other = world.store.create_organization(organization("other"), None).await.unwrap().unwrap();
+    let (url, host) = (Some("https://p.example"), Some("p.example"));
+    assert!(world.store.set_base_url(world.organization, url, host).await.unwrap());
+    assert!(!world.store.set_base_url(other.id, url, host).await.unwrap());
+    assert!(world.store.set_base_url(other.id, None, None).await.unwrap());
+    let found = world.store.organization_by_host("p.example").await.unwrap().unwrap();
+    assert_eq!(found.id, world.organization);
+    assert!(world.store.organization_by_host("q.example").await.unwrap().is_none());
+}
+
+async fn members(world: &World) {
+    let store = &world.store;
+    let made = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
+    assert!(store.create_member(world.organization, member("a@localhost"), None).await.unwrap().is_none());
+    assert!(store.set_member_permissions(world.organization, made.id, "{\"x\":1}", None).await.unwrap());
+    let found = store.find_member(world.organization, made.id).await.unwrap().unwrap();
+    assert_eq!(found, MemberRow { permissions: "{\"x\":1}".to_owned(), ..made.clone() });
+    let page = store.list_members(world.organization, None, 1).await.unwrap();
+    let rest = store.list_members(world.organization, Some(page[0].id), 10).await.unwrap();
+    assert_eq!((page.len(), rest.len()), (1, 1));
+    assert!(!format!("{found:?}").contains("argon2id"));
+}
+
+async fn a_deleted_member_leaves_nothing_that_works(world: &World) {
+    let store = &world.store;
+    let gone = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
+    store.create_session(session(&gone, [1; 32], i64::MAX), None).await.unwrap();
+    let token = store.create_token(world.organization, token(world, 1, Some(&gone)), None).await.unwrap();
+    assert!(store.delete_member(world.organization, gone.id, None).await.unwrap());
+    assert!(!store.delete_member(world.organization, gone.id, None).await.unwrap());
+    assert!(store.find_session(&[1; 32], 0).await.unwrap().is_none());
+    let token = store.find_token(world.organization, token.id).await.unwrap().unwrap();
+    assert!(token.revoked_at.is_some());
+}
+
+fn session(member: &MemberRow, secret_sha256: [u8; 32], expires_at: i64) -> SessionRow {
+    SessionRow {
+        secret_sha256,
+        organization: member.organization,
+        member: member.id,
+        created_at: 1,
+        expires_at,
+    }
+}
+
+async fn sessions(world: &World) {
+    let (store, owner) = (&world.store, owner(world).await);
+    let until = now_ms() + 1_000_000;
+    store.create_session(session(&owner, [1; 32], until), None).await.unwrap();
+    let (found, member) = store.find_session(&[1; 32], until - 1).await.unwrap().unwrap();
+    assert_eq!((found.member, member), (owner.id, owner.clone()));
+    assert!(store.find_session(&[1; 32], until).await.unwrap().is_none());
+    assert!(store.find_session(&[2; 32], 0).await.unwrap().is_none());
+    assert!(store.delete_session(&[1; 32], None).await.unwrap());
+    assert!(!store.delete_session(&[1; 32], None).await.unwrap());
+    store.create_session(session(&owner, [3; 32], until), None).await.unwrap();
+    assert!(store.set_member_password(world.organization, owner.id, "new", None).await.unwrap());
+    assert!(store.find_session(&[3; 32], 0).await.unwrap().is_none());
+}
+
+async fn confirmations_are_spent_once(world: &World) {
+    let owner = owner(world).await;
+    let confirm = |secret: u8| ConfirmationRow {
+        secret_sha256: [secret; 32],
+        organization: world.organization,
+        member: owner.id,
+        action: "create_token".to_owned(),
+        expires_at: i64::MAX,
+    };
+    world.store.create_confirmation(confirm(1)).await.unwrap();
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let (store, member) = (world.store.clone(), owner.id);
+            tokio::spawn(async move {
+                store.spend_confirmation(&[1; 32], member, "create_token", 0).await.unwrap()
+            })
+        })
+        .collect();
+    let mut spent = 0;
+    for task in tasks {
+        spent += usize::from(task.await.unwrap());
+    }
+    assert_eq!(spent, 1);
+    world.store.create_confirmation(confirm(2)).await.unwrap();
+    assert!(!world.store.spend_confirmation(&[2; 32], owner.id, "rotate_token", 0).await.unwrap());
+    assert!(!world.store.spend_confirmation(&[2; 32], owner.id, "create_token", i64::MAX).await.unwrap());
+    assert!(world.store.spend_confirmation(&[2; 32], owner.id, "create_token", 0).await.unwrap());
+}
+
+async fn repositories(world: &World) {
+    let store = &world.store;
+    assert!(store.create_repository(world.organization, repository("main"), None).await.unwrap().is_none());
+    let other = world.another("other").await;
+    let mut group = repository("group");
+    group.members = vec![other, world.repository];
+    let group = store.create_repository(world.organization, group, None).await.unwrap().unwrap();
+    let found = store.find_repository(world.organization, group.id).await.unwrap().unwrap();
+    assert_eq!((&found, found.members.as_slice()), (&group, [other, world.repository].as_slice()));
+    assert_eq!(store.groups_of(world.organization, other).await.unwrap(), [group.id]);
+    assert_eq!(store.groups_of(world.organization, group.id).await.unwrap(), []);
+    let both = store.find_repositories(world.organization, &[other, world.repository]).await.unwrap();
+    assert_eq!(both.iter().map(|row| row.id).collect::<Vec<_>>(), [other, world.repository]);
+    let first = store.list_repositories(world.organization, None, 2).await.unwrap();
+    let rest = store.list_repositories(world.organization, Some(first[1].id), 2).await.unwrap();
+    assert_eq!((first.len(), rest.len()), (2, 1));
+}
+
+async fn a_deleted_repository_is_empty(world: &World) {
+    world.put("key", "value").await;
+    assert!(world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
+    assert!(!world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
+    assert_eq!(world.value("key").await, None);
+    let change = commit([put("key", "value", Expectation::Anything)]);
+    assert!(world.store.commit(world.repository, change).await.is_err());
+}
+
+async fn settings_are_compared_and_set(world: &World) {
+    let mut row = world.store.find_repository(world.organization, world.repository).await.unwrap().unwrap();
+    row.public = true;
+    row.settings = "{\"redeploy\":\"identical\"}".into();
+    assert!(world.store.update_repository(&row, None).await.unwrap());
+    assert!(!world.store.update_repository(&row, None).await.unwrap());
+    let read = world.store.find_repository(world.organization, world.repository).await.unwrap().unwrap();
+    assert_eq!(
+        (read.public, &read.settings, read.settings_revision),
+        (true, &row.settings, row.settings_revision + 1)
+    );
+}
+
+async fn tokens(world: &World) {
+    let (store, owner) = (&world.store, owner(world).await);
+    let made = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
+    let key = store.create_token(world.organization, token(world, 2, None), None).await.unwrap();
+    assert_eq!(store.find_token(world.organization, made.id).await.unwrap().unwrap(), made);
+    let own = store.list_tokens(world.organization, Some(owner.id), None, None, 10).await.unwrap();
+    assert_eq!(own, [made.clone()]);
+    let keys = store.list_tokens(world.organization, None, Some("org"), None, 10).await.unwrap();
+    assert_eq!(keys, [key]);
+    assert!(store.revoke_token(world.organization, made.id, 5, None).await.unwrap());
+    assert!(!store.revoke_token(world.organization, made.id, 6, None).await.unwrap());
+    assert_eq!(store.find_token(world.organization, made.id).await.unwrap().unwrap().revoked_at, Some(5));
+}
+
+async fn rotation_is_compare_and_set(world: &World) {
+    let (store, owner) = (&world.store, owner(world).await);
+    let old = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
+    let tasks: Vec<_> = (0..10)
+        .map(|n| {
+            let (store, old, successor) = (store.clone(), old.clone(), token(world, 10 + n, Some(&owner)));
+            tokio::spawn(async move { store.rotate_token(&old, 100, successor, None).await.unwrap() })
+        })
+        .collect();
+    let mut rotated = 0;
+    for task in tasks {
+        rotated += usize::from(matches!(task.await.unwrap(), Rotation::Rotated(_)));
+    }
+    assert_eq!(rotated, 1);
+    assert_eq!(store.list_tokens(world.organization, Some(owner.id), None, None, 50).await.unwrap().len(), 2);
+    let mut unknown = old.clone();
+    unknown.id = packhouse_store::TokenId(1);
+    assert_eq!(store.rotate_token(&unknown, 1, token(world, 2, None), None).await.unwrap(), Rotation::Gone);
+}
+
+async fn ran(
+    store: &Store,
+    world: &World,
+    repository: &str,
+    secret: Option<&[u8; 32]>,
+) -> (std::sync::Arc<packhouse_store::LookUp>, u64) {
+    let before = store.statements();
+    let answer = store.look_up(world.organization, repository, secret).await.unwrap();
+    (answer, store.statements() - before)
+}
+
+async fn a_look_up_is_one_statement(world: &World) {
+    let (store, owner) = (&world.store, owner(world).await);
+    let token = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
+    world.another("other").await;
+    let (found, statements) = ran(store, world, "main", Some(&[1; 32])).await;
+    assert_eq!(statements, 1);
+    assert_eq!(found.repository.as_ref().unwrap().id, world.repository);
+    assert_eq!(found.token.as_ref().unwrap().id, token.id);
+    assert_eq!((found.owner.as_ref().unwrap(), found.reaches), (&owner, true));
+    // SQLite tells whether anything was written.
+    let again = u64::from(store.generation().is_none());
+    assert_eq!(ran(store, world, "main", Some(&[1; 32])).await.1, again);
+    let revision = world.put("key", "value").await;
+    let (found, statements) = ran(store, world, "main", Some(&[1; 32])).await;
+    assert_eq!((found.repository.as_ref().unwrap().revision, statements), (revision, 1));
+    store.revoke_token(world.organization, token.id, 9, None).await.unwrap();
+    let (found, _) = ran(store, world, "main", Some(&[1; 32])).await;
+    assert_eq!(found.token.as_ref().unwrap().revoked_at, Some(9));
+    let (found, _) = ran(store, world, "other", Some(&[1; 32])).await;
+    assert!(!found.reaches && found.token.is_some());
+    let (found, _) = ran(store, world, "none", Some(&[2; 32])).await;
+    assert!(found.repository.is_none() && found.token.is_none() && found.owner.is_none() && !found.reaches);
+    assert!(ran(store, world, "main", None).await.0.repository.is_some());
+}
+
+async fn events_are_written_with_the_change(world: &World) {
+    let store = &world.store;
+    let made = store
+        .create_repository(world.organization, repository("new"), Some(event(world, "one")))
+        .await
+        .unwrap();
+    assert!(made.is_some());
+    let again = store
+        .create_repository(world.organization, repository("new"), Some(event(world, "none")))
+        .await
+        .unwrap();
+    assert!(again.is_none());
+    store.audit(event(world, "two")).await.unwrap();
+    let events = store.audit_events(world.organization, None, 10).await.unwrap();
+    let mut actions: Vec<_> = events.iter().map(|row| row.event.action.as_str()).collect();
+    actions.sort_unstable();
+    assert_eq!(actions, ["one", "two"]);
+    let older = store.audit_events(world.organization, Some(events[0].id), 10).await.unwrap();
+    assert_eq!(older, events[1..]);
+}
+
+async fn use_is_written_later(world: &World) {
+    let token = world.store.create_token(world.organization, token(world, 1, None), None).await.unwrap();
+    let before = world.store.statements();
+    world.store.token_used(token.id, 50);
+    world.store.token_used(token.id, 40);
+    assert_eq!(world.store.statements(), before);
+    world.store.write_token_use().await.unwrap();
+    assert_eq!(
+        world.store.find_token(world.organization, token.id).await.unwrap().unwrap().last_used_at,
+        Some(50)
+    );
+}

@@ -1,0 +1,37 @@
+//! Telling without SQL whether anything was committed.
+
+use packhouse_store::Store;
+
+use crate::support::{World, in_both};
+
+in_both! { differs_after_every_commit_of_anyone }
+
+async fn differs_after_every_commit_of_anyone(world: &World) {
+    let another = Store::open(world.config.clone()).await.unwrap();
+    let Some(mut last) = world.store.generation() else {
+        assert!(another.generation().is_none());
+        return;
+    };
+    assert!(world.store.generation() == Some(last));
+    // What only reads leaves it as it is.
+    world.value("key").await;
+    another.ready().await.unwrap();
+    assert!(world.store.generation() == Some(last));
+    for round in 0..20 {
+        let writer = if round % 2 == 0 { &world.store } else { &another };
+        let event = packhouse_store::AuditEvent {
+            organization: world.organization,
+            actor: String::new(),
+            action: String::new(),
+            subject: String::new(),
+            address: String::new(),
+            allowed: true,
+            detail: String::new(),
+        };
+        writer.audit(event).await.unwrap();
+        let now = world.store.generation().unwrap();
+        assert!(now != last, "round {round}");
+        last = now;
+    }
+    another.close().await;
+}

@@ -1,0 +1,127 @@
+//! A store of a test's own, over either database.
+
+use bytes::Bytes;
+use packhouse_store::{
+    BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository, OrganizationId,
+    OrganizationRow, Outcome, RepositoryId, Store, StoreConfig,
+};
+use tempfile::TempDir;
+
+pub mod postgres;
+
+/// A store with an organization and a repository, over a database of its own.
+pub struct World {
+    pub store: Store,
+    pub config: StoreConfig,
+    pub organization: OrganizationId,
+    pub repository: RepositoryId,
+    _folder: TempDir,
+}
+
+impl World {
+    pub async fn sqlite() -> World {
+        let folder = TempDir::new().unwrap();
+        let config = StoreConfig::new(folder.path());
+        World::over(folder, config).await
+    }
+
+    /// None, said by name, where PostgreSQL is not installed.
+    pub async fn postgres() -> Option<World> {
+        let cluster = postgres::shared()?;
+        let folder = TempDir::new().unwrap();
+        let mut config = StoreConfig::new(folder.path());
+        config.database_url = cluster.create_database();
+        Some(World::over(folder, config).await)
+    }
+
+    pub async fn over(folder: TempDir, mut config: StoreConfig) -> World {
+        config.blobs = BlobsConfig::Fs(folder.path().to_owned());
+        let store = Store::open(config.clone()).await.unwrap();
+        let (organization, _) =
+            store.bootstrap(organization("first"), member("owner@localhost")).await.unwrap().unwrap();
+        let repository = make_repository(&store, &organization, "main").await;
+        World { store, config, organization: organization.id, repository, _folder: folder }
+    }
+
+    /// Another repository.
+    pub async fn another(&self, name: &str) -> RepositoryId {
+        let row = self.store.create_repository(self.organization, repository(name), None).await.unwrap();
+        row.unwrap().id
+    }
+
+    /// Puts a record, whatever was there.
+    pub async fn put(&self, key: &str, value: &str) -> u64 {
+        let change = put(key, value, Expectation::Anything);
+        applied(self.store.commit(self.repository, commit([change])).await.unwrap())
+    }
+
+    /// The record's value, as text.
+    pub async fn value(&self, key: &str) -> Option<String> {
+        let entry = self.store.get(self.repository, key).await.unwrap()?;
+        Some(String::from_utf8(entry.value.to_vec()).unwrap())
+    }
+}
+
+async fn make_repository(store: &Store, organization: &OrganizationRow, name: &str) -> RepositoryId {
+    store.create_repository(organization.id, repository(name), None).await.unwrap().unwrap().id
+}
+
+pub fn organization(name: &str) -> NewOrganization {
+    NewOrganization { name: name.to_owned(), base_url: None, host: None }
+}
+
+pub fn member(email: &str) -> NewMember {
+    let (name, permissions) = ("Somebody".to_owned(), "{}".to_owned());
+    NewMember { email: email.to_owned(), name, password_hash: "$argon2id$".to_owned(), permissions }
+}
+
+pub fn repository(name: &str) -> NewRepository {
+    NewRepository {
+        name: name.to_owned(),
+        format: "maven".to_owned(),
+        kind: "hosted".to_owned(),
+        public: false,
+        settings: "{}".to_owned(),
+        upstream: None,
+        members: Vec::new(),
+    }
+}
+
+pub fn put(key: &str, value: &str, expect: Expectation) -> Change {
+    let value = Bytes::copy_from_slice(value.as_bytes());
+    Change::Put { key: key.to_owned(), value, expect, blobs: Vec::new() }
+}
+
+pub fn commit(changes: impl IntoIterator<Item = Change>) -> Commit {
+    Commit { changes: changes.into_iter().collect(), ..Commit::default() }
+}
+
+#[track_caller]
+pub fn applied(outcome: Outcome) -> u64 {
+    match outcome {
+        Outcome::Applied(revision) => revision,
+        other => panic!("not applied: {other:?}"),
+    }
+}
+
+/// Makes a test of each function in both databases.
+macro_rules! in_both {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(&crate::support::World::sqlite().await).await;
+            })*
+        }
+
+        mod postgresql {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(world) = crate::support::World::postgres().await {
+                    super::$name(&world).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use in_both;

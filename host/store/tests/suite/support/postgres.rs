@@ -1,0 +1,135 @@
+//! A PostgreSQL of the tests' own: Debian's package, in a temporary folder, on a free port.
+//!
+//! A shell stands between: it ends the server and removes its folder once the test process is gone, however that ended.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+const WATCH: &str = r#"
+home=$1; shift
+"$@" & server=$!
+read -r word
+kill -QUIT $server; wait $server
+[ "$word" = keep ] || rm -rf "$home"
+"#;
+
+pub struct Cluster {
+    binaries: PathBuf,
+    home: PathBuf,
+    port: u16,
+    process: Mutex<Option<Child>>,
+    databases: AtomicU32,
+}
+
+/// The one of this test binary; none, said by name, where the package is missing.
+pub fn shared() -> Option<&'static Cluster> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    CLUSTER.get_or_init(Cluster::start).as_ref()
+}
+
+impl Cluster {
+    /// None, said by name, where the package is missing.
+    pub fn start() -> Option<Cluster> {
+        let Some(binaries) = binaries() else {
+            println!("skipped: PostgreSQL suite: not installed");
+            return None;
+        };
+        let home = tempfile::Builder::new().prefix("packhouse-postgres-").tempdir().unwrap().keep();
+        if is_root() {
+            run(Command::new("chown").arg("postgres:postgres").arg(&home));
+        }
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let cluster =
+            Cluster { binaries, home, port, process: Mutex::default(), databases: AtomicU32::new(0) };
+        let data = cluster.home.join("data");
+        let mut initdb = cluster.unprivileged("initdb");
+        run(initdb.arg("-D").arg(data).args([
+            "-U",
+            "packhouse",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "-N",
+            "--locale=C.UTF-8",
+        ]));
+        cluster.resume();
+        Some(cluster)
+    }
+
+    /// The address of a new database.
+    pub fn create_database(&self) -> String {
+        let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        run(self.client("createdb").arg(&name));
+        format!("postgres://packhouse@127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// Takes the server away, at once; its data stay.
+    pub fn stop(&self) {
+        let mut child = self.process.lock().unwrap().take().unwrap();
+        child.stdin.take().unwrap().write_all(b"keep\n").unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Starts it, and returns when it answers.
+    pub fn resume(&self) {
+        let server = self.unprivileged("postgres");
+        let mut watch = Command::new("sh");
+        watch.args(["-c", WATCH, "sh"]).arg(&self.home).arg(server.get_program()).args(server.get_args());
+        watch.arg("-D").arg(self.home.join("data")).arg("-k").arg(&self.home).args(["-h", "127.0.0.1"]);
+        watch.args(["-p", &self.port.to_string(), "-c", "max_connections=400", "-c", "fsync=off"]);
+        watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        *self.process.lock().unwrap() = Some(watch.spawn().unwrap());
+        while !self.client("pg_isready").arg("-q").status().unwrap().success() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn client(&self, program: &str) -> Command {
+        let mut command = Command::new(self.binaries.join(program));
+        command.args(["-h", "127.0.0.1", "-U", "packhouse", "-p", &self.port.to_string()]);
+        command
+    }
+
+    /// PostgreSQL refuses to run as root, so it runs as the user that its package made.
+    fn unprivileged(&self, program: &str) -> Command {
+        let program = self.binaries.join(program);
+        if !is_root() {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=postgres", "--regid=postgres", "--init-groups", "--"])
+            .arg(program)
+            .current_dir("/");
+        command
+    }
+}
+
+fn binaries() -> Option<PathBuf> {
+    let mut versions: Vec<PathBuf> = Path::new("/usr/lib/postgresql")
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    versions.sort();
+    versions
+        .into_iter()
+        .rev()
+        .map(|version| version.join("bin"))
+        .find(|folder| folder.join("initdb").is_file())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+#[track_caller]
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
