@@ -4,7 +4,6 @@ use crate::toolchain::{TARGET, Toolchain};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -36,14 +35,6 @@ pub(crate) fn plugins(root: &Path) -> Result<Selection> {
 /// The first `name = "…"` of a manifest. Cargo takes a path alone for a package that is called like its folder.
 fn package_name(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
-}
-
-/// The name in a manifest: its first line that begins with `name =`.
-fn package(manifest: &Path) -> Result<String> {
-    let text = fs::read_to_string(manifest).with_context(|| format!("failed to read {}", manifest.display()))?;
-    let mut names = text.lines().filter_map(|line| line.strip_prefix("name = \""));
-    let name = names.next().and_then(|rest| rest.strip_suffix('"'));
-    name.map(str::to_owned).with_context(|| format!("{} has no line `name = \"…\"`", manifest.display()))
 }
 
 /// Every crate of the workspace in `tests/guests`.

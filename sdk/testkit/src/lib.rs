@@ -48,6 +48,8 @@ mod request;
 mod shape;
 mod state;
 mod table;
+#[cfg(test)]
+mod tests;
 mod upload;
 mod upstream;
 

@@ -1,8 +1,8 @@
 //! Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
 
 use packhouse_sdk::{
-    Context, Description, Expectation, Failure, Format, Intent, Outcome, Params, Plan, Request, Response, Router,
-    Version, VersionId,
+    Context, Description, Expectation, Failure, Format, Intent, Outcome, Params, Plan, Request, Response,
+    Router, Version, VersionId,
 };
 
 pub struct Raw;

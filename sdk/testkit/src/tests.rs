@@ -1,0 +1,258 @@
+//! The memory host keeps to the contract.
+
+use crate::MemoryHost;
+use crate::blob::MemoryBlob;
+use crate::call::Rights;
+use crate::repository::MemoryRepository;
+use packhouse_sdk::Expectation::{Absent, Anything, Present, Revision};
+use packhouse_sdk::{
+    Action, Blob, Context, Description, Digest, Error, Format, Outcome, Repository, Router, Version,
+    VersionId,
+};
+use serde_json::json;
+
+struct Empty;
+
+impl Format for Empty {
+    fn describe() -> Description {
+        Description::new("empty", "1")
+    }
+
+    fn routes(_router: &mut Router) {}
+}
+
+/// A host with a hosted repository `r`, another `s`, and a proxy `p`.
+fn host() -> MemoryHost {
+    let host = MemoryHost::new();
+    for (name, kind) in [("r", "hosted"), ("s", "hosted"), ("p", "proxy")] {
+        host.mount::<Empty>(name, kind, json!({}));
+    }
+    host
+}
+
+/// A call with this intent to `r`, none being a check; and the repository of this name in it.
+fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
+    let rights = Rights::new(host.state.clone(), action, Some("r".to_owned()));
+    let repository = MemoryRepository { rights: rights.clone(), name: name.to_owned(), received: None };
+    (rights, Repository::new(Box::new(repository)))
+}
+
+fn publish(host: &MemoryHost) -> (Rights, Repository) {
+    call(host, Some(Action::Publish), "r")
+}
+
+fn blob(bytes: &str) -> Blob {
+    Blob::new(MemoryBlob::boxed(bytes.as_bytes()))
+}
+
+fn put(repository: &Repository, key: &str, expect: packhouse_sdk::Expectation, blobs: &[Digest]) -> Outcome {
+    let mut change = repository.begin().unwrap();
+    change.put(key, b"value", expect, blobs);
+    change.commit().unwrap()
+}
+
+#[test]
+fn expectations_hold_and_a_lost_race_is_an_outcome() {
+    let host = host();
+    let (_, r) = publish(&host);
+    assert_eq!(put(&r, "a", Absent, &[]), Outcome::Applied(1));
+    assert_eq!(put(&r, "a", Absent, &[]), Outcome::Stale("a".to_owned()));
+    assert_eq!(put(&r, "b", Present, &[]), Outcome::Stale("b".to_owned()));
+    assert_eq!(put(&r, "a", Revision(1), &[]), Outcome::Applied(2));
+    assert_eq!(put(&r, "a", Revision(1), &[]), Outcome::Stale("a".to_owned()));
+
+    let mut change = r.begin().unwrap();
+    change.put("c", b"", Anything, &[]).require("z", Absent).require("y", Present).remove("x", Present);
+    assert_eq!(
+        change.commit().unwrap(),
+        Outcome::Stale("y".to_owned()),
+        "the first in the order of the calls"
+    );
+    assert_eq!(r.get("c").unwrap(), None, "all or nothing");
+}
+
+#[test]
+fn a_revision_never_comes_twice() {
+    let host = host();
+    let (_, r) = publish(&host);
+    assert_eq!(put(&r, "a", Anything, &[]), Outcome::Applied(1));
+    let mut change = r.begin().unwrap();
+    change.remove("a", Revision(1)).remove("never", Anything);
+    assert_eq!(change.commit().unwrap(), Outcome::Applied(2));
+    assert_eq!(put(&r, "a", Anything, &[]), Outcome::Applied(3));
+    assert_eq!(r.get("a").unwrap().unwrap().revision, 3);
+    let mut change = r.begin().unwrap();
+    change.put("b", b"first", Absent, &[]).put("b", b"second", Anything, &[]);
+    assert_eq!(change.commit().unwrap(), Outcome::Applied(4));
+    assert_eq!(r.get("b").unwrap().unwrap().value, b"second", "a later change replaces the earlier");
+}
+
+#[test]
+fn what_goes_beyond_a_commits_bounds_is_invalid() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let long = "k".repeat(1025);
+    for key in ["", "a\0b", long.as_str()] {
+        let mut change = r.begin().unwrap();
+        change.put(key, b"", Anything, &[]);
+        assert!(matches!(change.commit(), Err(Error::Invalid(_))), "{key:.9}");
+    }
+    let mut change = r.begin().unwrap();
+    change.put("a", &vec![0; (1 << 20) + 1], Anything, &[]);
+    assert!(matches!(change.commit(), Err(Error::Invalid(_))));
+    let mut change = r.begin().unwrap();
+    (0..10_001).for_each(|n| drop(change.remove(&n.to_string(), Anything)));
+    assert!(matches!(change.commit(), Err(Error::Invalid(_))));
+}
+
+#[test]
+fn a_commit_names_only_what_the_repository_holds() {
+    let host = host();
+    let (rights, s) = call(&host, Some(Action::Publish), "s");
+    assert_eq!(s.keep(&blob("x")).unwrap_err(), Error::Denied, "the target is another");
+    drop(rights);
+
+    let (rights, r) = publish(&host);
+    let digest = blob("x").sha256().unwrap();
+    let unknown = Outcome::UnknownBlobs(vec![digest.clone()]);
+    let twice = [digest.clone(), digest.clone()];
+    assert_eq!(put(&r, "a", Anything, &twice), unknown);
+    assert_eq!(r.keep(&blob("x")).unwrap(), digest);
+    assert!(r.blob(&digest).unwrap().is_some(), "this call sees what it kept");
+    assert!(s.blob(&digest).unwrap().is_none(), "another repository does not");
+    let (_, other) = publish(&host);
+    assert!(other.blob(&digest).unwrap().is_none(), "nor does another call, before this one is done");
+    assert_eq!(put(&r, "a", Anything, &twice), Outcome::Applied(1));
+    drop(rights);
+    assert!(other.blob(&digest).unwrap().is_some(), "what a commit named outlives a call that fails");
+}
+
+#[test]
+fn what_is_kept_lasts_for_the_time_of_grace_or_as_long_as_it_is_named() {
+    let host = host();
+    let (rights, r) = publish(&host);
+    let (named, kept) = (r.keep(&blob("named")).unwrap(), r.keep(&blob("kept")).unwrap());
+    assert_eq!(put(&r, "a", Anything, std::slice::from_ref(&named)), Outcome::Applied(1));
+    rights.settle();
+    let (failed, _) = {
+        let (rights, r) = publish(&host);
+        (r.keep(&blob("dropped")).unwrap(), rights)
+    };
+    let (_, r) = publish(&host);
+    assert!(r.blob(&kept).unwrap().is_some());
+    assert!(r.blob(&failed).unwrap().is_none(), "a call that does not succeed keeps nothing");
+    host.end_grace();
+    assert!(r.blob(&named).unwrap().is_some());
+    assert!(r.blob(&kept).unwrap().is_none());
+    assert!(matches!(r.blob(&Digest::new("md5", &"0".repeat(32)).unwrap()), Err(Error::Invalid(_))));
+}
+
+#[test]
+fn what_a_call_may_do_matches_its_intent() {
+    let host = host();
+    let table = [
+        (None, "r", false, false),
+        (Some(Action::Open), "r", false, false),
+        (Some(Action::Read), "r", false, false),
+        (Some(Action::Publish), "r", true, true),
+        (Some(Action::Delete), "r", true, true),
+        (Some(Action::Publish), "s", false, false),
+        // A proxy's records are its memory of its upstream.
+        (Some(Action::Read), "p", true, false),
+        (None, "p", false, false),
+    ];
+    for (action, name, records, uploads) in table {
+        let (_, repository) = call(&host, action, name);
+        assert_eq!(repository.begin().is_ok(), records, "{action:?} {name} begin");
+        assert_eq!(repository.keep(&blob("x")).is_ok(), records, "{action:?} {name} keep");
+        assert_eq!(repository.begin_upload("").is_ok(), uploads, "{action:?} {name} begin_upload");
+    }
+}
+
+#[test]
+fn keys_come_in_order_and_a_level_at_a_time() {
+    let host = host();
+    let (_, r) = publish(&host);
+    for key in ["a/1", "a/b/1", "a/b/2", "a/c", "a-", "b/1"] {
+        assert!(matches!(put(&r, key, Absent, &[]), Outcome::Applied(_)));
+    }
+    let keys = |keys: packhouse_sdk::Keys| keys.map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(keys(r.keys("a")), ["a-", "a/1", "a/b/1", "a/b/2", "a/c"]);
+    assert_eq!(keys(r.keys("").delimiter("/")), ["a-", "a/", "b/"]);
+    assert_eq!(keys(r.keys("a/").delimiter("/")), ["a/1", "a/b/", "a/c"]);
+    // A page ends on a cut key, and the next goes on after all that it stands for.
+    assert_eq!(keys(r.keys("a/").delimiter("/").page(1)), ["a/1", "a/b/", "a/c"]);
+    assert_eq!(keys(r.keys("a/").delimiter("/").after("a/b/")), ["a/c"]);
+    assert_eq!(keys(r.keys("a/").after("0")), ["a/1", "a/b/1", "a/b/2", "a/c"]);
+    let scanned: Vec<_> = r.scan("a/b").page(1).map(|entry| entry.unwrap().key).collect();
+    assert_eq!(scanned, ["a/b/1", "a/b/2"]);
+    let wrong: Vec<_> = r.keys("").delimiter("//").collect();
+    assert!(matches!(wrong.as_slice(), [Err(Error::Invalid(_))]), "it ends after an error");
+}
+
+#[test]
+fn a_page_of_records_is_a_mebibyte_at_most_but_never_empty() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let mut change = r.begin().unwrap();
+    ["a", "b", "c"].iter().for_each(|key| drop(change.put(key, &vec![0; 1 << 20], Absent, &[])));
+    assert_eq!(change.commit().unwrap(), Outcome::Applied(1));
+    assert_eq!(r.scan("").count(), 3);
+}
+
+#[test]
+fn versions_are_shown_file_by_file() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let digest = blob("x").sha256().unwrap();
+    let id = VersionId::new("lib", "1");
+    let show = |version: Version| {
+        let mut change = r.begin().unwrap();
+        change.show(&version);
+        assert!(matches!(change.commit().unwrap(), Outcome::Applied(_)));
+    };
+    show(Version::new("lib", "1").summary("A library of Words").file("a", digest.clone(), 1));
+    show(Version::new("lib", "1").summary("words").file("b", digest.clone(), 1));
+    show(Version::new("words", "2"));
+    assert_eq!(host.effects("r").shown.len(), 3, "a file that was shown stays");
+    assert_eq!(r.search("WORDS", 0, 9).unwrap().names, ["words", "lib"], "the name's match comes first");
+    assert_eq!(r.search("", 1, 1).unwrap().names, ["words"]);
+    assert_eq!(r.search("", 1, 1).unwrap().total, 2);
+    let mut change = r.begin().unwrap();
+    change.hide_file(&id, "a").hide_file(&id, "b").hide(&VersionId::new("never", "1"));
+    assert!(matches!(change.commit().unwrap(), Outcome::Applied(_)));
+    assert_eq!(host.effects("r").shown, ["words 2"], "a version without a file is no longer shown");
+}
+
+#[test]
+fn blobs_are_read_searched_cut_and_decoded() {
+    let bytes = blob("hello world");
+    assert_eq!(bytes.read(6, 100).unwrap(), b"world");
+    assert_eq!(bytes.find(b"o", 5, 8).unwrap(), Some(7));
+    assert_eq!(bytes.find(b"world", 0, 10).unwrap(), None, "it must lie wholly within");
+    assert!(bytes.find(b"", 0, 1).is_err() && bytes.find(b"o", 2, 1).is_err());
+    assert_eq!(bytes.slice(6, 5).unwrap().text(5).unwrap(), "world");
+    assert!(bytes.slice(6, 6).is_err());
+    assert_eq!(blob("aGVsbG8=").decode("base64", 5, &[]).unwrap().text(9).unwrap(), "hello");
+    assert_eq!(blob("aGVsbG8=").decode("base64", 4, &[]).err(), Some(Error::TooLarge(5)));
+    assert!(matches!(blob("?").decode("base64", 5, &[]).err(), Some(Error::Invalid(_))));
+    assert!(matches!(blob("x").decode("gzip", 5, &[]).err(), Some(Error::Invalid(_))));
+    assert!(matches!(blob("x").decode("rot13", 5, &[]).err(), Some(Error::Invalid(_))));
+    let zeros = zstd::encode_all(vec![0; 1000].as_slice(), 0).unwrap();
+    let zeros = Blob::new(MemoryBlob::boxed(zeros));
+    assert_eq!(zeros.decode("zstd", 1000, &["md5"]).unwrap().size().unwrap(), 1000);
+    assert_eq!(zeros.decode("zstd", 999, &[]).err(), Some(Error::TooLarge(1000)));
+}
+
+#[test]
+fn a_check_sees_no_body_and_a_context_knows_its_target() {
+    let host = host();
+    let (rights, r) = call(&host, None, "r");
+    let calls = crate::call::CallHost { rights, caller: None, lines: Default::default() };
+    let cx = Context::new(Box::new(calls), Some(r), Vec::new());
+    assert_eq!(cx.target().unwrap().name(), "r");
+    (0..200).for_each(|_| cx.log().info("again", &[]));
+    assert_eq!(host.log().len(), 100, "so many lines a call");
+    assert_eq!(cx.now(), 1_767_225_600_000);
+    assert!(cx.identity().tokens().unwrap().is_empty());
+}

@@ -1,0 +1,177 @@
+//! What no plugin should do.
+
+use std::hint::black_box;
+use std::mem;
+
+use crate::packhouse::format::blobs::Writer;
+use crate::packhouse::format::host;
+use crate::packhouse::format::http::{Content, Failure, Request, Response};
+use crate::packhouse::format::records::{Expectation, Repository, Transaction};
+use crate::packhouse::format::types::{Error, Header};
+use crate::{refusal, refused, response, second, text};
+
+pub fn respond(path: &str, request: &Request, target: Repository) -> Result<Response, Failure> {
+    match path {
+        "loop" => spin(),
+        "recurse" => Ok(text(200, recurse(0).to_string())),
+        "recurse-with-frames" => Ok(text(200, recurse_with_frames(0).to_string())),
+        "grow" => grow(),
+        "leak-handles" => leak(),
+        "forge-handle" => forge(),
+        "huge-list" => Ok(response(200, Vec::new(), Content::Inline(vec![7; 16 << 20]))),
+        "big-inline" => Ok(response(200, Vec::new(), Content::Inline(vec![7; (1 << 20) + 1]))),
+        "bad-status" => Ok(text(99, "")),
+        "bad-headers" => Ok(header("x-a", "1\r\nset-cookie: session=stolen")),
+        "bad-header-name" => Ok(header("x a", "1")),
+        "own-headers" => Ok(header("set-cookie", "session=stolen")),
+        "many-headers" => Ok(many_headers()),
+        "empty-failure" => Err(Failure { status: 400, headers: Vec::new(), problems: Vec::new() }),
+        "trap-mid-publish" => trap_mid_publish(request, &target),
+        "other-blob" => other_blob(&second(request), &target),
+        "other-record" => other_record(&second(request), &target),
+        "write-on-read" => Ok(write_on_read(&target)),
+        "invalid-utf8" => invalid_utf8(),
+        "flood-log" => Ok(flood_log()),
+        "flood-writer" => flood_writer(),
+        "flood-transaction" => flood_transaction(&target),
+        _ => Err(refusal(404, "not_found", path)),
+    }
+}
+
+pub fn spin() -> ! {
+    let mut turns = 0_u64;
+    loop {
+        turns = black_box(turns.wrapping_add(1));
+    }
+}
+
+/// Ends only at the end of the engine's stack: nothing of it lies in the guest's own memory.
+#[inline(never)]
+fn recurse(depth: u64) -> u64 {
+    if depth == u64::MAX { depth } else { recurse(depth + 1).wrapping_mul(31) ^ depth }
+}
+
+/// Ends where the guest's own stack does, at the bottom of its memory.
+#[expect(unconditional_recursion, reason = "that is the attack")]
+fn recurse_with_frames(depth: u64) -> u64 {
+    let frame = black_box([depth; 64]);
+    recurse_with_frames(depth + 1) + black_box(frame)[0]
+}
+
+fn grow() -> ! {
+    let mut hoard = Vec::new();
+    loop {
+        hoard.push(black_box(vec![1_u8; 1 << 20]));
+    }
+}
+
+fn leak() -> ! {
+    loop {
+        mem::forget(Writer::new());
+    }
+}
+
+/// A handle that this call was never given, by its number.
+fn forge() -> Result<Response, Failure> {
+    // SAFETY: none, which is the point: the host must notice.
+    let forged = unsafe { Repository::from_handle(4_711) };
+    Ok(text(200, forged.name()))
+}
+
+fn header(name: &str, value: &str) -> Response {
+    let header = Header { name: name.to_owned(), value: value.to_owned() };
+    response(200, vec![header], Content::None)
+}
+
+fn many_headers() -> Response {
+    let headers = (0..100_000).map(|_| Header { name: "x".to_owned(), value: "y".to_owned() });
+    response(200, headers.collect(), Content::None)
+}
+
+/// The body is kept and a change is half made.
+fn trap_mid_publish(request: &Request, target: &Repository) -> Result<Response, Failure> {
+    let body = request.take_body().ok_or_else(|| refusal(400, "no_body", ""))?;
+    let digest = target.keep(&body).map_err(refused)?;
+    let transaction = target.begin().map_err(refused)?;
+    transaction.put("file/half", digest.as_bytes(), Expectation::Absent, &[digest.clone()]);
+    std::process::abort()
+}
+
+/// A blob that another repository holds.
+fn other_blob(digest: &str, target: &Repository) -> Result<Response, Failure> {
+    match target.blob(digest).map_err(refused)? {
+        Some(blob) => Ok(crate::blob(blob)),
+        None => Err(refusal(404, "not_found", digest)),
+    }
+}
+
+/// A record of another repository, by every spelling that may lead out of one's own.
+fn other_record(key: &str, target: &Repository) -> Result<Response, Failure> {
+    let spellings = [key.to_owned(), format!("../other/{key}"), format!("other/{key}"), format!("/{key}"), "%".to_owned()];
+    for spelling in &spellings {
+        if target.get(spelling).map_err(refused)?.is_some() {
+            return Ok(text(200, spelling.clone()));
+        }
+    }
+    let found = target.scan("", None, 1_000).map_err(refused)?.len()
+        + target.keys("", None, None, 1_000).map_err(refused)?.len()
+        + target.search("", 0, 250).map_err(refused)?.names.len();
+    if found > 0 { Ok(text(200, found.to_string())) } else { Err(refusal(404, "not_found", key)) }
+}
+
+/// Every way to write, by an intent to read: which of them the host denied.
+fn write_on_read(target: &Repository) -> Response {
+    let writer = Writer::new();
+    let kept = match Writer::finish(writer) {
+        Ok(blob) => denied(target.keep(&blob)),
+        Err(_) => "failed",
+    };
+    text(200, format!("begin {}, keep {kept}, upload {}", denied(target.begin()), denied(target.begin_upload(""))))
+}
+
+fn denied<T>(result: Result<T, Error>) -> &'static str {
+    match result {
+        Ok(_) => "allowed",
+        Err(Error::Denied) => "denied",
+        Err(_) => "failed",
+    }
+}
+
+fn invalid_utf8() -> Result<Response, Failure> {
+    // SAFETY: none, which is the point: the host must notice.
+    let text = unsafe { String::from_utf8_unchecked(vec![0xff, 0xfe, 0xc0, 0x80]) };
+    Ok(crate::text(200, "").with_header(text))
+}
+
+impl Response {
+    fn with_header(mut self, value: String) -> Response {
+        self.headers.push(Header { name: "x-a".to_owned(), value });
+        self
+    }
+}
+
+fn flood_log() -> Response {
+    for number in 0..10_000 {
+        host::log("info", &format!("flood {number}"), &[]);
+    }
+    text(200, "flooded")
+}
+
+fn flood_writer() -> Result<Response, Failure> {
+    let writer = Writer::new();
+    let piece = vec![7; 1 << 20];
+    loop {
+        writer.write(&piece).map_err(refused)?;
+    }
+}
+
+/// More than a transaction may hold; told when it is committed.
+fn flood_transaction(target: &Repository) -> Result<Response, Failure> {
+    let transaction = target.begin().map_err(refused)?;
+    let value = vec![7; 1 << 20];
+    for number in 0..64 {
+        transaction.put(&number.to_string(), &value, Expectation::Anything, &[]);
+    }
+    Transaction::commit(transaction).map_err(refused)?;
+    Ok(text(200, "committed"))
+}

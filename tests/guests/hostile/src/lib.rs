@@ -1,0 +1,109 @@
+//! A plugin that does what no plugin should: the first segment of the path says what. A few segments are well-behaved, to show that
+//! the next request on the same plugin works.
+//!
+//! Written on the generated bindings, not on the SDK: the SDK would not let it do most of this.
+
+mod attack;
+mod behave;
+
+wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "plugin" });
+
+use exports::packhouse::format::format::Guest;
+use packhouse::format::blobs::Blob;
+use packhouse::format::http::{Content, Failure, Intent, Problem, Request, Response};
+use packhouse::format::records::Repository;
+use packhouse::format::types::{Error, Header};
+
+struct Hostile;
+
+/// What a request of this path would do.
+fn action(path: &str) -> &'static str {
+    match path {
+        "put" | "keep" | "keep-refuse" | "decode" | "digest" | "trap-mid-publish" | "flood-writer"
+        | "flood-transaction" => "publish",
+        "bad-intent" => "steal",
+        _ => "read",
+    }
+}
+
+fn first(request: &Request) -> String {
+    request.path().into_iter().next().unwrap_or_default()
+}
+
+fn second(request: &Request) -> String {
+    request.path().into_iter().nth(1).unwrap_or_default()
+}
+
+impl Guest for Hostile {
+    fn describe() -> String {
+        r#"{"format": "hostile", "version": "0.1.0", "kinds": ["hosted", "proxy"]}"#.to_owned()
+    }
+
+    fn route(kind: String, request: &Request) -> Result<Intent, Failure> {
+        let path = first(request);
+        match path.as_str() {
+            "import-in-route" => drop(packhouse::format::host::now()),
+            "options-in-route" => drop(packhouse::format::http::ResponseOptions::new()),
+            "writer-in-route" => drop(packhouse::format::blobs::Writer::new()),
+            "loop-in-route" => attack::spin(),
+            "refuse" => return Err(refusal(404, "not_found", &format!("nothing of that name in a {kind}"))),
+            _ => {}
+        }
+        let intent = Intent::new(action(&path), Some(&path));
+        if action(&path) == "publish" {
+            intent.body(1 << 40);
+            intent.check();
+        }
+        if path == "bad-digest" {
+            intent.digests(&["crc32".to_owned()]);
+        }
+        Ok(intent)
+    }
+
+    fn check(request: &Request, target: Option<Repository>, _others: Vec<Repository>) -> Result<(), Failure> {
+        let target = target.ok_or_else(|| refusal(404, "no_target", "no repository"))?;
+        match (request.take_body().is_some(), target.begin()) {
+            (false, Err(Error::Denied)) => Ok(()),
+            _ => Err(refusal(500, "check_can_write", "a check saw a body or could begin")),
+        }
+    }
+
+    fn handle(request: &Request, target: Option<Repository>, others: Vec<Repository>) -> Result<Response, Failure> {
+        let target = target.ok_or_else(|| refusal(404, "no_target", "no repository"))?;
+        let path = first(request);
+        match behave::respond(&path, request, &target, &others) {
+            Some(answer) => answer,
+            None => attack::respond(&path, request, target),
+        }
+    }
+}
+
+fn refusal(status: u16, code: &str, message: &str) -> Failure {
+    let problem = Problem { code: code.to_owned(), message: message.to_owned(), detail: String::new() };
+    Failure { status, headers: Vec::new(), problems: vec![problem] }
+}
+
+/// What an error of the host's becomes: a refusal whose code is the error's name.
+fn refused(error: Error) -> Failure {
+    match error {
+        Error::Denied => refusal(403, "denied", ""),
+        Error::Invalid(what) => refusal(400, "invalid", &what),
+        Error::TooLarge(bytes) => refusal(413, "too_large", &bytes.to_string()),
+        Error::Unavailable(why) => refusal(502, "unavailable", &why),
+        Error::Other(why) => refusal(501, "other", &why),
+    }
+}
+
+fn text(status: u16, text: impl Into<String>) -> Response {
+    response(status, Vec::new(), Content::Inline(text.into().into_bytes()))
+}
+
+fn blob(blob: Blob) -> Response {
+    response(200, Vec::new(), Content::Blob(blob))
+}
+
+fn response(status: u16, headers: Vec<Header>, content: Content) -> Response {
+    Response { status, headers, content, options: None }
+}
+
+export!(Hostile);
