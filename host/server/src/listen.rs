@@ -137,7 +137,7 @@ mod tests {
                 let status = loop {
                     match body.next().await {
                         Ok(Some(_)) => {}
-                        Ok(None) => break 200,
+                        Ok(None) => break http::StatusCode::OK,
                         Err(refused) => break refused.status(),
                     }
                 };

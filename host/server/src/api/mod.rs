@@ -3,7 +3,7 @@
 //! The route table below is all of it. Each row names the right that it needs; a call passes `call::serve`, which judges
 //! in the order of the API's description and lets no answer out whose right was not judged.
 
-mod address;
+pub(crate) mod address;
 mod body;
 mod call;
 mod error;
@@ -13,6 +13,7 @@ mod health;
 mod json;
 mod members;
 mod openapi;
+mod packages;
 mod paging;
 mod repositories;
 mod route;
@@ -38,6 +39,7 @@ use http::header::{
 
 use crate::app::App;
 use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
+pub(crate) use address::caller;
 use error::ApiError;
 use route::Right::{Anyone, Holds, OfObject, SignedIn};
 use route::Route;
@@ -77,6 +79,8 @@ fn routes() -> &'static [Route] {
                 Nothing,
                 repositories::remove,
             ),
+            Route::new(M::GET, "/v1/repositories/{id}/packages", OfObject, Nothing, packages::list),
+            Route::new(M::GET, "/v1/repositories/{id}/packages/{name}/versions", OfObject, Nothing, packages::versions),
             Route::new(M::POST, "/v1/tokens", OfObject, Json, tokens::create),
             Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),
             Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),

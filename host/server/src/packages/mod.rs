@@ -1,6 +1,7 @@
-//! The repository host: one request from its head to its answer. The steps stand in [`Packages::answer`] and
-//! [`Packages::serve_below`] in the order in which they happen, each in a file of its own.
+//! The repository host: one request from its head to its answer. The steps stand in [`Packages::answer`],
+//! [`Packages::serve_below`] and [`Asking::answer`] in the order in which they happen, each in a file of its own.
 
+mod answer;
 mod authorize;
 mod call;
 mod head;
@@ -26,18 +27,19 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use packhouse_runtime::{Action, ErrorStyle, Intent, Plugin, RepositoryView, RequestHead};
+use packhouse_runtime::{ErrorStyle, Plugin};
 use packhouse_store::{OrganizationRow, RepositoryRow};
 use tokio::net::TcpListener;
 
+use self::answer::Asking;
 use self::head::Circumstances;
-use self::identify::{Credential, Known};
-use self::kept::{Answers, Key, Revisions};
+use self::identify::Credential;
+use self::kept::Answers;
 pub(crate) use self::receive::Arriving;
 use self::resolve::{Below, Place, Target};
-use self::send::{Asked, Prepared};
+use self::send::Asked;
 use self::shape::{Frame, Refused};
-use crate::access::{Kind, Wanted};
+use crate::api::address::caller;
 use crate::app::App;
 use crate::catalogue;
 use crate::listen;
@@ -45,8 +47,6 @@ use crate::wire::body::Body;
 use crate::wire::request_id;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
-const UNCHECKED_BYTES: u64 = 64 * 1024;
 
 /// The repository host's state.
 struct Packages {
@@ -63,16 +63,6 @@ struct Visit {
     style: ErrorStyle,
     base_url: String,
     credential: Option<String>,
-}
-
-/// A request below a repository's address, with what is known of it.
-struct Asking<'a> {
-    parts: &'a Parts,
-    repository: &'a RepositoryRow,
-    plugin: &'a Plugin,
-    known: &'a Known,
-    head: Arc<RequestHead>,
-    now: i64,
 }
 
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
@@ -106,7 +96,7 @@ impl Packages {
         let (parts, body) = request.into_parts();
         let mut visit = Visit {
             request_id: request_id::next(),
-            peer,
+            peer: caller(peer, &parts.headers, &self.app.config.trusted_proxies),
             style: ErrorStyle::Plain,
             base_url: String::new(),
             credential: None,
@@ -153,6 +143,7 @@ impl Packages {
         let below = match place {
             Place::Bare => return bare(parts),
             Place::Nowhere => return Err(Refused::of(&catalogue::UNAUTHORIZED)),
+            Place::NotEnabled => return Err(Refused::of(&catalogue::NOT_ENABLED)),
             Place::Repository(below) => below,
         };
         let organization = self.organizations.find(&self.app, host.as_deref()).await?;
@@ -202,8 +193,8 @@ impl Packages {
             request_id: &visit.request_id,
         };
         let head = head::head(parts, below, query, plugin.description(), circumstances);
-        let asking = Asking { parts, repository, plugin, known: &known, head, now };
-        let prepared = self.prepared(&asking, body).await?;
+        let asking = Asking { app: &self.app, parts, repository, plugin, known: &known, head, now };
+        let prepared = asking.answer(&self.answers, body).await?;
         let asked = Asked {
             head: parts.method == Method::HEAD,
             reads: parts.method == Method::HEAD || parts.method == Method::GET,
@@ -217,63 +208,6 @@ impl Packages {
     fn serves(&self, repository: Option<&RepositoryRow>, plugin: &Plugin) -> bool {
         let format = plugin.description().format.as_str();
         repository.is_some_and(|row| row.format == format) && self.app.enabled(format)
-    }
-
-    /// The answer: one that was kept, else the plugin's.
-    async fn prepared(&self, asking: &Asking<'_>, body: &mut Arriving) -> Result<Arc<Prepared>, Refused> {
-        let revisions = Revisions::of(asking.repository);
-        let key = Key::of(asking.repository.id, &asking.head);
-        if let Some(kept) = key.as_ref().and_then(|key| self.answers.get(key, revisions)) {
-            asking.authorize(authorize::wanted(&kept.intent))?;
-            return Ok(Arc::clone(&kept.answer));
-        }
-        let intent = asking.route().await?;
-        asking.authorize(authorize::wanted(&intent))?;
-        receive::refuse_by_length(&intent, &asking.parts.headers)?;
-        let view = call::view(asking.repository, asking.plugin.description());
-        asking.check(&intent, &view).await?;
-        let target = Some(asking.repository.id);
-        let received =
-            receive::receive(&self.app.store, target, &intent, &asking.parts.headers, body).await?;
-        let answer = call::handle(asking.plugin, &asking.head, intent.action, Some(view), received).await?;
-        let keepable = answer.keepable && intent.action == Action::Read;
-        let prepared = send::prepare(answer, !asking.repository.public).await?;
-        let Some(key) = key.filter(|_| keepable) else { return Ok(Arc::new(prepared)) };
-        let prepared = Arc::new(kept::in_memory(prepared).await?);
-        self.answers.keep(key, revisions, intent, Arc::clone(&prepared));
-        Ok(prepared)
-    }
-}
-
-impl Asking<'_> {
-    fn authorize(&self, wanted: Wanted) -> Result<(), Refused> {
-        let rules = authorize::rules(Some(self.plugin.description()));
-        authorize::authorize(self.known, &rules, wanted, true, self.now)
-    }
-
-    /// The plugin's own refusal of a path is told to those who may read here, and a write to what has no storage is refused
-    /// as such whatever its path.
-    async fn route(&self) -> Result<Intent, Refused> {
-        match call::route(self.plugin, &self.repository.kind, &self.head).await? {
-            Ok(intent) => Ok(intent),
-            Err(refused) => {
-                self.authorize(Wanted::Read { for_publish: true })?;
-                let by_method = authorize::wanted_by_method(&self.head.method);
-                if Kind::of(&self.repository.kind) != Kind::Hosted && by_method.writes() {
-                    self.authorize(by_method)?;
-                }
-                Err(refused)
-            }
-        }
-    }
-
-    async fn check(&self, intent: &Intent, view: &RepositoryView) -> Result<(), Refused> {
-        let headers = &self.parts.headers;
-        let small = receive::declared(headers).is_some_and(|length| length <= UNCHECKED_BYTES);
-        if !intent.check || (small && !receive::expects_continue(headers)) {
-            return Ok(());
-        }
-        call::check(self.plugin, &self.head, intent.action, Some(view.clone())).await
     }
 }
 

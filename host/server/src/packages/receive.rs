@@ -2,6 +2,7 @@
 //! `100 Continue`, so everything that can refuse a request has done so before.
 
 use std::future::Future as _;
+use std::io;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use packhouse_runtime::{Appended, BodyPlan, Intent, Part};
-use packhouse_store::{Blob, RepositoryId, Store, StoreError};
+use packhouse_store::{Append, Blob, RepositoryId, Store, StoreError};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::catalogue;
@@ -41,16 +42,24 @@ pub(crate) struct Arriving {
     idle: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
     ended: bool,
+    failed: bool,
 }
 
 impl Arriving {
     /// Nothing is read yet.
     pub(crate) fn new(body: Incoming, idle: Duration) -> Self {
-        Self { body, idle, deadline: None, ended: false }
+        Self { body, idle, deadline: None, ended: false, failed: false }
     }
 
     /// The next bytes; none at the end. 408 when none come in time or the body breaks off, 400 when its framing is wrong.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Refused> {
+        let next = self.read().await;
+        self.ended |= matches!(next, Ok(None));
+        self.failed |= next.is_err();
+        next
+    }
+
+    async fn read(&mut self) -> Result<Option<Bytes>, Refused> {
         let idle = self.idle;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(idle)));
         deadline.as_mut().reset(Instant::now() + idle);
@@ -61,10 +70,7 @@ impl Arriving {
             });
             match frame.await {
                 Err(()) => return Err(Refused::of(&catalogue::REQUEST_TIMEOUT)),
-                Ok(None) => {
-                    self.ended = true;
-                    return Ok(None);
-                }
+                Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => return Err(broken(&error)),
                 Ok(Some(Ok(frame))) => {
                     // Trailers are nobody's business here.
@@ -82,7 +88,7 @@ impl Arriving {
     /// client that is still sending. False when bytes are left: then the connection has to be closed behind the answer.
     pub(crate) async fn drain(mut self, headers: &HeaderMap) -> bool {
         let small = declared(headers).is_some_and(|length| length <= DRAIN_BYTES);
-        if small && !expects_continue(headers) && !self.is_spent() {
+        if small && !self.failed && !expects_continue(headers) && !self.is_spent() {
             let all = async { while let Ok(Some(_)) = self.next().await {} };
             let _ = tokio::time::timeout(DRAIN_TIME, all).await;
         }
@@ -95,11 +101,15 @@ impl Arriving {
     }
 }
 
+/// A body that is not framed as HTTP has it, or that breaks off.
 fn broken(error: &hyper::Error) -> Refused {
-    if error.is_parse() || error.is_user() {
-        return Refused::with(&catalogue::INVALID_REQUEST, "The body is not framed as HTTP has it.");
+    let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    match io.map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+            Refused::with(&catalogue::INVALID_REQUEST, "The body is not framed as HTTP has it.")
+        }
+        _ => Refused::of(&catalogue::REQUEST_TIMEOUT),
     }
-    Refused::of(&catalogue::REQUEST_TIMEOUT)
 }
 
 /// The body's length as the client declares it.
@@ -170,8 +180,17 @@ async fn append(
     (name, offset, limit): (&str, Option<u64>, u64),
     body: &mut Arriving,
 ) -> Result<Option<Appended>, Refused> {
-    let _ = (store, target, offset, limit, body);
-    Ok(Some(Appended { upload: name.to_owned(), received: 0 }))
+    let nothing = Some(Appended { upload: name.to_owned(), received: 0 });
+    let Some(target) = target else { return Ok(nothing) };
+    let Some(upload) = store.upload(target, name).await? else { return Ok(nothing) };
+    let Append::Ready(mut appender) = upload.append(offset, limit).await? else { return Ok(nothing) };
+    let mut received = 0;
+    while let Some(bytes) = body.next().await? {
+        received += bytes.len() as u64;
+        appender.write(bytes).await.map_err(refused_bytes)?;
+    }
+    appender.finish().await?;
+    Ok(Some(Appended { upload: name.to_owned(), received }))
 }
 
 /// A write's failure, where too many bytes are the client's fault.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Uri, Version};
 use packhouse_runtime::{Plugin, Runtime};
 
 use crate::catalogue;
@@ -24,6 +24,8 @@ pub(crate) enum Place {
     Bare,
     /// Nothing that is served.
     Nowhere,
+    /// Trusted publishing, which is not offered yet: clients then use their token.
+    NotEnabled,
     /// Something below a repository's address.
     Repository(Below),
 }
@@ -56,6 +58,9 @@ pub(crate) struct Target {
 pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refused> {
     within_limits(parts)?;
     let host = host(&parts.uri, &parts.headers)?;
+    if host.is_none() && parts.version == Version::HTTP_11 {
+        return Err(Refused::with(&catalogue::INVALID_REQUEST, "The request has no Host field."));
+    }
     let path = Path::parse(parts.uri.path()).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
     Ok(Target { host, place: place(path, runtime), query })
@@ -106,7 +111,16 @@ fn place(path: Path, runtime: &Runtime) -> Place {
     if path.segments.first().is_some_and(|first| first == "repositories") {
         return below_repositories(path);
     }
+    if is_trusted_publishing(&path.segments) {
+        return Place::NotEnabled;
+    }
     claimed(path, runtime)
+}
+
+/// The paths at the root that clients exchange an identity of their build service at.
+fn is_trusted_publishing(segments: &[String]) -> bool {
+    let names: Vec<&str> = segments.iter().take(4).map(String::as_str).collect();
+    matches!(names.as_slice(), ["_", "oidc", _, ..] | ["-", _, "v1", "oidc"])
 }
 
 fn below_repositories(path: Path) -> Place {
@@ -197,6 +211,16 @@ mod tests {
         }
         for raw in ["/repositories", "/repositories/"] {
             assert!(matches!(below_repositories(Path::parse(raw).unwrap()), Place::Nowhere));
+        }
+    }
+
+    #[test]
+    fn trusted_publishing_is_told_from_what_is_not_served() {
+        for path in ["/_/oidc/audience", "/_/oidc/mint-token", "/-/any/v1/oidc/token/exchange/package/p"] {
+            assert!(is_trusted_publishing(&segments(path)), "{path}");
+        }
+        for path in ["/_/oidc", "/-/any/v1/search", "/x/oidc/audience"] {
+            assert!(!is_trusted_publishing(&segments(path)), "{path}");
         }
     }
 
