@@ -11,7 +11,7 @@ use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONNECTION};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId, now_ms};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -83,13 +83,9 @@ fn finish(answer: &mut Response, request_id: &str) {
     if matches!(answer.status(), StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        answer.headers_mut().insert(REQUEST_ID, id);
-    }
+    error::name_request(answer, request_id);
 }
 
-/// The field that names a request in its answer.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
 const CONFIRMATION: &str = "x-confirmation-token";
 

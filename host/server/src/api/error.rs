@@ -3,8 +3,8 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::header::RETRY_AFTER;
+use http::{HeaderName, HeaderValue, StatusCode};
 use packhouse_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -64,7 +64,15 @@ impl ApiError {
         if let Some(seconds) = retry_after.or(code.retry_after().map(u64::from)) {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        name_request(&mut answer, request_id);
         answer
+    }
+}
+
+/// Puts the request's id into its answer.
+pub(super) fn name_request(answer: &mut Response, request_id: &str) {
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        answer.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
     }
 }
 
@@ -111,8 +119,5 @@ pub(crate) async fn no_such_path() -> Response {
 
 /// A method that the path does not have; the router adds `Allow`.
 pub(crate) async fn no_such_method() -> Response {
-    let mut answer =
-        ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&crate::wire::request_id::next());
-    answer.headers_mut().remove(ALLOW);
-    answer
+    ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&crate::wire::request_id::next())
 }

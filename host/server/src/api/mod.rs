@@ -39,7 +39,6 @@ use http::header::{
 
 use crate::app::App;
 use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
-pub(crate) use address::caller;
 use error::ApiError;
 use route::Right::{Anyone, Holds, OfObject, SignedIn};
 use route::Route;
@@ -80,7 +79,13 @@ fn routes() -> &'static [Route] {
                 repositories::remove,
             ),
             Route::new(M::GET, "/v1/repositories/{id}/packages", OfObject, Nothing, packages::list),
-            Route::new(M::GET, "/v1/repositories/{id}/packages/{name}/versions", OfObject, Nothing, packages::versions),
+            Route::new(
+                M::GET,
+                "/v1/repositories/{id}/packages/{name}/versions",
+                OfObject,
+                Nothing,
+                packages::versions,
+            ),
             Route::new(M::POST, "/v1/tokens", OfObject, Json, tokens::create),
             Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),
             Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),

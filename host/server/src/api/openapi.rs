@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::ensure;
 use axum::Json;
 use axum::response::IntoResponse;
+use utoipa::openapi::Server;
 use utoipa::openapi::path::HttpMethod;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -22,6 +23,8 @@ use super::route::Route;
         super::repositories::create, super::repositories::list, super::repositories::show,
         super::repositories::change, super::repositories::remove,
         super::tokens::create, super::tokens::list, super::tokens::revoke, super::tokens::rotate,
+        super::packages::list,
+        super::packages::versions,
         super::formats::list, document
     ),
     security(("session" = [])),
@@ -44,7 +47,9 @@ impl Modify for Session {
 #[utoipa::path(get, path = "/v1/openapi.json", security(()), responses((status = 200, description = "OpenAPI 3.1")))]
 pub(crate) async fn document(call: Call) -> Answer {
     call.only(&[])?;
-    Ok(Json(Document::openapi()).into_response())
+    let mut document = Document::openapi();
+    document.servers = call.app.config.api_url.as_ref().map(|url| vec![Server::new(url.as_str())]);
+    Ok(Json(document).into_response())
 }
 
 /// Fails unless the document and the route table name the same methods and paths.

@@ -167,7 +167,7 @@ async fn every_route_is_described_and_every_description_served() {
 async fn every_route_but_those_for_anyone_wants_a_session_before_it_looks_at_the_body() {
     let world = World::new().await;
     for route in routes().iter().filter(|route| route.right != Anyone) {
-        let path = route.path.replace("{id}", "1");
+        let path = route.path.replace("{id}", "1").replace("{name}", "a");
         for session in ["", "pkh_no-session", "x"] {
             let said = world.call(session, route.method.as_str(), &path, json!({"nonsense": 1})).await;
             said.is(401, "not_signed_in");
@@ -429,6 +429,45 @@ async fn a_repository_is_changed_and_deleted_by_its_managers() {
     world.call(&owner, "DELETE", &group, Value::Null).await.ok(204);
     world.call(&owner, "DELETE", &path, Value::Null).await.ok(204);
     world.get(&owner, &path).await.is(404, "not_found");
+}
+
+#[tokio::test]
+async fn packages_are_seen_by_those_who_may_read() {
+    let world = World::new().await;
+    let id = world.repository("a", "hosted", vec![]).await;
+    let shown = |name: &str, version: &str| {
+        packhouse_store::CatalogChange::Show(packhouse_store::Version {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            state: "deprecated".to_owned(),
+            properties: vec![("reason".to_owned(), "too old".to_owned())],
+            ..Default::default()
+        })
+    };
+    let catalog = vec![shown("@scope/one", "1.0"), shown("two", "1.0"), shown("two", "2.0")];
+    let commit = packhouse_store::Commit { catalog, ..Default::default() };
+    world.app.store.commit(id, commit).await.unwrap();
+    world
+        .member("dev@example.com", json!({"repositories": [{"repository": "*", "actions": ["publish"]}]}))
+        .await;
+    let (owner, dev) = (world.owner().await, world.sign_in("dev@example.com").await);
+    let path = format!("/v1/repositories/{id}/packages");
+    let page = world.get(&owner, &format!("{path}?limit=1")).await.ok(200);
+    assert_eq!((&page["items"][0]["name"], &page["next"]), (&json!("@scope/one"), &json!("1")));
+    let page = world.get(&owner, &format!("{path}?after=1")).await.ok(200);
+    assert_eq!((&page["items"][0]["versions"], &page["next"]), (&json!(2), &Value::Null));
+    assert_eq!(
+        world.get(&owner, &format!("{path}?q=TWO")).await.ok(200)["items"].as_array().unwrap().len(),
+        1
+    );
+    let versions = world.get(&owner, &format!("{path}/%40scope%2Fone/versions")).await.ok(200);
+    assert_eq!(
+        (&versions["items"][0]["version"], &versions["items"][0]["reason"]),
+        (&json!("1.0"), &json!("too old"))
+    );
+    world.get(&owner, &format!("{path}/three/versions")).await.is(404, "not_found");
+    world.get(&dev, &path).await.is(403, "role_mismatch");
+    world.get(&owner, "/v1/repositories/1/packages").await.is(404, "not_found");
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ impl Passwords {
 
 /// The hash of no password: a digest of zeros, made with the same effort as any other.
 const NOBODY: &str =
-    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ibw$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 fn hash(password: &Secret) -> anyhow::Result<String> {
     let hash = Argon2::default()

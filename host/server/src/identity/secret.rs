@@ -61,6 +61,11 @@ pub(crate) fn fingerprint(presented: &str) -> Option<[u8; 32]> {
     (possible && !damaged).then(|| sha256(presented))
 }
 
+/// Whether a text says that it is a token, whole or not: then nobody meant it as a password.
+pub(crate) fn says_token(presented: &str) -> bool {
+    presented.starts_with(PREFIX)
+}
+
 fn whole(token: &str) -> bool {
     let Some((body, checksum)) = token.split_at_checked(LENGTH - 8) else { return false };
     token.len() == LENGTH && checksum == format!("{:08x}", crc32fast::hash(body.as_bytes()))
