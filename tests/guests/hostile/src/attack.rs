@@ -107,7 +107,13 @@ fn other_blob(digest: &str, target: &Repository) -> Result<Response, Failure> {
 
 /// A record of another repository, by every spelling that may lead out of one's own.
 fn other_record(key: &str, target: &Repository) -> Result<Response, Failure> {
-    let spellings = [key.to_owned(), format!("../other/{key}"), format!("other/{key}"), format!("/{key}"), "%".to_owned()];
+    let spellings = [
+        key.to_owned(),
+        format!("../other/{key}"),
+        format!("other/{key}"),
+        format!("/{key}"),
+        "%".to_owned(),
+    ];
     for spelling in &spellings {
         if target.get(spelling).map_err(refused)?.is_some() {
             return Ok(text(200, spelling.clone()));
@@ -126,7 +132,10 @@ fn write_on_read(target: &Repository) -> Response {
         Ok(blob) => denied(target.keep(&blob)),
         Err(_) => "failed",
     };
-    text(200, format!("begin {}, keep {kept}, upload {}", denied(target.begin()), denied(target.begin_upload(""))))
+    text(
+        200,
+        format!("begin {}, keep {kept}, upload {}", denied(target.begin()), denied(target.begin_upload(""))),
+    )
 }
 
 fn denied<T>(result: Result<T, Error>) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::packhouse::format::blobs::{Blob, Writer};
 use crate::packhouse::format::host;
-use crate::packhouse::format::http::{Failure, Request, ResponseOptions, Response};
+use crate::packhouse::format::http::{Failure, Request, Response, ResponseOptions};
 use crate::packhouse::format::records::{Expectation, Outcome, Repository, Transaction};
 use crate::packhouse::format::types::{Error, Header};
 use crate::packhouse::format::upstream::{Fetch, Reply};
@@ -72,7 +72,9 @@ fn digest(request: &Request) -> Result<Response, Failure> {
 
 fn member(key: &str, others: &[Repository]) -> Result<Response, Failure> {
     let found = others.iter().find_map(|member| member.get(key).ok().flatten());
-    found.map(|entry| text(200, String::from_utf8_lossy(&entry.value))).ok_or_else(|| refusal(404, "not_found", key))
+    found
+        .map(|entry| text(200, String::from_utf8_lossy(&entry.value)))
+        .ok_or_else(|| refusal(404, "not_found", key))
 }
 
 fn modified() -> Response {

@@ -68,7 +68,11 @@ impl Guest for Hostile {
         }
     }
 
-    fn handle(request: &Request, target: Option<Repository>, others: Vec<Repository>) -> Result<Response, Failure> {
+    fn handle(
+        request: &Request,
+        target: Option<Repository>,
+        others: Vec<Repository>,
+    ) -> Result<Response, Failure> {
         let target = target.ok_or_else(|| refusal(404, "no_target", "no repository"))?;
         let path = first(request);
         match behave::respond(&path, request, &target, &others) {
