@@ -67,8 +67,10 @@ impl Header {
         Ok(Some(Header(file)))
     }
 
-    /// The header, unless it is being written: it stands there twice, and the two differ then.
+    /// The header, unless it is being written: it stands there twice, and the two differ then. Nor when the file was removed,
+    /// as the last connection does that closes: there is another then, which this one says nothing of.
     fn read(&self) -> Option<[u8; HEADER]> {
+        self.0.metadata().ok().filter(|metadata| metadata.nlink() > 0)?;
         let mut twice = [0; 2 * HEADER];
         self.0.read_exact_at(&mut twice, 0).ok()?;
         let (first, second) = twice.split_first_chunk::<HEADER>()?;
