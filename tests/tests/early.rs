@@ -57,14 +57,6 @@ fn leave_to_send_is_given_only_to_what_can_succeed() {
 }
 
 #[test]
-fn an_expectation_that_is_not_known_is_refused() {
-    let server = Server::start();
-    let repository = MavenRepository::create(&server, "early");
-    let request = Request::new("PUT", &repository.path(FILE)).header("Expect", "miracles").body("hello");
-    repository.client.send(request).expect(417);
-}
-
-#[test]
 fn a_file_over_the_limit_is_refused_by_what_it_declares_and_by_what_comes() {
     let server = Server::with().env("PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES", "1000").start();
     let repository = MavenRepository::create(&server, "limit");
