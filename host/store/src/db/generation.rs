@@ -1,7 +1,7 @@
 //! Telling without SQL whether anything was committed: SQLite's WAL index, whose header changes with each commit of any
 //! process (<https://sqlite.org/walformat.html>, "The WAL-Index Header").
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -42,7 +42,8 @@ impl Generation {
 #[derive(Clone)]
 pub(super) struct Header(Arc<File>);
 
-static OPEN: Mutex<Option<HashMap<(u64, u64), Arc<File>>>> = Mutex::new(None);
+/// By device and inode.
+static OPEN: Mutex<BTreeMap<(u64, u64), Arc<File>>> = Mutex::new(BTreeMap::new());
 
 impl Header {
     /// That of the database at this address; none when there is none, which costs speed and nothing else.
@@ -50,7 +51,6 @@ impl Header {
         let mut path = sqlite_options(url)?.get_filename().as_os_str().to_owned();
         path.push("-shm");
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = open.get_or_insert_default();
         open.retain(|_, file| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         // Known by its name first: opening it again to compare would mean closing it again.
         let metadata = match std::fs::metadata(PathBuf::from(&path)) {

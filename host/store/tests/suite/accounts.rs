@@ -186,7 +186,7 @@ async fn tokens(world: &World) {
     let key = store.create_token(world.organization, token(world, 2, None), None).await.unwrap();
     assert_eq!(store.find_token(world.organization, made.id).await.unwrap().unwrap(), made);
     let own = store.list_tokens(world.organization, Some(owner.id), None, None, 10).await.unwrap();
-    assert_eq!(own, [made.clone()]);
+    assert_eq!(own, std::slice::from_ref(&made));
     let keys = store.list_tokens(world.organization, None, Some("org"), None, 10).await.unwrap();
     assert_eq!(keys, [key]);
     assert!(store.revoke_token(world.organization, made.id, 5, None).await.unwrap());
