@@ -28,8 +28,8 @@ impl Set {
         answer.unwrap_or_else(|error| panic!("{file}: {error}\n{}", self.server.log())).status
     }
 
-    /// Fails the first call of this kind, then the second, until a publish meets no fault any more.
-    fn every_call(&mut self, call: Call, fault: Fault, length: usize) {
+    /// Fails the first call of this kind, then the second, until a publish meets no fault any more; how many failed.
+    fn every_call(&mut self, call: Call, fault: Fault, length: usize) -> u32 {
         for when in 1..MOST {
             let version = format!("{call:?}.{fault:?}.{length}.{when}").to_lowercase();
             let file = format!("org/example/faults/{version}/faults-{version}.jar");
@@ -54,7 +54,7 @@ impl Set {
                 self.check(&file, &body, true);
             }
             if !failed {
-                return;
+                return when - 1;
             }
         }
         panic!("a publish of {length} bytes made over {MOST} calls of {call:?}");
@@ -76,11 +76,13 @@ fn fail(call: Call) {
     let server = faults.server().start();
     let repository = MavenRepository::create(&server, "faults");
     let mut set = Set { faults, server, repository };
+    let mut failed = 0;
     for length in [1_000, 1 << 20] {
         for fault in [Fault::Eio, Fault::Enospc] {
-            set.every_call(call, fault, length);
+            failed += set.every_call(call, fault, length);
         }
     }
+    assert!(failed > 0, "no {call:?} ever failed: the faults do not reach the server");
 }
 
 #[test]
