@@ -108,6 +108,10 @@ pub(crate) async fn identify(
             _ => Presented::Unknown,
         }));
     };
+    // A build with an old token asks again and again: that is no guessing, and must not hold up its owner's sign-in.
+    if identity::says_token(password.reveal()) {
+        return Ok(nobody(Presented::Unknown));
+    }
     let Some(member) = members::sign_in(app, organization, &username, password, peer).await? else {
         return Ok(nobody(Presented::Unknown));
     };
