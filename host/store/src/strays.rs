@@ -39,7 +39,7 @@ impl Store {
     pub(crate) fn forget_stray(&self, key: String) {
         let store = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        self.inner.storage.removals.spawn_on(
+        self.inner.storage.tasks.spawn_on(
             async move {
                 if let Err(error) = forget(&store, &key).await {
                     tracing::warn!(%error, blob = key, "bytes that are no longer needed were not removed yet");

@@ -24,6 +24,13 @@ impl Sums {
         self.length = self.length.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
 
+    /// Adds every piece in turn.
+    pub(crate) fn update_all(&mut self, pieces: &[Bytes]) {
+        for piece in pieces {
+            self.update(piece);
+        }
+    }
+
     /// How many bytes were added.
     pub(crate) fn length(&self) -> u64 {
         self.length
@@ -86,6 +93,13 @@ impl Hasher {
         }
     }
 
+    /// Adds every piece in turn.
+    pub(crate) fn update_all(&mut self, pieces: &[Bytes]) {
+        for piece in pieces {
+            self.update(piece);
+        }
+    }
+
     /// The digest's bytes.
     pub(crate) fn finish(self) -> Vec<u8> {
         match self {
@@ -102,13 +116,6 @@ impl Hasher {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);
         hasher.finish()
-    }
-}
-
-/// Adds every piece in turn.
-pub(crate) fn update_all(hasher: &mut Hasher, pieces: &[Bytes]) {
-    for piece in pieces {
-        hasher.update(piece);
     }
 }
 

@@ -33,6 +33,8 @@ impl<T: ObjectStore + MultipartStore> Bucket for T {}
 #[derive(Clone)]
 pub(crate) struct Objects {
     bucket: Arc<dyn Bucket>,
+    /// What all keys begin with, of a store that has a part of a bucket.
+    prefix: Path,
 }
 
 /// A multipart upload: where the parts go.
@@ -47,10 +49,10 @@ pub(crate) struct Multipart {
 impl Objects {
     /// A bucket that lives as long as the process.
     pub(crate) fn in_memory() -> Objects {
-        Objects { bucket: Arc::new(InMemory::new()) }
+        Objects { bucket: Arc::new(InMemory::new()), prefix: Path::default() }
     }
 
-    /// The bucket of `s3://bucket?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address
+    /// The bucket, or the part of one, of `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address
     /// does not say comes from the environment (`AWS_…`). `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(address: &str) -> std::result::Result<Objects, StoreError> {
         let url = url::Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
@@ -66,13 +68,15 @@ impl Objects {
             builder = builder.with_config(key, value);
         }
         let bucket = builder.build().map_err(|error| invalid(&format!("does not make sense: {error}")))?;
-        Ok(Objects { bucket: Arc::new(bucket) })
+        let prefix = Path::from_url_path(url.path())
+            .map_err(|error| invalid(&format!("has no usable path: {error}")))?;
+        Ok(Objects { bucket: Arc::new(bucket), prefix })
     }
 
     /// Writes a whole object under a key that is not taken.
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.bucket.put_opts(&path(key), bytes.into(), options).await {
+        match self.bucket.put_opts(&self.path(key), bytes.into(), options).await {
             // The key is random, so what is there is this very object, put by a try whose answer was lost.
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -81,31 +85,31 @@ impl Objects {
 
     /// Begins an object of many parts.
     pub(crate) async fn begin(&self, key: &str) -> Result<Multipart> {
-        let id = self.bucket.create_multipart(&path(key)).await?;
+        let id = self.bucket.create_multipart(&self.path(key)).await?;
         Ok(Multipart { key: key.to_owned(), id })
     }
 
     /// Adds part `number`, counted from 0; what stands for it at the end.
     pub(crate) async fn put_part(&self, to: &Multipart, number: usize, pieces: Vec<Bytes>) -> Result<String> {
         let payload: PutPayload = pieces.into_iter().collect();
-        Ok(self.bucket.put_part(&path(&to.key), &to.id, number, payload).await?.content_id)
+        Ok(self.bucket.put_part(&self.path(&to.key), &to.id, number, payload).await?.content_id)
     }
 
     /// Makes the object of its parts.
     pub(crate) async fn complete(&self, to: &Multipart, parts: &[String]) -> Result<()> {
         let parts = parts.iter().map(|id| PartId { content_id: id.clone() }).collect();
-        self.bucket.complete_multipart(&path(&to.key), &to.id, parts).await?;
+        self.bucket.complete_multipart(&self.path(&to.key), &to.id, parts).await?;
         Ok(())
     }
 
     /// Forgets an upload's parts. That there are none is no fault.
     pub(crate) async fn abort(&self, to: &Multipart) -> Result<()> {
-        found(self.bucket.abort_multipart(&path(&to.key), &to.id).await)
+        found(self.bucket.abort_multipart(&self.path(&to.key), &to.id).await)
     }
 
     /// Removes an object. One that is not there is no fault.
     pub(crate) async fn remove(&self, key: &str) -> Result<()> {
-        found(self.bucket.delete(&path(key)).await)
+        found(self.bucket.delete(&self.path(key)).await)
     }
 
     /// The bytes of a range, as they come.
@@ -115,16 +119,24 @@ impl Objects {
         range: Range<u64>,
     ) -> Result<BoxStream<'static, Result<Bytes>>> {
         let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-        Ok(self.bucket.get_opts(&path(key), options).await?.into_stream())
+        Ok(self.bucket.get_opts(&self.path(key), options).await?.into_stream())
     }
 
     /// How many bytes an object has; none when there is no such object.
     pub(crate) async fn length(&self, key: &str) -> Result<Option<u64>> {
-        match self.bucket.head(&path(key)).await {
+        match self.bucket.head(&self.path(key)).await {
             Ok(found) => Ok(Some(found.size)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn path(&self, key: &str) -> Path {
+        self.prefix
+            .parts()
+            .chain(std::iter::once("blobs".into()))
+            .chain(key.split('/').map(Into::into))
+            .collect()
     }
 
     /// Writes, reads and removes an object.
@@ -142,10 +154,6 @@ impl Objects {
             _ => Err(Error::Generic { store: "S3", source: "what was written was not read again".into() }),
         }
     }
-}
-
-fn path(key: &str) -> Path {
-    Path::from_iter(std::iter::once("blobs").chain(key.split('/')))
 }
 
 fn found(result: Result<()>) -> Result<()> {

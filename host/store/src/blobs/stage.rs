@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio_util::task::TaskTracker;
 
 use super::handle::{Blob, Known};
-use super::hashing::{Hasher, Sums, update_all};
+use super::hashing::{Hasher, Sums};
 use super::source::Source;
 use super::storage::{Sink, join};
 use crate::digest::{Algorithm, Sha256};
@@ -137,11 +138,17 @@ struct Flow {
 pub(crate) struct Lane {
     pub(crate) sink: Sink,
     pub(crate) sums: Sums,
+    /// Where the work is known while it goes on.
+    pub(crate) tasks: TaskTracker,
 }
 
 impl Flow {
     async fn begin(store: &Store, others: &[Algorithm], batch: Batch) -> Result<Flow, StoreError> {
-        let lane = Lane { sink: Sink::begin(store).await?, sums: Sums::default() };
+        let lane = Lane {
+            sink: Sink::begin(store).await?,
+            sums: Sums::default(),
+            tasks: store.inner.storage.tasks.clone(),
+        };
         let hashers = others.iter().map(|algorithm| (*algorithm, Hasher::new(*algorithm))).collect();
         Ok(Flow::run(lane, hashers, &batch))
     }
@@ -161,7 +168,7 @@ impl Flow {
         let others = hashers.into_iter().map(|(algorithm, mut hasher)| {
             let batch = Arc::clone(batch);
             let hashed = spawn_blocking(move || {
-                update_all(&mut hasher, &batch);
+                hasher.update_all(&batch);
                 hasher
             });
             (algorithm, hashed)
@@ -181,27 +188,24 @@ impl Flow {
 
 impl Lane {
     /// Writes and sums a batch on another thread.
-    pub(crate) fn add(mut self, batch: Batch) -> JoinHandle<Result<Lane, StoreError>> {
-        match self.sink {
-            Sink::File(mut file) => spawn_blocking(move || {
-                for piece in batch.iter() {
-                    self.sums.update(piece);
-                }
+    pub(crate) fn add(self, batch: Batch) -> JoinHandle<Result<Lane, StoreError>> {
+        let Lane { sink, mut sums, tasks } = self;
+        let tracker = tasks.clone();
+        match sink {
+            Sink::File(mut file) => tracker.spawn_blocking(move || {
+                sums.update_all(&batch);
                 file.append(&batch).map_err(StoreError::storage)?;
-                Ok(Lane { sink: Sink::File(file), sums: self.sums })
+                Ok(Lane { sink: Sink::File(file), sums, tasks })
             }),
-            Sink::Object(mut object) => tokio::spawn(async move {
+            Sink::Object(mut object) => tracker.spawn(async move {
                 let pieces = Arc::clone(&batch);
-                let mut sums = self.sums;
                 let summed = spawn_blocking(move || {
-                    for piece in pieces.iter() {
-                        sums.update(piece);
-                    }
+                    sums.update_all(&pieces);
                     sums
                 });
                 object.append(&batch).await?;
                 let sums = summed.await.map_err(StoreError::storage)?;
-                Ok(Lane { sink: Sink::Object(object), sums })
+                Ok(Lane { sink: Sink::Object(object), sums, tasks })
             }),
         }
     }

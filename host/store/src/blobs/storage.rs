@@ -17,8 +17,8 @@ use crate::store::Store;
 #[derive(Clone)]
 pub(crate) struct Storage {
     pub(crate) place: StoragePlace,
-    /// Removals of objects that nothing names, which go on while their handles are gone already.
-    pub(crate) removals: TaskTracker,
+    /// What goes on though its handle may be gone already: writing, and removing what nothing names.
+    pub(crate) tasks: TaskTracker,
 }
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Storage {
             BlobsConfig::Memory => StoragePlace::Bucket(Objects::in_memory()),
             BlobsConfig::S3(address) => StoragePlace::Bucket(Objects::s3(address)?),
         };
-        Ok(Storage { place, removals: TaskTracker::new() })
+        Ok(Storage { place, tasks: TaskTracker::new() })
     }
 
     /// Whether a blob can be written, read and removed.
@@ -83,11 +83,11 @@ impl Storage {
         }
     }
 
-    /// Waits until the removals that handles left behind are done.
+    /// Waits until all that handles left behind is done.
     pub(crate) async fn settle_down(&self) {
-        self.removals.close();
-        self.removals.wait().await;
-        self.removals.reopen();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option
             Sink::Object(ObjectSink::resume(store, bucket, multipart, tags, tail, length))
         }
     };
-    Ok(Some(Lane { sink, sums }))
+    Ok(Some(Lane { sink, sums, tasks: store.inner.storage.tasks.clone() }))
 }
 
 impl UploadAppender {
@@ -136,7 +136,7 @@ impl UploadAppender {
             self.hand_over(rest).await?;
         }
         let Some(work) = self.lane.take() else { return Err(overtaken()) };
-        let Lane { sink, sums } = work.ready().await?;
+        let Lane { sink, sums, .. } = work.ready().await?;
         let (length, state) = (sums.length(), sums.save());
         let written = match sink {
             Sink::File(file) => {
@@ -188,9 +188,9 @@ impl Drop for UploadAppender {
     fn drop(&mut self) {
         let (store, name, claim) = (self.upload.store.clone(), self.upload.name.clone(), self.claim);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let removals = store.inner.storage.removals.clone();
+        let tasks = store.inner.storage.tasks.clone();
         let work = self.lane.take();
-        removals.spawn_on(
+        tasks.spawn_on(
             async move {
                 // Whoever claims it next must not find this one's last batch being written.
                 if let Some(work) = work {

@@ -57,7 +57,7 @@ impl Upload {
         if !rows::claim(&self.store, &self.name, claim, Some(self.length)).await? {
             return Ok(None);
         }
-        let Some(Lane { sink, sums }) = append::open(&self.store, &self.name, claim).await? else {
+        let Some(Lane { sink, sums, .. }) = append::open(&self.store, &self.name, claim).await? else {
             return Ok(None);
         };
         if !rows::delete_claimed(&self.store, &self.name, claim).await? {

