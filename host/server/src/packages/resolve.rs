@@ -99,7 +99,7 @@ fn host(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, Refused> {
     };
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     match std::str::from_utf8(host) {
-        Ok(text) if host.iter().all(|byte| allowed(byte)) => Ok(Some(text.to_ascii_lowercase())),
+        Ok(text) if host.iter().all(allowed) => Ok(Some(text.to_ascii_lowercase())),
         _ => Err(Refused::with(&catalogue::INVALID_REQUEST, "The Host field is no host's name.")),
     }
 }

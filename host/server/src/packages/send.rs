@@ -70,7 +70,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<Prepared, S
     if let Some(validators) = &validators {
         headers.insert(ETAG, validators.etag.clone());
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        headers.append(VARY, HeaderValue::from_static("Accept, Authorization"));
+        vary(&mut headers)?;
     }
     if let Some(modified) = validators.as_ref().and_then(|validators| validators.modified) {
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
@@ -122,6 +122,21 @@ fn cache_control(headers: &mut HeaderMap, status: StatusCode, private: bool) -> 
     };
     let value = HeaderValue::from_str(&value).map_err(|error| StoreError::Invalid(error.to_string()))?;
     headers.insert(CACHE_CONTROL, value);
+    Ok(())
+}
+
+/// What a plugin says that an answer depends on, and the two that may change it in any format.
+fn vary(headers: &mut HeaderMap) -> Result<(), StoreError> {
+    let mut names = "Accept, Authorization".to_owned();
+    for line in headers.get_all(VARY).iter().filter_map(|value| value.to_str().ok()) {
+        for name in line.split(',').map(str::trim) {
+            if !["", "accept", "authorization"].contains(&name.to_ascii_lowercase().as_str()) {
+                names = format!("{names}, {name}");
+            }
+        }
+    }
+    let value = HeaderValue::from_str(&names).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    headers.insert(VARY, value);
     Ok(())
 }
 
@@ -356,6 +371,15 @@ mod tests {
             answer.headers.push((CACHE_CONTROL, HeaderValue::from_static(own)));
             assert_eq!(prepare(answer, private).await.unwrap().headers[CACHE_CONTROL], expected);
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_plugin_varies_by_is_kept() {
+        let mut answer = inline(b"x", "text/plain");
+        answer.headers.push((VARY, HeaderValue::from_static("accept, X-Own")));
+        let prepared = prepare(answer, true).await.unwrap();
+        let all: Vec<_> = prepared.headers.get_all(VARY).iter().collect();
+        assert_eq!(all, ["Accept, Authorization, X-Own"]);
     }
 
     #[test]
