@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::access::Rights;
 
 /// A permission in the organization.
+#[expect(clippy::enum_variant_names, reason = "named as the specification and the API name them")]
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Permission {

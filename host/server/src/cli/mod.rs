@@ -55,7 +55,7 @@ enum Command {
 enum ConfigCommand {
     /// Print each setting and where it came from, without secrets.
     Show {
-        /// As a JSON object of {value, source} by name.
+        /// As a JSON object of {value, source, about} by name.
         #[arg(long)]
         json: bool,
         #[command(flatten)]

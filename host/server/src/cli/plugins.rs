@@ -14,7 +14,7 @@ pub(crate) enum PluginsCommand {
     /// List the plugins that the server would load.
     List {
         #[command(flatten)]
-        settings: SettingFlags,
+        settings: Box<SettingFlags>,
     },
     /// Say whether a file is a plugin that this server can run, and what it is.
     Check {
@@ -25,7 +25,7 @@ pub(crate) enum PluginsCommand {
 
 pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
     match command {
-        PluginsCommand::List { settings } => list(settings).await,
+        PluginsCommand::List { settings } => list(*settings).await,
         PluginsCommand::Check { file } => {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
             print(&describe(&found));

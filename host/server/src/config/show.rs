@@ -5,13 +5,20 @@ use serde_json::json;
 use super::keys::Kind;
 use super::layers::{Setting, Settings};
 
-/// As a table for people, or as JSON: an object of `{value, source}` by the setting's name.
+/// As a table for people, or as JSON: an object of `{value, source, about}` by the setting's name.
 pub(super) fn render(settings: &Settings, as_json: bool) -> anyhow::Result<String> {
     if as_json {
         let object: serde_json::Map<String, serde_json::Value> = settings
             .iter()
             .map(|(name, setting)| {
-                (name.clone(), json!({"value": value(setting), "source": setting.source.to_string()}))
+                (
+                    name.clone(),
+                    json!({
+                        "value": value(setting),
+                        "source": setting.source.to_string(),
+                        "about": setting.key.about,
+                    }),
+                )
             })
             .collect();
         return Ok(serde_json::to_string_pretty(&object)?);

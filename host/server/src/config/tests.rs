@@ -138,7 +138,7 @@ fn what_is_shown_hides_secrets_and_says_where_values_came_from() {
     }
     let json: serde_json::Value = serde_json::from_str(&show(&inputs, program(), true).unwrap()).unwrap();
     assert_eq!(json["owner.password"]["value"], "***");
-    assert_eq!(json["data"], serde_json::json!({"value": "./data", "source": "default"}));
+    assert_eq!((&json["data"]["value"], &json["data"]["source"]), (&"./data".into(), &"default".into()));
     let (config, _) = Config::load(&inputs, program()).unwrap();
     assert!(!format!("{config:?}").contains("canary"));
 }

@@ -208,7 +208,7 @@ mod tests {
         let repo = ("backing", json!({"kind": "repo", "id": "1"}));
         let soon = ("expires_at", json!(NOW + SERVICE_KEY_MS));
         let late = ("expires_at", json!(NOW + SERVICE_KEY_MS + 1));
-        assert_eq!(code(&[org.clone()]), "service_key_must_expire");
+        assert_eq!(code(std::slice::from_ref(&org)), "service_key_must_expire");
         assert_eq!(code(&[org.clone(), late]), "service_key_must_expire");
         assert_eq!(code(&[org.clone(), soon.clone()]), "right");
         assert_eq!(code(&[org, soon.clone(), ("format", json!("npm"))]), "invalid_service_key_format");
