@@ -53,19 +53,36 @@ impl Wasm {
     }
 
     async fn answer(&self, request: &TestRequest, head: &Arc<RequestHead>) -> packhouse_testkit::Answer {
-        match self.try_answer(request, head).await {
+        let intent = match self.plugin.route("hosted", head).await.unwrap() {
+            Ok(intent) => intent,
+            Err(failure) => return refused(failure),
+        };
+        if let BodyPlan::Body { limit } = intent.body
+            && request.body.len() as u64 > limit
+        {
+            return packhouse_testkit::Answer::refusal(
+                413,
+                "file_too_large",
+                &format!("At most {limit} bytes"),
+            );
+        }
+        match self.take(request, head, &intent).await {
             Ok(answer) => answered(answer).await,
             Err(failure) => refused(failure),
         }
     }
 
-    async fn try_answer(&self, request: &TestRequest, head: &Arc<RequestHead>) -> Result<Answer, Failure> {
-        let intent = self.plugin.route("hosted", head).await.unwrap()?;
+    async fn take(
+        &self,
+        request: &TestRequest,
+        head: &Arc<RequestHead>,
+        intent: &Intent,
+    ) -> Result<Answer, Failure> {
         let call = |action| Call { target: Some(self.view.clone()), ..Call::new(Arc::clone(head), action) };
         if intent.check {
             self.plugin.check(call(Action::Read)).await.unwrap()?;
         }
-        let body = self.receive(request, &intent).await;
+        let body = self.receive(request, intent).await;
         self.plugin.handle(Call { body, ..call(intent.action) }).await.unwrap()
     }
 
