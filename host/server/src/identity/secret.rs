@@ -53,6 +53,13 @@ pub(crate) fn mint() -> Minted {
     Minted { secret: Secret(token), sha256 }
 }
 
+/// A password that nobody chose: 24 random bytes in base64url. It never looks like a token, which is never taken for a
+/// password.
+pub(crate) fn random_password() -> Secret {
+    let bytes: [u8; 24] = rand::random();
+    Secret(URL_SAFE_NO_PAD.encode(bytes))
+}
+
 /// What a presented token is looked up by: its SHA-256. None when it says that it is a token of this server and its
 /// checksum is wrong, so that a mistyped one costs nothing; a text of another shape may be one that was imported.
 pub(crate) fn fingerprint(presented: &str) -> Option<[u8; 32]> {
