@@ -5,7 +5,7 @@ mod secret;
 mod throttle;
 
 pub(crate) use password::Passwords;
-pub(crate) use secret::{Minted, Secret, fingerprint, mint, says_token};
+pub(crate) use secret::{Minted, Secret, fingerprint, mint, random_password, says_token};
 pub(crate) use throttle::Throttle;
 
 /// An e-mail address as it is kept, in lower case; none when it is none. Only the shape is judged: one `@` with something

@@ -6,7 +6,7 @@ use packhouse_store::{NewMember, NewOrganization, OrganizationRow};
 use url::Url;
 
 use crate::app::App;
-use crate::identity::{Secret, mint};
+use crate::identity::{Secret, random_password};
 use crate::permissions::Permissions;
 
 /// The name of the organization that an empty database gets.
@@ -26,7 +26,7 @@ async fn found(app: &App) -> anyhow::Result<()> {
     let owner = &app.config.owner;
     let (password, random) = match &owner.password {
         Some(password) => (password.clone(), false),
-        None => (mint().secret, true),
+        None => (random_password(), true),
     };
     ensure!(!password.reveal().trim().is_empty(), "owner.password must not be blank");
     let permissions = serde_json::to_string(&Permissions::everything())?;
