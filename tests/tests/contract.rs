@@ -1,4 +1,12 @@
 //! The contract: it parses, it has not been broken since a release, and what is shipped imports nothing else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,12 @@
 //! What is loaded as a plugin, and what is refused with a reason that says what to do.
-
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
 #![allow(dead_code, reason = "the other half of what is shared is for calls")]
 
 mod sandbox;

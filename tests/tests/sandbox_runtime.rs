@@ -1,5 +1,13 @@
 //! What a hostile plugin can do to the host: cost its own request an error, and nothing else. Each attack is told in the log, leaves
 //! storage as it was, and the next request on the same plugin works.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
 
 mod sandbox;
 
