@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub(crate) db: Database,
     pub(crate) storage: Storage,
     pub(crate) writer: Writer,
-    pub(crate) snapshots: Snapshots,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) token_use: TokenUse,
     ready: Mutex<Option<Instant>>,
 }
@@ -41,8 +41,9 @@ impl Store {
         marker::check(&db, &config).await?;
         let storage = Storage::open(&config).await?;
         let lease_ms = i64::try_from(config.gc_grace.as_millis()).unwrap_or(i64::MAX);
-        let writer = Writer::start(db.clone(), lease_ms);
-        let (snapshots, token_use, ready) = (Snapshots::default(), TokenUse::default(), Mutex::default());
+        let snapshots = Arc::<Snapshots>::default();
+        let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
+        let (token_use, ready) = (TokenUse::default(), Mutex::default());
         let inner = Arc::new(Inner { config, db, storage, writer, snapshots, token_use, ready });
         TokenUse::write_now_and_then(&inner);
         let store = Store { inner };

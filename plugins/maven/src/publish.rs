@@ -87,17 +87,21 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
 fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
     let stored = FileRecord::of(body, now)?;
-    let key = records::file(&file.path);
+    let (key, held_key) = (records::file(&file.path), records::held(&file.path));
+    // Sums that came before their file are rare: they are read when the commit says that there are some.
+    let mut held = None;
     for _ in 0..TRIES {
-        let held = repository.get_json::<Held>(&records::held(&file.path))?;
-        if let Some(held) = &held {
-            check_held(&held.value.clone().current(now), &file.path, &stored, body)?;
-        }
         match commit_file(repository, file, &stored, body, held.as_ref())? {
             Outcome::Applied(_) => return Ok(Response::created()),
             Outcome::Stale(stale) if stale == key => {
                 if let Some(there) = record(repository, &file.path)? {
                     return again(repository, file, &there, &stored);
+                }
+            }
+            Outcome::Stale(stale) if stale == held_key => {
+                held = repository.get_json::<Held>(&held_key)?;
+                if let Some(held) = &held {
+                    check_held(&held.value.clone().current(now), &file.path, &stored, body)?;
                 }
             }
             Outcome::Stale(_) => {}

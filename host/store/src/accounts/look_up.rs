@@ -9,8 +9,9 @@ use crate::accounts::tokens::{TOKEN_COLUMNS, token};
 use crate::accounts::{MemberRow, RepositoryRow, TokenRow};
 use crate::db::{Generation, Row, values};
 use crate::error::StoreError;
-use crate::ids::OrganizationId;
+use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
+use crate::writer::Revisions;
 
 /// How many answers are kept. They all go when anything is written, so there is no need to choose which.
 const MAX_KEPT: usize = 10_000;
@@ -38,27 +39,51 @@ pub(crate) struct Snapshots {
 
 #[derive(Default)]
 struct Kept {
-    /// Of the database when they were asked for.
+    /// Of the database when they were asked for, or after commits of this process that changed no more than `revisions`.
     generation: Option<Generation>,
     answers: HashMap<Question, Arc<LookUp>>,
+    /// What those commits made of repositories' revisions.
+    revisions: HashMap<RepositoryId, u64>,
 }
 
 impl Snapshots {
     fn get(&self, generation: Generation, question: &Question) -> Option<Arc<LookUp>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.generation != Some(generation) {
             return None;
         }
-        kept.answers.get(question).map(Arc::clone)
+        let Kept { answers, revisions, .. } = &mut *kept;
+        let answer = answers.get_mut(question)?;
+        let asked = answer.repository.as_ref().map(|repository| (repository.id, repository.revision));
+        let now = asked.and_then(|(id, revision)| revisions.get(&id).copied().filter(|now| *now > revision));
+        if let Some(now) = now
+            && let Some(repository) = Arc::make_mut(answer).repository.as_mut()
+        {
+            repository.revision = now;
+        }
+        Some(Arc::clone(answer))
     }
 
     /// `generation` is from before the question was asked: what was written meanwhile makes the answer newer, not older.
     fn put(&self, generation: Generation, question: Question, answer: &Arc<LookUp>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.generation != Some(generation) || kept.answers.len() >= MAX_KEPT {
-            *kept = Kept { generation: Some(generation), answers: HashMap::new() };
+            if kept.generation.is_some_and(|now| generation.is_older_than(&now)) {
+                return;
+            }
+            *kept = Kept { generation: Some(generation), ..Kept::default() };
         }
         kept.answers.insert(question, Arc::clone(answer));
+    }
+
+    /// A commit of records changed these revisions, and nothing else was written between the two generations: the answers
+    /// stay good but for that.
+    pub(crate) fn carry(&self, before: Generation, after: Generation, revisions: &Revisions) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation == Some(before) && after.is_next_after(&before) {
+            kept.generation = Some(after);
+            kept.revisions.extend(revisions.iter().map(|(id, revision)| (*id, *revision)));
+        }
     }
 }
 

@@ -30,6 +30,24 @@ impl PartialEq for Generation {
 }
 
 impl Generation {
+    /// Whether one commit, by this process, is all that lies between `before` and this. `before` was taken while nobody else
+    /// could write.
+    pub(crate) fn is_next_after(&self, before: &Generation) -> bool {
+        let (Some(now), Some(then)) = (self.changes(), before.changes()) else { return false };
+        now == then.wrapping_add(1) && self.commits == before.commits.wrapping_add(1)
+    }
+
+    /// Whether it is from before `other`, as far as this process's own commits tell.
+    pub(crate) fn is_older_than(&self, other: &Generation) -> bool {
+        self.commits < other.commits
+    }
+
+    /// The header's count of commits: its third word, in the byte order of the machine.
+    fn changes(&self) -> Option<u32> {
+        let word = self.header.as_ref()?.get(8..12)?;
+        word.try_into().ok().map(u32::from_ne_bytes)
+    }
+
     pub(super) fn read(header: Option<&Header>, commits: u64) -> Generation {
         Generation { header: header.and_then(Header::read), commits }
     }

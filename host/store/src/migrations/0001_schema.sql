@@ -76,7 +76,7 @@ CREATE INDEX strays_by_time ON strays (due);
 CREATE TABLE records (
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, key {text} NOT NULL, value {bytes} NOT NULL,
     revision BIGINT NOT NULL, PRIMARY KEY (repository, key)
-);
+){rowless};
 
 -- Which blobs a record keeps alive.
 CREATE TABLE record_blobs (

