@@ -55,7 +55,7 @@ pub enum BlobsConfig {
     Fs(PathBuf),
     /// Memory: for tests.
     Memory,
-    /// `s3://bucket?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`.
+    /// `s3://bucket?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`; a path is put before every key.
     S3(String),
 }
 

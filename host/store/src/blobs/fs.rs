@@ -58,6 +58,7 @@ impl Folder {
     /// Makes the bytes durable under a key of their own, which is returned. Once a sync has failed the file is lost: what the
     /// system has dropped no second sync brings back, so none is tried.
     pub(crate) fn settle(&self, file: &BlobFile) -> io::Result<String> {
+        file.check()?;
         let mut path = file.path();
         if let Some(key) = self.key_of(&path) {
             file.owned.store(false, Ordering::Release);
@@ -235,15 +236,20 @@ impl BlobFile {
 
     /// Makes the bytes durable, though not yet the name. Tried once.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        if self.lost.load(Ordering::Acquire) {
-            return Err(io::Error::other("a sync of this file has failed before"));
-        }
+        self.check()?;
         self.file.sync_all().inspect_err(|_| self.lost.store(true, Ordering::Release))
     }
 
     /// Nothing names it after all: it goes when the last handle does.
     pub(crate) fn disown(&self) {
         self.owned.store(true, Ordering::Release);
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.lost.load(Ordering::Acquire) {
+            true => Err(io::Error::other("a sync of this file has failed before")),
+            false => Ok(()),
+        }
     }
 
     fn path(&self) -> MutexGuard<'_, PathBuf> {

@@ -20,7 +20,7 @@ const RENEWED_AFTER: Duration = Duration::from_secs(rows::CLAIM.as_secs() / 3);
 /// What became of the wish to add bytes to an upload.
 pub enum Append {
     /// Go on.
-    Ready(UploadAppender),
+    Ready(Box<UploadAppender>),
     /// The upload holds another number of bytes than the offset that was given: this many.
     Elsewhere(u64),
     /// Another request is adding bytes at this moment.
@@ -42,14 +42,14 @@ pub struct UploadAppender {
 
 /// The hashing and writing of a batch, or what is ready for the next.
 enum Work {
-    Ready(Lane),
+    Ready(Box<Lane>),
     Running(JoinHandle<Result<Lane, StoreError>>),
 }
 
 impl Work {
     async fn ready(self) -> Result<Lane, StoreError> {
         match self {
-            Work::Ready(lane) => Ok(lane),
+            Work::Ready(lane) => Ok(*lane),
             Work::Running(lane) => lane.await.map_err(StoreError::storage)?,
         }
     }
@@ -78,8 +78,8 @@ pub(super) async fn begin(upload: &Upload, offset: Option<u64>, limit: u64) -> R
         return Ok(Append::Busy);
     };
     appender.upload.length = lane.sums.length();
-    appender.lane = Some(Work::Ready(lane));
-    Ok(Append::Ready(appender))
+    appender.lane = Some(Work::Ready(Box::new(lane)));
+    Ok(Append::Ready(Box::new(appender)))
 }
 
 /// Where an upload's writing and hashing goes on. None when another request still has its file open, or the claim is lost.

@@ -40,7 +40,7 @@ async fn one_object_for_equal_bytes(world: World) -> World {
     drop(second);
     let stored = world.store.blob(other, first).await.unwrap().unwrap();
     assert!(read(&stored).await == expected);
-    if world.kind == Kind::Folder {
+    if matches!(world.kind, Kind::Folder | Kind::Postgres) {
         assert_eq!(world.blob_files().len(), 1);
     }
     world
@@ -76,7 +76,7 @@ async fn a_commit_keeps_what_it_names(world: World) -> World {
 }
 
 async fn bytes_outlive_their_name(world: World) -> World {
-    if world.kind != Kind::Folder {
+    if !matches!(world.kind, Kind::Folder | Kind::Postgres) {
         return world;
     }
     let expected = bytes(7, 3_000_000);

@@ -10,15 +10,19 @@ use packhouse_store::{
     Algorithm, Blob, BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository,
     OrganizationId, Outcome, RepositoryId, Sha256, Store, StoreConfig, StoreError,
 };
-use sqlx::{Connection, Row, SqliteConnection};
+use sqlx::{Connection, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
+#[path = "../../suite/support/postgres.rs"]
+pub(crate) mod postgres;
 pub(crate) mod seaweed;
 
 /// Where the blobs of a test lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Kind {
     Folder,
+    /// A folder, with PostgreSQL as the database; SQLite is that of all others.
+    Postgres,
     Memory,
     S3,
 }
@@ -45,6 +49,10 @@ impl World {
         let mut bucket = None;
         config.blobs = match kind {
             Kind::Folder => BlobsConfig::Fs(folder.path().to_owned()),
+            Kind::Postgres => {
+                config.database_url = postgres::shared()?.create_database();
+                BlobsConfig::Fs(folder.path().to_owned())
+            }
             Kind::Memory => BlobsConfig::Memory,
             Kind::S3 => {
                 let made = seaweed::shared()?.create_part();
@@ -91,7 +99,7 @@ impl World {
                 "unfinished multipart uploads"
             );
         }
-        if self.kind == Kind::Folder {
+        if matches!(self.kind, Kind::Folder | Kind::Postgres) {
             assert_eq!(files(&self.folder.path().join("staging")), Vec::<PathBuf>::new(), "left in staging");
             assert_eq!(self.blob_files().len(), usize::try_from(stored).unwrap(), "files that no row names");
         }
@@ -125,7 +133,7 @@ impl World {
     /// Changes what is stored of the only blob outside of the database.
     pub(crate) fn tamper(&self, how: Tampering) {
         match self.kind {
-            Kind::Folder => {
+            Kind::Folder | Kind::Postgres => {
                 let [path] = self.blob_files().try_into().unwrap();
                 let file = File::options().read(true).write(true).open(&path).unwrap();
                 let length = file.metadata().unwrap().len();
@@ -146,19 +154,30 @@ impl World {
 
     /// Runs SQL behind the store's back.
     pub(crate) async fn sql(&self, sql: &'static str) {
-        let mut connection = self.connect().await;
-        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        if self.kind == Kind::Postgres {
+            let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
+            // Those that wait for each other are told so, and one of them tries again.
+            while let Err(error) = sqlx::query(sql).execute(&mut connection).await {
+                assert!(
+                    error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("40P01")),
+                    "{error}"
+                );
+            }
+        } else {
+            let mut connection = SqliteConnection::connect(&self.config.database_url).await.unwrap();
+            sqlx::query(sql).execute(&mut connection).await.unwrap();
+        }
     }
 
     /// The first column of a query's answer.
     pub(crate) async fn numbers(&self, sql: &'static str) -> Vec<i64> {
-        let mut connection = self.connect().await;
-        let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
-        rows.iter().map(|row| row.get(0)).collect()
-    }
-
-    async fn connect(&self) -> SqliteConnection {
-        SqliteConnection::connect(&self.config.database_url).await.unwrap()
+        if self.kind == Kind::Postgres {
+            let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
+            sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
+        } else {
+            let mut connection = SqliteConnection::connect(&self.config.database_url).await.unwrap();
+            sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
+        }
     }
 }
 
@@ -246,6 +265,7 @@ pub(crate) fn applied(outcome: Outcome) {
 macro_rules! in_all {
     ($($name:ident),* $(,)?) => {
         crate::support::in_kind!(folder, Folder, $($name),*);
+        crate::support::in_kind!(postgres, Postgres, $($name),*);
         crate::support::in_kind!(memory, Memory, $($name),*);
         crate::support::in_kind!(s3, S3, $($name),*);
     };
