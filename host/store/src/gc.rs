@@ -122,7 +122,8 @@ impl Store {
     }
 
     async fn forget_leases(&self) -> Result<(), StoreError> {
-        let sql = "DELETE FROM leases WHERE (blob, repository) IN \
+        // Asked of the row itself too: PostgreSQL looks at that again when it had to wait for whoever was renewing the lease.
+        let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
                    (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
         while self.inner.db.execute(sql, values![now_ms(), PAGE]).await? > 0 {}
         Ok(())

@@ -12,13 +12,14 @@ use crate::error::StoreError;
 mod generation;
 mod migrate;
 mod open;
+mod over_rows;
 #[cfg(test)]
 mod plans;
 mod transaction;
 mod value;
 
 pub use generation::Generation;
-pub(crate) use transaction::placeholders;
+pub(crate) use over_rows::{OverRows, placeholders};
 pub(crate) use transaction::{Transaction, is_retryable};
 pub(crate) use value::{Columns, Row, Value, signed, values};
 
@@ -46,7 +47,11 @@ struct Counters {
 
 impl Counters {
     fn statement(&self) {
-        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.statements_ran(1);
+    }
+
+    fn statements_ran(&self, count: u64) {
+        self.statements.fetch_add(count, Ordering::Relaxed);
     }
 }
 

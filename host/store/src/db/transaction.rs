@@ -5,14 +5,10 @@ use std::sync::atomic::Ordering;
 
 use sqlx::{AssertSqlSafe, Postgres, Sqlite};
 
+use super::over_rows::{OverRows, Script};
 use super::value::{postgres_arguments, sqlite_arguments};
 use super::{Counters, Row, Sql, Value};
 use crate::error::StoreError;
-
-/// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
-const MAX_VARIABLES: usize = 30_000;
-/// Statements over more rows than this are not kept prepared: each number of rows is a text of its own.
-const MAX_PREPARED_ROWS: usize = 64;
 
 /// Dropped without `commit`, nothing happens.
 pub(crate) struct Transaction {
@@ -71,30 +67,52 @@ impl Transaction {
         self.execute_prepared(sql.into(), values, true).await
     }
 
-    /// A statement with `rows` as a list of tuples between `before` and `after`; in several where they are very many.
-    pub(crate) async fn fetch_rows<const N: usize>(
+    /// A statement with `rows` as a list of tuples between `before` and `after`; how many rows it changed.
+    pub(crate) async fn execute_rows<const N: usize>(
         &mut self,
-        before: &str,
+        before: &'static str,
         rows: Vec<[Value; N]>,
-        after: &str,
-    ) -> Result<Vec<Row>, StoreError> {
-        let mut found = Vec::new();
-        for (sql, values, prepared) in statements(before, rows, after) {
-            found.extend(self.fetch_prepared(sql.into(), values, prepared).await?);
+        after: &'static str,
+    ) -> Result<u64, StoreError> {
+        self.execute_each(vec![OverRows::new(before, rows, after)]).await
+    }
+
+    /// What each of these finds. SQLite is asked for all at once: to hand a statement to its thread costs more than most
+    /// statements do.
+    pub(crate) async fn fetch_each(&mut self, asked: Vec<OverRows>) -> Result<Vec<Vec<Row>>, StoreError> {
+        let mut found = Vec::with_capacity(asked.len());
+        if let Inner::Sqlite(inner) = &mut self.inner {
+            let parts: Vec<usize> = asked.iter().map(OverRows::parts).collect();
+            let script = Script::of(asked);
+            self.counters.statements_ran(script.statements);
+            let mut answers = script.fetch(inner).await?.into_iter();
+            for parts in parts {
+                found.push(answers.by_ref().take(parts).flatten().collect());
+            }
+            return Ok(found);
+        }
+        for statement in asked {
+            let mut rows = Vec::new();
+            for (sql, values, keep) in statement.numbered() {
+                rows.extend(self.fetch_prepared(sql.into(), values, keep).await?);
+            }
+            found.push(rows);
         }
         Ok(found)
     }
 
-    /// The same for a statement that changes rows; how many.
-    pub(crate) async fn execute_rows<const N: usize>(
-        &mut self,
-        before: &str,
-        rows: Vec<[Value; N]>,
-        after: &str,
-    ) -> Result<u64, StoreError> {
+    /// Runs these one after the other; how many rows they changed together.
+    pub(crate) async fn execute_each(&mut self, changes: Vec<OverRows>) -> Result<u64, StoreError> {
+        if let Inner::Sqlite(inner) = &mut self.inner {
+            let script = Script::of(changes);
+            self.counters.statements_ran(script.statements);
+            return script.execute(inner).await;
+        }
         let mut changed = 0;
-        for (sql, values, prepared) in statements(before, rows, after) {
-            changed += self.execute_prepared(sql.into(), values, prepared).await?;
+        for statement in changes {
+            for (sql, values, keep) in statement.numbered() {
+                changed += self.execute_prepared(sql.into(), values, keep).await?;
+            }
         }
         Ok(changed)
     }
@@ -151,30 +169,6 @@ impl Transaction {
             }
         }
     }
-}
-
-fn statements<const N: usize>(
-    before: &str,
-    rows: Vec<[Value; N]>,
-    after: &str,
-) -> impl Iterator<Item = (String, Vec<Value>, bool)> {
-    let most = (MAX_VARIABLES / N.max(1)).max(1);
-    let mut rows = rows.into_iter();
-    std::iter::from_fn(move || {
-        let values: Vec<Value> = rows.by_ref().take(most).flatten().collect();
-        let count = values.len() / N.max(1);
-        let sql = || format!("{before}{}{after}", placeholders(count, N));
-        (count > 0).then(|| (sql(), values, count <= MAX_PREPARED_ROWS))
-    })
-}
-
-/// `($1,$2),($3,$4)` for two rows of two.
-pub(crate) fn placeholders(rows: usize, width: usize) -> String {
-    let tuple = |row: usize| {
-        let names: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
-        format!("({})", names.join(","))
-    };
-    (0..rows).map(tuple).collect::<Vec<_>>().join(",")
 }
 
 /// Whether another process stood in the way, so that the same transaction may well succeed when it is run again: a

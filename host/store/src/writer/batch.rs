@@ -6,7 +6,7 @@ use super::catalog::Shown;
 use super::{Done, Job, sql};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
-use crate::db::{Transaction, Value};
+use crate::db::{OverRows, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -51,16 +51,16 @@ impl<'a> Batch<'a> {
         let repositories: BTreeSet<RepositoryId> = jobs.iter().map(|job| job.repository).collect();
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
-        let revisions = sql::revisions(transaction, &repositories).await?;
-        let stored = sql::entries(transaction, &keys).await?;
+        let stored = sql::stored(transaction, &repositories, &keys, &named).await?;
+        let sql::Stored { revisions, entries, blobs: found } = stored;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
-            let stored = stored.get(&(*repository, (*key).to_owned())).copied();
+            let stored = entries.get(&(*repository, (*key).to_owned())).copied();
             ((*repository, *key), Record { stored, now: stored, write: Write::Nothing })
         };
         let records = keys.iter().map(record).collect();
         let mut blobs = HashMap::new();
         let mut held = HashSet::new();
-        for blob in sql::blobs(transaction, &named).await? {
+        for blob in found {
             blobs.insert(blob.sha256, blob.id);
             if blob.held {
                 held.insert((blob.repository, blob.sha256));
@@ -175,25 +175,25 @@ impl<'a> Batch<'a> {
         !self.committed.is_empty() || !self.leases.is_empty()
     }
 
-    /// Writes what the jobs make of it: blobs before what names them.
-    pub(super) async fn write(self, transaction: &mut Transaction, lease_ms: i64) -> Result<(), StoreError> {
-        sql::insert_blobs(transaction, &self.fresh).await?;
-        sql::hold(transaction, &self.leases, lease_ms).await?;
+    /// What the jobs make of it: blobs before what names them.
+    pub(super) fn changes(self, lease_ms: i64) -> Result<Vec<OverRows>, StoreError> {
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
         }
-        sql::unname(transaction, rows.replaced).await?;
-        sql::remove(transaction, rows.removed).await?;
-        sql::put(transaction, rows.put).await?;
-        sql::name(transaction, rows.named).await?;
-        let revisions =
-            self.committed.iter().filter_map(|id| Some((*id, *self.revisions.get(id)?))).collect();
-        sql::set_revisions(transaction, revisions).await?;
+        let mut changes = vec![
+            sql::insert_blobs(&self.fresh),
+            sql::hold(&self.leases, lease_ms),
+            sql::unname(rows.replaced),
+            sql::remove(rows.removed),
+            sql::put(rows.put),
+            sql::name(rows.named),
+            sql::set_revisions(self.bumped()),
+        ];
         for shown in Shown::phases(&self.catalog) {
-            shown.write(transaction).await?;
+            changes.extend(shown.changes()?);
         }
-        Ok(())
+        Ok(changes)
     }
 }
 

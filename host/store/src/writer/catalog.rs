@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::catalog::{CatalogChange, Version, VersionFile};
-use crate::db::{Transaction, Value, signed};
+use crate::db::{OverRows, Value, signed};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
 
@@ -64,14 +64,13 @@ impl<'a> Shown<'a> {
         self.files.extend(version.files.iter().map(|file| ((key, file.path.as_str()), file)));
     }
 
-    pub(super) async fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
-        self.write_packages(transaction).await?;
-        self.write_versions(transaction).await?;
-        self.write_files(transaction).await?;
-        self.hide(transaction).await
+    pub(super) fn changes(self) -> Result<Vec<OverRows>, StoreError> {
+        let mut changes = vec![self.packages(), self.versions()?, self.files()];
+        changes.extend(self.hidden());
+        Ok(changes)
     }
 
-    async fn write_packages(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+    fn packages(&self) -> OverRows {
         let now = now_ms();
         let row = |((repository, name), version): (&(RepositoryId, &'a str), &&'a Version)| {
             [Value::from(repository.0), Value::from(*name), Value::from(search(version)), Value::from(now)]
@@ -79,11 +78,10 @@ impl<'a> Shown<'a> {
         let before = "INSERT INTO packages (repository, name, search, updated_at) VALUES ";
         let after = " ON CONFLICT (repository, name) DO UPDATE SET search = excluded.search, \
                      updated_at = excluded.updated_at";
-        transaction.execute_rows(before, self.packages.iter().map(row).collect(), after).await?;
-        Ok(())
+        OverRows::new(before, self.packages.iter().map(row).collect(), after)
     }
 
-    async fn write_versions(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+    fn versions(&self) -> Result<OverRows, StoreError> {
         let now = now_ms();
         let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 10], StoreError> {
             let [repository, name, number] = key_values(*key);
@@ -106,11 +104,10 @@ impl<'a> Shown<'a> {
                      published = COALESCE(excluded.published, versions.published), summary = excluded.summary, \
                      search = excluded.search, properties = excluded.properties, state = excluded.state, \
                      updated_at = excluded.updated_at";
-        transaction.execute_rows(before, rows, after).await?;
-        Ok(())
+        Ok(OverRows::new(before, rows, after))
     }
 
-    async fn write_files(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+    fn files(&self) -> OverRows {
         let row = |((key, path), file): (&(Key<'a>, &'a str), &&'a VersionFile)| {
             let [repository, name, version] = key_values(*key);
             let digest = Value::from(file.digest.to_string());
@@ -119,48 +116,44 @@ impl<'a> Shown<'a> {
         let before = "INSERT INTO files (repository, name, version, path, digest, size) VALUES ";
         let after = " ON CONFLICT (repository, name, version, path) DO UPDATE SET digest = excluded.digest, \
                      size = excluded.size";
-        transaction.execute_rows(before, self.files.iter().map(row).collect(), after).await?;
-        Ok(())
+        OverRows::new(before, self.files.iter().map(row).collect(), after)
     }
 
-    async fn hide(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
+    fn hidden(&self) -> [OverRows; 5] {
         let file = |(key, path): &(Key<'a>, &'a str)| {
             let [repository, name, version] = key_values(*key);
             [repository, name, version, Value::from(*path)]
         };
-        let before = "DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ";
-        transaction.execute_rows(before, self.hidden_files.iter().map(file).collect(), ")").await?;
         let emptied: BTreeSet<Key<'a>> = self.hidden_files.iter().map(|(key, _)| *key).collect();
-        let before = "DELETE FROM versions WHERE (repository, name, version) IN (VALUES ";
-        let after = ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
-                     AND f.name = versions.name AND f.version = versions.version)";
-        transaction.execute_rows(before, emptied.iter().map(|key| key_values(*key)).collect(), after).await?;
-        // With a version go its files: the schema says so.
-        transaction
-            .execute_rows(before, self.hidden.iter().map(|key| key_values(*key)).collect(), ")")
-            .await?;
         let touched: BTreeSet<(RepositoryId, &str)> =
             emptied.iter().chain(&self.hidden).map(|(repository, name, _)| (*repository, *name)).collect();
-        hide_packages(transaction, &touched).await
+        let files = "DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ";
+        let versions = "DELETE FROM versions WHERE (repository, name, version) IN (VALUES ";
+        let without_files = ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
+                             AND f.name = versions.name AND f.version = versions.version)";
+        let [packages, found] = packages_without(&touched);
+        [
+            OverRows::new(files, self.hidden_files.iter().map(file).collect(), ")"),
+            OverRows::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
+            // With a version go its files: the schema says so.
+            OverRows::new(versions, self.hidden.iter().map(|key| key_values(*key)).collect(), ")"),
+            packages,
+            found,
+        ]
     }
 }
 
 /// Packages without a version left go; of the others the version shown last is what is found.
-async fn hide_packages(
-    transaction: &mut Transaction,
-    touched: &BTreeSet<(RepositoryId, &str)>,
-) -> Result<(), StoreError> {
+fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [OverRows; 2] {
     let rows =
         || touched.iter().map(|(repository, name)| [Value::from(repository.0), Value::from(*name)]).collect();
-    let before = "DELETE FROM packages WHERE (repository, name) IN (VALUES ";
-    let after = ") AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.repository = packages.repository \
-                 AND v.name = packages.name)";
-    transaction.execute_rows(before, rows(), after).await?;
-    let before = "UPDATE packages SET search = (SELECT v.search FROM versions v \
-                  WHERE v.repository = packages.repository AND v.name = packages.name \
-                  ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
-    transaction.execute_rows(before, rows(), ")").await?;
-    Ok(())
+    let gone = "DELETE FROM packages WHERE (repository, name) IN (VALUES ";
+    let without_versions = ") AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.repository = packages.repository \
+                            AND v.name = packages.name)";
+    let left = "UPDATE packages SET search = (SELECT v.search FROM versions v \
+                WHERE v.repository = packages.repository AND v.name = packages.name \
+                ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
+    [OverRows::new(gone, rows(), without_versions), OverRows::new(left, rows(), ")")]
 }
 
 fn name_and_rank(change: &CatalogChange) -> (&str, u8) {

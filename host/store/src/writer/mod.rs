@@ -193,7 +193,7 @@ async fn transact(target: &Target, jobs: &[Job]) -> Result<Vec<Result<Done, Stor
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
         let bumped = batch.bumped();
-        batch.write(&mut transaction, *lease_ms).await?;
+        transaction.execute_each(batch.changes(*lease_ms)?).await?;
         transaction.commit().await?;
         if let (Some(before), Some(after)) = (before, database.generation()) {
             snapshots.carry(before, after, &bumped);

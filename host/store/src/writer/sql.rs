@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::batch::Revisions;
 use crate::blobs::row::{BlobRow, Place};
-use crate::db::{Transaction, Value, signed};
+use crate::db::{OverRows, Row, Transaction, Value, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
@@ -36,73 +36,63 @@ pub(super) struct Found {
     pub(super) held: bool,
 }
 
-pub(super) async fn revisions(
+/// What is stored of what a batch is about.
+pub(super) struct Stored {
+    pub(super) revisions: HashMap<RepositoryId, u64>,
+    pub(super) entries: HashMap<(RepositoryId, String), u64>,
+    pub(super) blobs: Vec<Found>,
+}
+
+/// Asks for all of it. The repositories come first: on PostgreSQL they are locked from then on.
+pub(super) async fn stored(
     transaction: &mut Transaction,
     repositories: &BTreeSet<RepositoryId>,
-) -> Result<HashMap<RepositoryId, u64>, StoreError> {
-    let rows = repositories.iter().map(|id| [Value::from(id.0)]).collect();
-    let after = format!(") ORDER BY id{}", transaction.for_update());
-    let before = "SELECT id, revision FROM repositories WHERE id IN (VALUES ";
-    let found = transaction.fetch_rows(before, rows, &after).await?;
-    found
-        .iter()
-        .map(|row| {
-            let mut columns = row.columns();
-            Ok((RepositoryId(columns.int()?), columns.unsigned()?))
-        })
-        .collect()
-}
-
-pub(super) async fn entries(
-    transaction: &mut Transaction,
     keys: &BTreeSet<(RepositoryId, &str)>,
-) -> Result<HashMap<(RepositoryId, String), u64>, StoreError> {
-    let rows = keys.iter().map(|(repository, key)| [Value::from(repository.0), Value::from(*key)]).collect();
-    let [before, after] = ENTRIES;
-    let found = transaction.fetch_rows(before, rows, after).await?;
-    found
-        .iter()
-        .map(|row| {
-            let mut columns = row.columns();
-            Ok(((RepositoryId(columns.int()?), columns.text()?), columns.unsigned()?))
-        })
-        .collect()
-}
-
-pub(super) async fn blobs(
-    transaction: &mut Transaction,
     named: &BTreeSet<(RepositoryId, Sha256)>,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Stored, StoreError> {
     let now = now_ms();
-    let row = |(repository, sha256): &(RepositoryId, Sha256)| {
+    let ids = repositories.iter().map(|id| [Value::from(id.0)]).collect();
+    let key = |(repository, key): &(RepositoryId, &str)| [Value::from(repository.0), Value::from(*key)];
+    let blob = |(repository, sha256): &(RepositoryId, Sha256)| {
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
-    let [before, after] = BLOBS;
-    let found = transaction.fetch_rows(before, named.iter().map(row).collect(), after).await?;
-    found
-        .iter()
-        .map(|row| {
-            let mut columns = row.columns();
-            let repository = RepositoryId(columns.int()?);
-            Ok(Found {
-                repository,
-                sha256: Sha256(columns.hash()?),
-                id: columns.int()?,
-                held: columns.bool()?,
-            })
-        })
-        .collect()
+    let locked = format!(") ORDER BY id{}", transaction.for_update());
+    let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
+    let asked = vec![
+        OverRows::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
+        OverRows::new(entries, keys.iter().map(key).collect(), entries_end),
+        OverRows::new(blobs, named.iter().map(blob).collect(), blobs_end),
+    ];
+    let mut found = transaction.fetch_each(asked).await?.into_iter();
+    let mut next = || found.next().unwrap_or_default();
+    Ok(Stored {
+        revisions: next().iter().map(revision).collect::<Result<_, _>>()?,
+        entries: next().iter().map(entry).collect::<Result<_, _>>()?,
+        blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
+    })
 }
 
-pub(super) async fn insert_blobs(
-    transaction: &mut Transaction,
-    fresh: &[&BlobRow],
-) -> Result<(), StoreError> {
+fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
+    let mut columns = row.columns();
+    Ok((RepositoryId(columns.int()?), columns.unsigned()?))
+}
+
+fn entry(row: &Row) -> Result<((RepositoryId, String), u64), StoreError> {
+    let mut columns = row.columns();
+    Ok(((RepositoryId(columns.int()?), columns.text()?), columns.unsigned()?))
+}
+
+fn found_blob(row: &Row) -> Result<Found, StoreError> {
+    let mut columns = row.columns();
+    let repository = RepositoryId(columns.int()?);
+    Ok(Found { repository, sha256: Sha256(columns.hash()?), id: columns.int()?, held: columns.bool()? })
+}
+
+pub(super) fn insert_blobs(fresh: &[&BlobRow]) -> OverRows {
     let now = now_ms();
     let rows = fresh.iter().map(|row| blob_values(row, now)).collect();
     let before = "INSERT INTO blobs (id, sha256, size, checked, place, data, digests, created_at) VALUES ";
-    transaction.execute_rows(before, rows, " ON CONFLICT (sha256) DO NOTHING").await?;
-    Ok(())
+    OverRows::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
 }
 
 fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
@@ -123,53 +113,39 @@ fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
     ]
 }
 
-pub(super) async fn hold(
-    transaction: &mut Transaction,
-    leases: &BTreeSet<(i64, RepositoryId)>,
-    lease_ms: i64,
-) -> Result<(), StoreError> {
+pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, lease_ms: i64) -> OverRows {
     let until = now_ms().saturating_add(lease_ms);
     let row = |(blob, repository): &(i64, RepositoryId)| {
         [Value::from(*blob), Value::from(repository.0), Value::from(until)]
     };
     let before = "INSERT INTO leases (blob, repository, until) VALUES ";
     let after = " ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
-    transaction.execute_rows(before, leases.iter().map(row).collect(), after).await?;
-    Ok(())
+    OverRows::new(before, leases.iter().map(row).collect(), after)
 }
 
-pub(super) async fn unname(transaction: &mut Transaction, rows: Vec<[Value; 2]>) -> Result<(), StoreError> {
+pub(super) fn unname(rows: Vec<[Value; 2]>) -> OverRows {
     let [before, after] = UNNAME;
-    transaction.execute_rows(before, rows, after).await?;
-    Ok(())
+    OverRows::new(before, rows, after)
 }
 
-pub(super) async fn remove(transaction: &mut Transaction, rows: Vec<[Value; 2]>) -> Result<(), StoreError> {
+pub(super) fn remove(rows: Vec<[Value; 2]>) -> OverRows {
     let [before, after] = REMOVE;
-    transaction.execute_rows(before, rows, after).await?;
-    Ok(())
+    OverRows::new(before, rows, after)
 }
 
-pub(super) async fn put(transaction: &mut Transaction, rows: Vec<[Value; 4]>) -> Result<(), StoreError> {
+pub(super) fn put(rows: Vec<[Value; 4]>) -> OverRows {
     let before = "INSERT INTO records (repository, key, value, revision) VALUES ";
     let after =
         " ON CONFLICT (repository, key) DO UPDATE SET value = excluded.value, revision = excluded.revision";
-    transaction.execute_rows(before, rows, after).await?;
-    Ok(())
+    OverRows::new(before, rows, after)
 }
 
-pub(super) async fn name(transaction: &mut Transaction, rows: Vec<[Value; 3]>) -> Result<(), StoreError> {
-    let before = "INSERT INTO record_blobs (repository, key, blob) VALUES ";
-    transaction.execute_rows(before, rows, "").await?;
-    Ok(())
+pub(super) fn name(rows: Vec<[Value; 3]>) -> OverRows {
+    OverRows::new("INSERT INTO record_blobs (repository, key, blob) VALUES ", rows, "")
 }
 
-pub(super) async fn set_revisions(
-    transaction: &mut Transaction,
-    revisions: Revisions,
-) -> Result<(), StoreError> {
+pub(super) fn set_revisions(revisions: Revisions) -> OverRows {
     let row = |(id, revision): (RepositoryId, u64)| [Value::from(id.0), Value::from(signed(revision))];
     let [before, after] = REVISIONS;
-    transaction.execute_rows(before, revisions.into_iter().map(row).collect(), after).await?;
-    Ok(())
+    OverRows::new(before, revisions.into_iter().map(row).collect(), after)
 }

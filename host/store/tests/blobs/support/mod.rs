@@ -10,7 +10,7 @@ use packhouse_store::{
     Algorithm, Blob, BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository,
     OrganizationId, Outcome, RepositoryId, Sha256, Store, StoreConfig, StoreError,
 };
-use sqlx::{Connection, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
 #[path = "../../suite/support/postgres.rs"]
@@ -156,8 +156,10 @@ impl World {
     pub(crate) async fn sql(&self, sql: &'static str) {
         if self.kind == Kind::Postgres {
             let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
-            // Those that wait for each other are told so, and one of them tries again.
-            while let Err(error) = sqlx::query(sql).execute(&mut connection).await {
+            // Locked first, so that the statement sees what was committed before: else it judges a lease that was renewed while it
+            // waited by what was there when it began. Those that wait for each other are told so, and one of them tries again.
+            let sql = format!("DO $$ BEGIN LOCK TABLE leases IN EXCLUSIVE MODE; {sql}; END $$");
+            while let Err(error) = sqlx::query(AssertSqlSafe(sql.as_str())).execute(&mut connection).await {
                 assert!(
                     error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("40P01")),
                     "{error}"
