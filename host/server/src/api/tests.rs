@@ -1,157 +1,16 @@
 //! The API through its router, over a store in a folder of its own and no plugins.
 
-use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::BodyExt;
-use packhouse_runtime::Runtime;
-use packhouse_store::{NewMember, NewRepository, OrganizationId, RepositoryId, Store};
+use http::{Request, StatusCode};
+use packhouse_store::RepositoryId;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use super::*;
-use crate::config::{Config, Inputs};
-use crate::identity::Secret;
-use crate::permissions::Permissions;
 
-const PASSWORD: &str = "correct horse battery";
+mod world;
 
-/// An answer.
-struct Said {
-    status: u16,
-    headers: HeaderMap,
-    body: Value,
-}
-
-impl Said {
-    #[track_caller]
-    fn is(self, status: u16, code: &str) -> Said {
-        assert_eq!((self.status, self.body["error"].as_str()), (status, Some(code)), "{}", self.body);
-        assert_eq!(self.headers["x-request-id"], self.body["request_id"].as_str().unwrap());
-        assert!(!self.body["message"].as_str().unwrap().is_empty());
-        self
-    }
-
-    #[track_caller]
-    fn ok(self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}", self.body);
-        self.body
-    }
-}
-
-/// A server without sockets.
-struct World {
-    app: Arc<App>,
-    router: Router,
-    organization: OrganizationId,
-    _folder: tempfile::TempDir,
-}
-
-impl World {
-    async fn new() -> World {
-        World::with(&[]).await
-    }
-
-    async fn with(settings: &[(&str, &str)]) -> World {
-        let folder = tempfile::tempdir().unwrap();
-        let plugins = folder.path().join("plugins");
-        std::fs::create_dir(&plugins).unwrap();
-        let own = [
-            ("PACKHOUSE_DATA", folder.path().to_str().unwrap()),
-            ("PACKHOUSE_PLUGINS", plugins.to_str().unwrap()),
-        ];
-        let environment =
-            own.iter().chain(settings).map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        let inputs = Inputs { environment: environment.collect(), ..Inputs::default() };
-        let (config, _) = Config::load(&inputs, folder.path()).unwrap();
-        let store = Store::open(config.store.clone()).await.unwrap();
-        let runtime = Runtime::load(config.runtime.clone(), store.clone()).await.unwrap();
-        let app = Arc::new(App::new(config, store, runtime));
-        let owner = member(&app, "owner@example.com", &Permissions::everything()).await;
-        let organization =
-            packhouse_store::NewOrganization { name: "default".to_owned(), base_url: None, host: None };
-        let (organization, _) = app.store.bootstrap(organization, owner).await.unwrap().unwrap();
-        let router = router(Arc::clone(&app)).unwrap();
-        World { app, router, organization: organization.id, _folder: folder }
-    }
-
-    async fn send(&self, request: Request<Body>) -> Said {
-        let answer = self.router.clone().oneshot(request).await.unwrap();
-        let (parts, mut body) = answer.into_parts();
-        let mut bytes = Vec::new();
-        while let Some(frame) = body.frame().await {
-            bytes.extend_from_slice(&frame.unwrap().into_data().unwrap());
-        }
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Said { status: parts.status.as_u16(), headers: parts.headers, body }
-    }
-
-    async fn call(&self, session: &str, method: &str, path: &str, body: Value) -> Said {
-        let mut request = Request::builder().method(method).uri(path);
-        if !session.is_empty() {
-            request = request.header("authorization", format!("Bearer {session}"));
-        }
-        if body.is_null() {
-            return self.send(request.body(Body::empty()).unwrap()).await;
-        }
-        let request = request.header("content-type", "application/json");
-        self.send(request.body(Body::from(body.to_string())).unwrap()).await
-    }
-
-    async fn get(&self, session: &str, path: &str) -> Said {
-        self.call(session, "GET", path, Value::Null).await
-    }
-
-    async fn sign_in(&self, email: &str) -> String {
-        let body = json!({"email": email, "password": PASSWORD});
-        let said = self.call("", "POST", "/v1/sessions", body).await.ok(201);
-        said["session"].as_str().unwrap().to_owned()
-    }
-
-    async fn owner(&self) -> String {
-        self.sign_in("owner@example.com").await
-    }
-
-    async fn confirm(&self, session: &str, action: &str) -> Value {
-        let body = json!({"action": action, "password": PASSWORD});
-        self.call(session, "POST", "/v1/confirmations", body).await.ok(201)["confirmation_token"].clone()
-    }
-
-    async fn repository(&self, name: &str, kind: &str, members: Vec<RepositoryId>) -> RepositoryId {
-        let new = NewRepository {
-            name: name.to_owned(),
-            format: "fifth".to_owned(),
-            kind: kind.to_owned(),
-            public: false,
-            settings: "{}".to_owned(),
-            upstream: None,
-            members,
-        };
-        self.app.store.create_repository(self.organization, new, None).await.unwrap().unwrap().id
-    }
-
-    async fn member(&self, email: &str, permissions: Value) {
-        let new = member(&self.app, email, &serde_json::from_value(permissions).unwrap()).await;
-        self.app.store.create_member(self.organization, new, None).await.unwrap().unwrap();
-    }
-
-    async fn create_token(&self, session: &str, change: Value) -> Said {
-        let mut body = json!({"name": "ci", "scope": ["read"], "format": "generic", "expires_at": null});
-        body["confirmation_token"] = self.confirm(session, "create_token").await;
-        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        self.call(session, "POST", "/v1/tokens", body).await
-    }
-}
-
-async fn member(app: &App, email: &str, permissions: &Permissions) -> NewMember {
-    NewMember {
-        email: email.to_owned(),
-        name: String::new(),
-        password_hash: app.passwords.hash(Secret::new(PASSWORD)).await.unwrap(),
-        permissions: serde_json::to_string(permissions).unwrap(),
-    }
-}
+use world::*;
 
 #[tokio::test]
 async fn every_route_is_described_and_every_description_served() {

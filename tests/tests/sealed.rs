@@ -1,0 +1,90 @@
+//! The contract is sealed: no code of the host names a format. Names that stand on the wire by the specification, as data in the
+//! catalogue of codes and the API's tables, stand in the files listed here and nowhere else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use packhouse_tests::{checkout, database};
+
+/// Where names of formats may stand, and as what.
+const LISTED: [(&str, &str); 2] = [
+    ("host/server/src/catalogue.rs", "codes and sentences of the specification"),
+    ("host/server/src/api/tokens/judge.rs", "`npm` as a token's format"),
+];
+
+/// Formats, their clients and their documents.
+const NAMES: &[&str] = &[
+    "maven",
+    "gradle",
+    "pom",
+    "npm",
+    "packument",
+    "pypi",
+    "python",
+    "twine",
+    "wheel",
+    "docker",
+    "oci",
+    "nuget",
+    "rubygems",
+    "helm",
+];
+
+/// Words of a file's own code: without comments, and without the tests at its end.
+fn words(text: &str) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let apart = |symbol: char| !symbol.is_ascii_alphanumeric();
+    lines.flat_map(|line| line.split(apart).map(str::to_ascii_lowercase).collect::<Vec<_>>()).collect()
+}
+
+fn named(path: &Path) -> Vec<&'static str> {
+    let words = words(&std::fs::read_to_string(path).unwrap());
+    NAMES.iter().copied().filter(|name| words.contains(*name)).collect()
+}
+
+fn sources() -> Vec<String> {
+    let root = checkout();
+    let mut files = Vec::new();
+    for part in ["store", "runtime", "server"] {
+        database::list(&root.join("host").join(part).join("src"), &mut files);
+    }
+    // The list gives each file's size behind its path.
+    let path = |file: &String| file.rsplit_once(' ').map_or(file.clone(), |(path, _)| path.to_owned());
+    let relative = |file: &String| path(file).trim_start_matches(&format!("{}/", root.display())).to_owned();
+    let mut files: Vec<String> = files.iter().map(relative).filter(|file| file.ends_with(".rs")).collect();
+    files.retain(|file| !file.contains("/tests/") && !file.ends_with("/tests.rs"));
+    files
+}
+
+#[test]
+fn no_code_of_the_host_names_a_format() {
+    let files = sources();
+    assert!(files.len() > 100, "the sources were not found: {files:?}");
+    for file in files {
+        let named = named(&checkout().join(&file));
+        let listed = LISTED.iter().any(|(path, _)| *path == file);
+        assert!(
+            listed || named.is_empty(),
+            "{file} names {named:?}: a plugin must need no change of the host"
+        );
+    }
+}
+
+#[test]
+fn what_is_listed_is_still_needed() {
+    for (path, what) in LISTED {
+        assert!(
+            !named(&checkout().join(path)).is_empty(),
+            "{path} no longer holds {what}: take it off the list"
+        );
+    }
+}
