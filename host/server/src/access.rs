@@ -325,8 +325,7 @@ fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<R
 fn token_format_on_proxy(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
     let Presented::Token(token, _) = question.presented else { return None };
     let special = token.format != GENERIC;
-    (special && repository.kind == Kind::Proxy)
-        .then(|| Refusal::of(&catalogue::NPM_TOKEN_NOT_SUPPORTED_ON_PROXY))
+    (special && repository.kind == Kind::Proxy).then(|| Refusal::of(&catalogue::FORMAT_TOKEN_ON_PROXY))
 }
 
 /// Rule R4, and the same for groups.

@@ -112,7 +112,7 @@ catalogue! {
     REPOSITORY_NOT_REACHED = "scope_mismatch_repo" 403 Reason Packages "This credential does not reach this repository. 2242";
     ACTION_NOT_IN_SCOPE = "scope_mismatch_repo" 403 Reason Packages "This credential may not do this here: [{}]";
     REVOKED_AUTHORITY_CLAMP = "revoked-authority-clamp" 403 Reason Packages "The owner of this token may no longer publish or delete here. 7301";
-    NPM_TOKEN_NOT_SUPPORTED_ON_PROXY = "npm_token_not_supported_on_proxy" 403 Code Packages "A token of the npm format does not work on a proxy repository; use a generic one.";
+    FORMAT_TOKEN_ON_PROXY = "npm_token_not_supported_on_proxy" 403 Code Packages "A token of the npm format does not work on a proxy repository; use a generic one.";
     DDB_UNAVAILABLE = "ddb_unavailable" 503 Error Both "The data store cannot be reached; try again.";
     REPOSITORY_TOKEN_IDENTITY_UNAVAILABLE = "repository_token_identity_unavailable" 503 Error Packages "The owner of this token cannot be looked up; the token was not refused. Try again.";
     MEMBERSHIP_LOOKUP_UNAVAILABLE = "membership_lookup_unavailable" 503 Error Api "The list of members cannot be read.";
