@@ -128,7 +128,8 @@ async fn answer(
     let repository = known.repository.as_ref().expect("the repository").id;
     let entry = store.get(repository, &format!("f/{file}")).await.expect("reads").expect("the record");
     let record: serde_json::Value = serde_json::from_slice(&entry.value).expect("JSON");
-    let digest: Sha256 = record["sha256"].as_str().expect("a digest").parse().expect("a digest");
+    let digest = record["sha256"].as_str().expect("a digest").trim_start_matches("sha256:");
+    let digest: Sha256 = digest.parse().expect("a digest in hex");
     let blob = store.blob(repository, digest).await.expect("reads").expect("the blob");
     let bytes = blob.read_at(0, u32::try_from(blob.size()).expect("small")).await.expect("reads");
     hyper::Response::new(Full::new(bytes))
