@@ -18,6 +18,8 @@ enum Shape<'a> {
 
 /// `public` stands in a column of its own and is put in by [`effective`].
 pub(crate) const PUBLIC: &str = "public";
+/// Where a plugin finds a proxy's address; no setting of the API's, where it is a field of its own.
+pub(crate) const UPSTREAM: &str = "upstream";
 
 /// The host's own, with their defaults, as the API's description lists them.
 fn own() -> Vec<(&'static str, Shape<'static>, Value)> {

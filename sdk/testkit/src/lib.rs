@@ -60,3 +60,4 @@ pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
 pub use state::LogLine;
 pub use table::{Case, World, run};
+pub use upstream::Fetched;

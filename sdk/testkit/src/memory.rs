@@ -3,6 +3,7 @@
 use crate::effects::Effects;
 use crate::mount::Mount;
 use crate::state::{LogLine, RepositoryState, Shared, UpstreamAnswer};
+use crate::upstream::Fetched;
 use packhouse_sdk::{Format, LoginState, Token, Version};
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -58,12 +59,32 @@ impl MemoryHost {
         body: &[u8],
     ) {
         let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let answer = UpstreamAnswer { status, headers, body: body.into() };
-        self.state.borrow_mut().upstream.insert((method.to_owned(), target.to_owned()), answer);
+        let answer = UpstreamAnswer { status, address: None, headers, body: body.into() };
+        self.state.borrow_mut().upstream.insert((method.to_owned(), target.to_owned()), Ok(answer));
+    }
+
+    /// From now on what was laid down for this request comes from this address, as after redirects.
+    pub fn redirect_upstream(&self, method: &str, target: &str, address: &str) {
+        let mut state = self.state.borrow_mut();
+        if let Some(Ok(answer)) = state.upstream.get_mut(&(method.to_owned(), target.to_owned())) {
+            answer.address = Some(address.to_owned());
+        }
+    }
+
+    /// From now on an upstream fails at this request: [`Error::Unavailable`](packhouse_sdk::Error) when it is down and no copy
+    /// is kept.
+    pub fn fail_upstream(&self, method: &str, target: &str, error: packhouse_sdk::Error) {
+        self.state.borrow_mut().upstream.insert((method.to_owned(), target.to_owned()), Err(error));
     }
 
     /// Requests that were sent to upstreams, as `GET /path`.
     pub fn fetched(&self) -> Vec<String> {
+        let line = |one: &Fetched| format!("{} {}", one.method, one.target);
+        self.state.borrow().fetched.iter().map(line).collect()
+    }
+
+    /// The same with all that was said of each.
+    pub fn fetches(&self) -> Vec<Fetched> {
         self.state.borrow().fetched.clone()
     }
 

@@ -1,5 +1,6 @@
 //! What the memory host knows.
 
+use crate::upstream::Fetched;
 use packhouse_sdk::{Digest, Error, LoginState, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
@@ -28,10 +29,10 @@ pub(crate) struct State {
     pub(crate) now: u64,
     pub(crate) repositories: BTreeMap<String, RepositoryState>,
     pub(crate) log: Vec<LogLine>,
-    /// Upstreams' answers by method and target.
-    pub(crate) upstream: BTreeMap<(String, String), UpstreamAnswer>,
+    /// Upstreams' answers by method and target, or why there is none.
+    pub(crate) upstream: BTreeMap<(String, String), Result<UpstreamAnswer, Error>>,
     /// Requests that were sent to upstreams.
-    pub(crate) fetched: Vec<String>,
+    pub(crate) fetched: Vec<Fetched>,
     pub(crate) logins: BTreeMap<String, LoginState>,
     /// Tokens by their owner's name.
     pub(crate) tokens: BTreeMap<String, Vec<Token>>,
@@ -74,6 +75,8 @@ pub(crate) struct UploadState {
 #[derive(Clone)]
 pub(crate) struct UpstreamAnswer {
     pub(crate) status: u16,
+    /// Where it came from after redirects, where that is another place.
+    pub(crate) address: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
 }
@@ -93,6 +96,14 @@ impl RepositoryState {
 }
 
 impl State {
+    /// What was laid down for this request; a `HEAD` of what only a `GET` was laid down for has that one's status and headers.
+    pub(crate) fn upstream_answer(&self, method: &str, target: &str) -> Result<UpstreamAnswer, Error> {
+        let laid = |method: &str| self.upstream.get(&(method.to_owned(), target.to_owned()));
+        let found = laid(method).or_else(|| laid("GET").filter(|_| method == "HEAD"));
+        let missing = || Err(Error::Unavailable(format!("no upstream answers {method} {target}")));
+        found.cloned().unwrap_or_else(missing)
+    }
+
     /// A name that was not there before: 32 characters of lower-case hex.
     pub(crate) fn new_name(&mut self) -> String {
         self.counter += 1;

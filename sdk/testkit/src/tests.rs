@@ -4,7 +4,9 @@ use crate::MemoryHost;
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
 use crate::repository::MemoryRepository;
+use crate::state;
 use packhouse_sdk::Expectation::{Absent, Anything, Present, Revision};
+use packhouse_sdk::host::HostFetch;
 use packhouse_sdk::{
     Action, Blob, Context, Description, Digest, Error, Format, Outcome, Repository, Router, Version,
     VersionId,
@@ -259,4 +261,50 @@ fn a_check_sees_no_body_and_a_context_knows_its_target() {
     assert_eq!(host.log().len(), 100, "so many lines a call");
     assert_eq!(cx.now(), 1_767_225_600_000);
     assert!(cx.identity().tokens().unwrap().is_empty());
+}
+
+#[test]
+fn an_upstream_answers_what_was_laid_down() {
+    let host = host();
+    host.answer_upstream("GET", "/a.jar", 200, &[("etag", "\"1\"")], b"bytes");
+    host.answer_upstream("GET", "/gone", 404, &[], b"");
+    host.redirect_upstream("GET", "/gone", "https://elsewhere.test/gone");
+    host.fail_upstream("GET", "/down", Error::Unavailable("down".to_owned()));
+    let rights = Rights::new(host.state.clone(), Some(Action::Read), Some("p".to_owned()));
+    let proxy = MemoryRepository { rights: rights.clone(), name: "p".to_owned(), received: None };
+    let fetch = |method: &str, target: &str| -> Box<dyn HostFetch> {
+        Box::new(crate::upstream::MemoryFetch::new(host.state.clone(), method, target))
+    };
+
+    let sha256 = state::digest("sha256", b"bytes").unwrap();
+    let mut file = fetch("GET", "/a.jar");
+    file.header("Accept", "*/*");
+    file.expect(&sha256);
+    file.show_as("a", "1", "a.jar");
+    let reply = file.start(&proxy).unwrap();
+    assert_eq!((reply.status().unwrap(), reply.body().unwrap().size().unwrap()), (200, 5));
+    assert_eq!(host.effects("p").shown, [format!("a 1 a.jar {sha256}")]);
+    let asked = host.fetches().remove(0);
+    assert_eq!((asked.repository.as_str(), asked.expect.as_slice()), ("p", [sha256].as_slice()));
+    assert_eq!(asked.headers, [("accept".to_owned(), "*/*".to_owned())]);
+
+    let mut wrong = fetch("GET", "/a.jar").start(&proxy).unwrap();
+    wrong.expect(&state::digest("md5", b"others").unwrap());
+    assert!(matches!(wrong.body(), Err(Error::Unavailable(_))));
+    let mut large = fetch("GET", "/a.jar");
+    large.limit(4);
+    assert!(matches!(large.start(&proxy).unwrap().body(), Err(Error::TooLarge(5))));
+    let head = fetch("HEAD", "/a.jar").start(&proxy).unwrap();
+    assert_eq!((head.status().unwrap(), head.body().unwrap().size().unwrap()), (200, 0));
+    let gone = fetch("GET", "/gone").start(&proxy).unwrap();
+    assert_eq!(
+        (gone.status().unwrap(), gone.address().unwrap().as_str()),
+        (404, "https://elsewhere.test/gone")
+    );
+    assert_eq!(
+        fetch("GET", "/down").start(&proxy).unwrap().status(),
+        Err(Error::Unavailable("down".to_owned()))
+    );
+    let hosted = MemoryRepository { rights, name: "r".to_owned(), received: None };
+    assert!(matches!(fetch("GET", "/a.jar").start(&hosted), Err(Error::Denied)));
 }

@@ -1,66 +1,109 @@
-//! Upstreams in memory: answers that a test has laid down.
+//! Upstreams in memory: answers and failures that a test has laid down, and what was asked of them.
 
 use crate::blob::MemoryBlob;
-use crate::state::{self, Shared, UpstreamAnswer};
+use crate::state::{self, Bytes, Shared, UpstreamAnswer};
 use packhouse_sdk::host::{HostBlob, HostFetch, HostReply, HostRepository, Pairs};
-use packhouse_sdk::{Digest, Error, Freshness};
+use packhouse_sdk::{Digest, Error, Freshness, Version};
+
+/// What was asked of an upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fetched {
+    /// The proxy's name.
+    pub repository: String,
+    /// `GET`, `HEAD` or `POST`.
+    pub method: String,
+    /// As the plugin gave it.
+    pub target: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Of a `POST`.
+    pub body: Vec<u8>,
+    /// How long its answer may be served; none for the repository's own setting.
+    pub fresh: Option<Freshness>,
+    /// What it must turn out to be, as far as that was said before it was sent.
+    pub expect: Vec<Digest>,
+    /// Bytes at most.
+    pub limit: Option<u64>,
+    /// Package, version and path to show it as.
+    pub show_as: Option<(String, String, String)>,
+}
 
 /// A request to an upstream. Nothing is kept: each is answered anew.
 pub(crate) struct MemoryFetch {
     host: Shared,
-    method: String,
-    target: String,
-    expect: Option<Digest>,
-    limit: u64,
+    fetched: Fetched,
 }
 
 impl MemoryFetch {
     pub(crate) fn new(host: Shared, method: &str, target: &str) -> Self {
-        Self { host, method: method.to_owned(), target: target.to_owned(), expect: None, limit: u64::MAX }
+        let (method, target) = (method.to_owned(), target.to_owned());
+        Self { host, fetched: Fetched { method, target, ..Fetched::default() } }
     }
 }
 
 impl HostFetch for MemoryFetch {
-    fn header(&mut self, _name: &str, _value: &str) {}
+    fn header(&mut self, name: &str, value: &str) {
+        self.fetched.headers.push((name.to_ascii_lowercase(), value.to_owned()));
+    }
 
-    fn body(&mut self, _bytes: &[u8]) {}
+    fn body(&mut self, bytes: &[u8]) {
+        self.fetched.body = bytes.to_vec();
+    }
 
-    fn fresh(&mut self, _freshness: Freshness) {}
+    fn fresh(&mut self, freshness: Freshness) {
+        self.fetched.fresh = Some(freshness);
+    }
 
     fn expect(&mut self, digest: &Digest) {
-        self.expect = Some(digest.clone());
+        self.fetched.expect.push(digest.clone());
     }
 
     fn limit(&mut self, bytes: u64) {
-        self.limit = bytes;
+        self.fetched.limit = Some(bytes);
     }
 
-    fn show_as(&mut self, _name: &str, _version: &str, _path: &str) {}
+    fn show_as(&mut self, name: &str, version: &str, path: &str) {
+        self.fetched.show_as = Some((name.to_owned(), version.to_owned(), path.to_owned()));
+    }
 
-    fn start(self: Box<Self>, proxy: &dyn HostRepository) -> Result<Box<dyn HostReply>, Error> {
-        if !matches!(self.method.as_str(), "GET" | "HEAD" | "POST") {
-            return Err(Error::Invalid(format!("an upstream is not asked by {}", self.method)));
+    fn start(mut self: Box<Self>, proxy: &dyn HostRepository) -> Result<Box<dyn HostReply>, Error> {
+        self.fetched.repository = proxy.name();
+        let Fetched { method, target, .. } = &self.fetched;
+        if !matches!(method.as_str(), "GET" | "HEAD" | "POST") {
+            return Err(Error::Invalid(format!("an upstream is not asked by {method}")));
         }
         if proxy.kind() != "proxy" {
             return Err(Error::Denied);
         }
-        let mut state = self.host.borrow_mut();
-        state.fetched.push(format!("{} {}", self.method, self.target));
-        let answer = state.upstream.get(&(self.method, self.target.clone())).cloned();
-        Ok(Box::new(MemoryReply { answer, target: self.target, expect: self.expect, limit: self.limit }))
+        let answer = self.host.borrow().upstream_answer(method, target);
+        self.host.borrow_mut().fetched.push(self.fetched.clone());
+        Ok(Box::new(MemoryReply { answer, host: self.host, fetched: self.fetched }))
     }
 }
 
 struct MemoryReply {
-    answer: Option<UpstreamAnswer>,
-    target: String,
-    expect: Option<Digest>,
-    limit: u64,
+    answer: Result<UpstreamAnswer, Error>,
+    host: Shared,
+    fetched: Fetched,
 }
 
 impl MemoryReply {
     fn answer(&self) -> Result<&UpstreamAnswer, Error> {
-        self.answer.as_ref().ok_or_else(|| Error::Unavailable(format!("no upstream answers {}", self.target)))
+        self.answer.as_ref().map_err(Error::clone)
+    }
+
+    /// Shows the file, once it is kept, beside those that are shown already.
+    fn show(&self, bytes: &Bytes) -> Result<(), Error> {
+        let Some((name, number, path)) = &self.fetched.show_as else { return Ok(()) };
+        let digest = state::digest("sha256", bytes)?;
+        let mut host = self.host.borrow_mut();
+        let now = host.now;
+        let Some(repository) = host.repositories.get_mut(&self.fetched.repository) else { return Ok(()) };
+        let before = repository.shown.get(&(name.clone(), number.clone())).cloned();
+        let version = before.unwrap_or_else(|| Version::new(name, number));
+        let shown = version.file(path, digest, bytes.len() as u64);
+        repository.apply(crate::catalog::CatalogChange::Show(shown), now);
+        Ok(())
     }
 }
 
@@ -74,26 +117,34 @@ impl HostReply for MemoryReply {
     }
 
     fn address(&self) -> Result<String, Error> {
-        self.answer()?;
-        Ok(match self.target.contains("://") {
-            true => self.target.clone(),
-            false => format!("https://upstream.test/{}", self.target.trim_start_matches('/')),
+        let answer = self.answer()?;
+        let target = &self.fetched.target;
+        Ok(match &answer.address {
+            Some(address) => address.clone(),
+            None if target.contains("://") => target.clone(),
+            None => format!("https://upstream.test/{}", target.trim_start_matches('/')),
         })
     }
 
     fn expect(&mut self, digest: &Digest) {
-        self.expect = Some(digest.clone());
+        self.fetched.expect.push(digest.clone());
     }
 
     fn body(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {
-        let body = self.answer()?.body.clone();
-        if body.len() as u64 > self.limit {
+        let answer = self.answer()?;
+        let body = if self.fetched.method == "HEAD" { Bytes::default() } else { answer.body.clone() };
+        if self.fetched.limit.is_some_and(|limit| body.len() as u64 > limit) {
             return Err(Error::TooLarge(body.len() as u64));
         }
-        if let Some(expected) = &self.expect
-            && state::digest(expected.algorithm(), &body)? != *expected
-        {
-            return Err(Error::Unavailable(format!("{} is not {expected}", self.target)));
+        let kept = answer.status == 200 && self.fetched.method == "GET";
+        if kept {
+            for expected in &self.fetched.expect {
+                if state::digest(expected.algorithm(), &body)? != *expected {
+                    let target = &self.fetched.target;
+                    return Err(Error::Unavailable(format!("{target} is not {expected}")));
+                }
+            }
+            self.show(&body)?;
         }
         Ok(MemoryBlob::boxed(body))
     }

@@ -13,9 +13,12 @@ use crate::packages::receive::Received;
 use crate::packages::shape::Refused;
 use crate::settings;
 
-/// The repository as its plugin sees it: every setting of the format's has a value.
+/// The repository as its plugin sees it: every setting of the format's has a value, and a proxy's `upstream` is its address.
 pub(crate) fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
-    let settings = Value::Object(settings::effective(&row.settings, row.public, Some(description)));
+    let mut settings = settings::effective(&row.settings, row.public, Some(description));
+    settings
+        .extend(row.upstream.clone().map(|address| (settings::UPSTREAM.to_owned(), Value::String(address))));
+    let settings = Value::Object(settings);
     RepositoryView {
         id: row.id,
         name: row.name.clone(),
