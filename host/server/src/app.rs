@@ -10,7 +10,7 @@ use packhouse_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::identity::{Passwords, Throttle};
+use crate::identity::{Passwords, Sealer, Throttle};
 
 /// The state of the program; handed out as an `Arc`.
 pub(crate) struct App {
@@ -20,6 +20,8 @@ pub(crate) struct App {
     pub(crate) store: Store,
     /// The loaded plugins.
     pub(crate) runtime: Runtime,
+    /// Seals secrets that must be read again.
+    pub(crate) sealer: Sealer,
     /// Checks passwords.
     pub(crate) passwords: Passwords,
     /// Holds up who guesses passwords, on both hosts.
@@ -46,6 +48,7 @@ impl App {
     pub(crate) fn new(config: Config, store: Store, runtime: Runtime) -> App {
         App {
             disabled: RwLock::new(config.disabled.clone()),
+            sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             config,
             store,
             runtime,

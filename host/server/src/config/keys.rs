@@ -116,7 +116,7 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_SEALING_KEY",
         Kind::Secret,
         "",
-        "Key with which upstream credentials are sealed.",
+        "Key with which client secrets and upstream credentials are sealed, at least 16 characters; by default a file in the data folder.",
     ),
     key(
         "smtp_url",

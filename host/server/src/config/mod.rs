@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) log: String,
     /// Whose forwarding headers count.
     pub(crate) trusted_proxies: Vec<Network>,
+    /// With what secrets that must be read again are sealed.
+    pub(crate) sealing_key: Option<Secret>,
     /// The first owner.
     pub(crate) owner: Owner,
     /// Bounds of connections and bodies.
@@ -116,6 +118,7 @@ impl Config {
             disabled,
             log: read.text("log").to_owned(),
             trusted_proxies: read.parse("trusted_proxies", values::networks)?,
+            sealing_key: read.parse_some("sealing_key", values::sealing_key)?,
             owner: read.owner()?,
             limits: read.limits()?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::identity::{SHORTEST_KEY, Secret};
+
 /// A number of bytes: `52428800`, `50 MB`, `64 MiB`. KB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -21,6 +23,14 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let number: u64 =
         number.parse().map_err(|_| format!("{text:?} is no size; write bytes, or as in 50 GB"))?;
     number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// A key for sealing: text that is long enough not to be guessed. The error does not repeat it.
+pub(crate) fn sealing_key(text: &str) -> Result<Secret, String> {
+    match text.trim() {
+        key if key.len() >= SHORTEST_KEY => Ok(Secret::new(key)),
+        _ => Err(format!("write at least {SHORTEST_KEY} characters, best 32 random bytes in base64")),
+    }
 }
 
 /// A whole number.
