@@ -101,7 +101,21 @@ pub(crate) struct TokenFacts {
     pub(crate) usernames: Vec<String>,
 }
 
-/// A token's state, from its dates.
+/// An access key as the store found it, judged for one repository at one time. It only ever reads, and any username goes
+/// with it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct KeyFacts {
+    /// When it was revoked, in ms since 1970.
+    pub(crate) revoked_at: Option<i64>,
+    /// When it expires, in ms since 1970; none for never.
+    pub(crate) expires_at: Option<i64>,
+    /// When a rotation ends it, in ms since 1970.
+    pub(crate) ends_at: Option<i64>,
+    /// Whether its owner was given the repository.
+    pub(crate) given: bool,
+}
+
+/// The state of a token or key, from its dates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
     /// Works.
@@ -157,6 +171,8 @@ pub(crate) enum Presented {
     Unknown,
     /// A token or service key, and the username beside it (none when it came as a bearer).
     Token(TokenFacts, Option<String>),
+    /// An access key.
+    Key(KeyFacts),
     /// A member's own account, with its rights in the repository.
     Member(Rights),
 }
@@ -220,17 +236,19 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     /// The sentence, filled in.
     pub(crate) sentence: String,
+    /// The row in a registry's words, where it is another than the status alone tells.
+    pub(crate) in_registry: Option<&'static Code>,
 }
 
 impl Refusal {
     /// A refusal as the catalogue has it.
     pub(crate) fn of(code: &'static Code) -> Refusal {
-        Refusal { code, status: code.status, sentence: code.sentence.to_owned() }
+        Refusal { code, status: code.status, sentence: code.sentence.to_owned(), in_registry: None }
     }
 
     fn action(wanted: Wanted) -> Refusal {
         let code = &catalogue::ACTION_NOT_IN_SCOPE;
-        Refusal { code, status: code.status, sentence: code.with(wanted.name()) }
+        Refusal { sentence: code.with(wanted.name()), ..Refusal::of(code) }
     }
 }
 
@@ -283,6 +301,7 @@ fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
     let refused = match question.presented {
         Presented::Nothing | Presented::Member(_) => false,
         Presented::Unknown => true,
+        Presented::Key(key) => !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works(),
         Presented::Token(token, username) => {
             !State::at(question.now, token.revoked_at, token.expires_at, token.ends_at).works()
                 || (question.rules.checks_username && !goes_with(token, username.as_deref()))
@@ -310,15 +329,18 @@ fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<R
     let reaches = match question.presented {
         Presented::Token(token, _) => token.listed && token.owner.is_none_or(|owner| owner.read),
         Presented::Member(rights) => rights.read || rights.publish || rights.delete,
+        Presented::Key(key) => key.given,
         Presented::Nothing | Presented::Unknown => false,
     };
     if reaches {
         return None;
     }
-    match (repository.kind, question.rules.not_reached_status) {
-        (Kind::Proxy, _) | (_, 404) => Some(Refusal::of(&catalogue::NOT_FOUND)),
-        _ => Some(Refusal::of(&catalogue::REPOSITORY_NOT_REACHED)),
+    if repository.kind == Kind::Proxy || question.rules.not_reached_status == 404 {
+        return Some(Refusal::of(&catalogue::NOT_FOUND));
     }
+    let key = matches!(question.presented, Presented::Key(_));
+    let in_registry = key.then_some(&catalogue::REGISTRY_DENIED_SCOPE);
+    Some(Refusal { in_registry, ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) })
 }
 
 /// A token made for one format is refused on every proxy, of that format or of another.
@@ -341,6 +363,7 @@ fn scope(question: &Question<'_>) -> Option<Refusal> {
     let within = match question.presented {
         Presented::Token(token, _) => token_scope(question, token),
         Presented::Member(rights) => member_scope(question.wanted, *rights),
+        Presented::Key(_) => !question.wanted.writes(),
         Presented::Nothing | Presented::Unknown => false,
     };
     (!within).then(|| Refusal::action(question.wanted))

@@ -88,6 +88,58 @@ impl Permissions {
         serde_json::from_str(json).unwrap_or_default()
     }
 
+    /// Whether those permissions, as the store keeps them, hold manage-owner-account: of such members one must remain.
+    pub(crate) fn of_an_owner(json: &str) -> bool {
+        Permissions::read(json).holds(Permission::ManageOwnerAccount)
+    }
+
+    /// The same with nothing said twice, in the order in which it was first said.
+    pub(crate) fn once_each(self) -> Permissions {
+        let mut once = Permissions::default();
+        for permission in self.organization {
+            add(&mut once.organization, permission);
+        }
+        for RepositoryPermission { repository, actions } in self.repositories {
+            let at = once.repositories.iter().position(|known| known.repository == repository);
+            let mut known = match at {
+                Some(at) => once.repositories.remove(at),
+                None => RepositoryPermission { repository, actions: Vec::new() },
+            };
+            actions.into_iter().for_each(|action| add(&mut known.actions, action));
+            once.repositories.insert(at.unwrap_or(once.repositories.len()), known);
+        }
+        once
+    }
+
+    /// Whether all of `other` is held here too: what a member may grant, and whom it may manage.
+    pub(crate) fn covers(&self, other: &Permissions) -> bool {
+        let organization = other.organization.iter().all(|permission| self.holds(*permission));
+        organization
+            && other.repositories.iter().all(|wanted| {
+                let held = self.actions(&wanted.repository);
+                wanted.actions.iter().all(|action| held.contains(action))
+            })
+    }
+
+    /// Whether this is a read-only member: neither publish nor delete anywhere, nor manage-owner-account.
+    pub(crate) fn read_only(&self) -> bool {
+        let reads =
+            |one: &RepositoryPermission| one.actions.iter().all(|action| *action == RepositoryAction::Read);
+        !self.holds(Permission::ManageOwnerAccount) && self.repositories.iter().all(reads)
+    }
+
+    /// The repositories that are named one by one.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        self.repositories.iter().map(|one| one.repository.as_str()).filter(|name| *name != ALL)
+    }
+
+    /// The actions held in a repository, or in `*`, in all.
+    fn actions(&self, repository: &str) -> Vec<RepositoryAction> {
+        let named =
+            self.repositories.iter().filter(|one| one.repository == ALL || one.repository == repository);
+        named.flat_map(|one| &one.actions).copied().collect()
+    }
+
     /// Whether the member holds this permission.
     pub(crate) fn holds(&self, permission: Permission) -> bool {
         self.organization.contains(&permission)
@@ -96,9 +148,7 @@ impl Permissions {
     /// What the member may do in a repository.
     pub(crate) fn rights(&self, repository: RepositoryId) -> Rights {
         let mut rights = Rights::default();
-        let id = repository.to_string();
-        let named = self.repositories.iter().filter(|one| one.repository == ALL || one.repository == id);
-        for action in named.flat_map(|one| &one.actions) {
+        for action in self.actions(&repository.to_string()) {
             match action {
                 RepositoryAction::Read => rights.read = true,
                 RepositoryAction::Publish => rights.publish = true,
@@ -106,6 +156,12 @@ impl Permissions {
             }
         }
         rights
+    }
+}
+
+fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
     }
 }
 
@@ -126,6 +182,61 @@ mod tests {
         assert!(!permissions.holds(Permission::ManageOwnerAccount));
         assert_eq!(permissions.rights(RepositoryId(7)), Rights { read: true, publish: true, delete: false });
         assert_eq!(permissions.rights(RepositoryId(8)), Rights { read: true, ..Rights::default() });
+    }
+
+    fn held(json: &str) -> Permissions {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_covered_that_is_not_held() {
+        let one = r#"{"repositories": [{"repository": "1", "actions": ["read", "publish"]}]}"#;
+        let all = r#"{"repositories": [{"repository": "*", "actions": ["read"]}]}"#;
+        let split = r#"{"repositories": [{"repository": "*", "actions": ["read"]}, {"repository": "1", "actions": ["publish"]}]}"#;
+        let manager = r#"{"organization": ["manage-members"]}"#;
+        for (holder, other, covered) in [
+            (one, one, true),
+            (one, all, false),
+            (all, one, false),
+            (split, one, true),
+            (split, all, true),
+            (one, split, false),
+            (manager, "{}", true),
+            ("{}", manager, false),
+            (one, r#"{"repositories": [{"repository": "2", "actions": []}]}"#, true),
+            (one, r#"{"repositories": [{"repository": "2", "actions": ["read"]}]}"#, false),
+        ] {
+            assert_eq!(held(holder).covers(&held(other)), covered, "{holder} {other}");
+        }
+        assert!(Permissions::everything().covers(&held(split)));
+    }
+
+    #[test]
+    fn a_read_only_member_changes_no_package_and_owns_nothing() {
+        for (json, read_only) in [
+            ("{}", true),
+            (r#"{"organization": ["manage-members", "manage-repositories", "manage-subscribers"]}"#, true),
+            (r#"{"organization": ["manage-owner-account"]}"#, false),
+            (r#"{"repositories": [{"repository": "*", "actions": ["read"]}]}"#, true),
+            (r#"{"repositories": [{"repository": "1", "actions": ["read", "delete"]}]}"#, false),
+            (r#"{"repositories": [{"repository": "1", "actions": ["publish"]}]}"#, false),
+        ] {
+            assert_eq!(held(json).read_only(), read_only, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_twice_is_kept_once() {
+        let twice = held(
+            r#"{"organization": ["manage-members", "manage-members"], "repositories": [
+                {"repository": "1", "actions": ["read", "read"]}, {"repository": "*", "actions": ["read"]},
+                {"repository": "1", "actions": ["publish", "read"]}]}"#,
+        );
+        let once = held(
+            r#"{"organization": ["manage-members"], "repositories": [
+                {"repository": "1", "actions": ["read", "publish"]}, {"repository": "*", "actions": ["read"]}]}"#,
+        );
+        assert_eq!(twice.once_each(), once);
     }
 
     #[test]

@@ -42,6 +42,10 @@ ids! {
     MemberId,
     /// A token or service key.
     TokenId,
+    /// A subscriber, or a group of them: who holds access keys.
+    KeyOwnerId,
+    /// An access key.
+    AccessKeyId,
 }
 
 /// The bits of an identifier below the seconds since 1970.

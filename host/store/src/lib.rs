@@ -28,7 +28,7 @@ pub use db::Generation;
 pub use digest::{Algorithm, Digest, Sha256};
 pub use error::StoreError;
 pub use gc::Collected;
-pub use ids::{MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
+pub use ids::{AccessKeyId, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,

@@ -214,26 +214,31 @@ impl Call {
     }
 
     /// Spends the confirmation for this action, from the body's field or else the header; `missing` where neither is
-    /// there, 401 `step_up_required` where it is no confirmation of this caller for this action, or expired, or spent.
+    /// there, `step_up_required` where it is no confirmation of this caller for this action, or expired, or spent: 401, or 403
+    /// on the actions that answer so where there is none (Authentication rule 7 of the specification).
     pub(crate) async fn confirm(
         &self,
         field: Option<&Value>,
         action: &str,
         missing: &'static Code,
     ) -> Result<(), ApiError> {
+        let wrong = match missing.status {
+            403 => &catalogue::STEP_UP_FORBIDDEN,
+            _ => &catalogue::STEP_UP_REQUIRED,
+        };
         let header = self.headers.get(CONFIRMATION).map(|field| field.to_str().unwrap_or_default());
         let token = match (field, header) {
             (Some(Value::String(token)), _) => token.as_str(),
             (None | Some(Value::Null), Some(token)) => token,
             (None | Some(Value::Null), None) => return Err(ApiError::from(missing)),
-            (Some(_), _) => return Err(ApiError::from(&catalogue::STEP_UP_REQUIRED)),
+            (Some(_), _) => return Err(ApiError::from(wrong)),
         };
         let member = self.caller()?.member.id;
         let spent = match identity::fingerprint(token) {
             Some(sha256) => self.app.store.spend_confirmation(&sha256, member, action, self.now).await?,
             None => false,
         };
-        if spent { Ok(()) } else { Err(ApiError::from(&catalogue::STEP_UP_REQUIRED)) }
+        if spent { Ok(()) } else { Err(ApiError::from(wrong)) }
     }
 
     /// An event of this caller's, allowed, to be written with the change that it tells of.

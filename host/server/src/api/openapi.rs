@@ -20,6 +20,9 @@ use super::route::Route;
     info(title = "Packhouse management API", license(name = "Apache-2.0")),
     paths(
         super::sessions::create, super::sessions::delete, super::sessions::confirm, super::members::me,
+        super::members::create, super::members::list, super::members::show, super::members::remove,
+        super::members::set_permissions, super::members::reset, super::members::complete,
+        super::members::invite, super::members::accept,
         super::repositories::create, super::repositories::list, super::repositories::show,
         super::repositories::change, super::repositories::remove,
         super::tokens::create, super::tokens::list, super::tokens::revoke, super::tokens::rotate,

@@ -76,11 +76,14 @@ impl Asking<'_> {
         authorize::authorize(self.known, &rules, wanted, true, self.now)
     }
 
-    /// Lets a request in, and notes that its token was used.
+    /// Lets a request in, and notes that its token or key was used.
     fn admit(&self, wanted: Wanted) -> Result<(), Refused> {
         self.authorize(wanted)?;
         if let Some(token) = &self.known.facts.token {
             self.app.store.token_used(token.id, self.now);
+        }
+        if let Some(key) = &self.known.facts.key {
+            self.app.store.access_key_used(key.id, self.now);
         }
         Ok(())
     }

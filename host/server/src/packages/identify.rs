@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use packhouse_store::{LookUp, MemberRow, OrganizationId, RepositoryId};
 
-use crate::access::{Presented, Rights, TokenFacts};
+use crate::access::{KeyFacts, Presented, Rights, TokenFacts};
 use crate::app::App;
 use crate::identity::{self, Secret};
 use crate::packages::members;
@@ -98,7 +98,7 @@ pub(crate) async fn identify(
 ) -> Result<Known, Refused> {
     let fingerprint = credential.fingerprint();
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
-    if let Some(known) = token(&facts, &credential) {
+    if let Some(known) = token(&facts, &credential).or_else(|| key(&facts)) {
         return Ok(known);
     }
     let nobody = |presented| Known { facts: Arc::clone(&facts), presented, caller: None, credential: None };
@@ -157,6 +157,23 @@ fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
         presented: Presented::Token(presented, username),
         caller: shown.or_else(|| Some(row.name.clone())),
         credential: Some(format!("token:{}", row.id)),
+    })
+}
+
+/// The access key that was found, as access is decided on it. Any user name goes with it.
+fn key(facts: &Arc<LookUp>) -> Option<Known> {
+    let row = facts.key.as_ref()?;
+    let presented = KeyFacts {
+        revoked_at: row.revoked_at,
+        expires_at: row.expires_at,
+        ends_at: row.ends_at,
+        given: facts.reaches,
+    };
+    Some(Known {
+        facts: Arc::clone(facts),
+        presented: Presented::Key(presented),
+        caller: facts.key_owner.clone(),
+        credential: Some(format!("access-key:{}", row.id)),
     })
 }
 

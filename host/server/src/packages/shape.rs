@@ -24,6 +24,8 @@ pub(crate) struct Refused {
     problems: Vec<Problem>,
     /// The catalogue's row; none where a format's own code has none.
     row: Option<&'static Code>,
+    /// The row in a registry's words, where the status alone does not tell it.
+    in_registry: Option<&'static Code>,
 }
 
 impl Refused {
@@ -45,6 +47,7 @@ impl Refused {
             headers: retry.into_iter().collect(),
             problems: vec![problem],
             row: Some(row),
+            in_registry: None,
         }
     }
 
@@ -71,6 +74,7 @@ impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         let mut refused = Self::saying(refusal.code, refusal.sentence);
         refused.status = status(refusal.status);
+        refused.in_registry = refusal.in_registry;
         refused
     }
 }
@@ -79,7 +83,8 @@ impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
-        Self { status: status(failure.status), headers: failure.headers, problems: failure.problems, row }
+        let (status, headers, problems) = (status(failure.status), failure.headers, failure.problems);
+        Self { status, headers, problems, row, in_registry: None }
     }
 }
 
@@ -235,6 +240,9 @@ fn registry_problem(problem: &Problem) -> Value {
 fn host_problem(refused: &Refused, sentence: &str) -> Value {
     let on_group =
         refused.row.is_some_and(|row| std::ptr::eq(row, &catalogue::WRITES_NOT_PERMITTED_ON_GROUP));
+    if let Some(row) = refused.in_registry {
+        return json!({"code": row.code, "message": row.sentence});
+    }
     let row = match refused.status.as_u16() {
         401 => &catalogue::REGISTRY_UNAUTHORIZED,
         403 => &catalogue::REGISTRY_DENIED,

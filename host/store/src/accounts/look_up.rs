@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::accounts::access_keys::{KEY_COLUMNS, key};
 use crate::accounts::members::{MEMBER_COLUMNS, member};
 use crate::accounts::repositories::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::tokens::{TOKEN_COLUMNS, token};
-use crate::accounts::{MemberRow, RepositoryRow, TokenRow};
+use crate::accounts::{AccessKeyRow, MemberRow, RepositoryRow, TokenRow};
 use crate::db::{Generation, Row, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
@@ -23,10 +24,14 @@ pub struct LookUp {
     pub repository: Option<RepositoryRow>,
     /// The token of this hash in this organization, whatever its state; its list of repositories is not filled in.
     pub token: Option<TokenRow>,
-    /// Whether the token names the repository.
+    /// Whether the token names the repository, or the key's owner has it.
     pub reaches: bool,
     /// The token's owner, whose permissions bound it.
     pub owner: Option<MemberRow>,
+    /// The access key of this hash in this organization, whatever its state.
+    pub key: Option<AccessKeyRow>,
+    /// The name of the key's owner.
+    pub key_owner: Option<String>,
 }
 
 type Question = (OrganizationId, String, Option<[u8; 32]>);
@@ -94,9 +99,9 @@ impl Store {
         &self,
         organization: OrganizationId,
         repository: &str,
-        token_sha256: Option<&[u8; 32]>,
+        secret_sha256: Option<&[u8; 32]>,
     ) -> Result<Arc<LookUp>, StoreError> {
-        let question = (organization, repository.to_owned(), token_sha256.copied());
+        let question = (organization, repository.to_owned(), secret_sha256.copied());
         let generation = self.generation();
         if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
             return Ok(answer);
@@ -108,26 +113,33 @@ impl Store {
         Ok(answer)
     }
 
-    async fn ask(&self, (organization, repository, token_sha256): &Question) -> Result<LookUp, StoreError> {
+    async fn ask(&self, (organization, repository, secret_sha256): &Question) -> Result<LookUp, StoreError> {
         if repository.contains('\0') {
             return Ok(LookUp::default());
         }
-        let token = token_sha256.as_ref().map(<[u8; 32]>::as_slice);
-        let values = values![organization.0, repository.as_str(), token];
+        let secret = secret_sha256.as_ref().map(<[u8; 32]>::as_slice);
+        let values = values![organization.0, repository.as_str(), secret];
         let row = self.inner.db.fetch_one(look_up_sql(), values).await?;
         row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))
     }
 }
 
-/// One row, whatever is there: each part begins with whether it is.
+/// One row, whatever is there: each part begins with whether it is. A key reaches what its owner has, and where that is a
+/// subscriber, what the groups have that it is in.
 pub(crate) fn look_up_sql() -> String {
     format!(
-        "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, x.token \
+        "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, k.id, {KEY_COLUMNS}, \
+         o.name, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
+         JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
+         WHERE g.subscriber = k.owner LIMIT 1)) \
          FROM (SELECT 1 AS one) AS q \
          LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
          LEFT JOIN members m ON m.id = t.owner \
-         LEFT JOIN token_repositories x ON x.token = t.id AND x.repository = r.id"
+         LEFT JOIN token_repositories x ON x.token = t.id AND x.repository = r.id \
+         LEFT JOIN access_keys k ON k.secret_sha256 = $3 AND k.organization = $1 \
+         LEFT JOIN key_owners o ON o.id = k.owner \
+         LEFT JOIN key_owner_repositories y ON y.owner = k.owner AND y.repository = r.id"
     )
 }
 
@@ -138,6 +150,8 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
         repository: columns.optional(12, repository)?,
         token: columns.optional(15, token)?,
         owner: columns.optional(7, member)?,
+        key: columns.optional(11, key)?,
+        key_owner: columns.opt_text()?,
         reaches: columns.opt_int()?.is_some(),
     })
 }

@@ -53,6 +53,17 @@ impl fmt::Debug for NewMember {
     }
 }
 
+/// What became of a change to a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberChange {
+    /// It is done.
+    Done,
+    /// The member changed since it was read, or is gone; nothing is changed.
+    Changed,
+    /// There is no other of whom one must remain; nothing is changed.
+    Last,
+}
+
 impl Store {
     /// Makes a member; none when the e-mail is in use in this organization.
     pub async fn create_member(
@@ -97,23 +108,31 @@ impl Store {
         self.members("m.organization = $1 AND m.id > $2 ORDER BY m.id LIMIT $3", values).await
     }
 
-    /// Sets what a member may do; false when there is none such.
+    /// Sets what a member may do, if that is still what was read; `needed` tells from permissions whether a member is one of
+    /// whom there must be another.
     pub async fn set_member_permissions(
         &self,
-        organization: OrganizationId,
-        id: MemberId,
+        read: &MemberRow,
         permissions: &str,
+        needed: fn(&str) -> bool,
         audit: Option<AuditEvent>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let update = "UPDATE members SET permissions = $3 WHERE organization = $1 AND id = $2";
-        let values = values![organization.0, id.0, permissions];
-        let changed = transaction.execute(update, values).await? == 1;
-        if changed {
-            remember(&mut transaction, audit).await?;
-            transaction.commit().await?;
+        if needed(&read.permissions)
+            && !needed(permissions)
+            && !another(&mut transaction, read, needed).await?
+        {
+            return Ok(MemberChange::Last);
         }
-        Ok(changed)
+        let update =
+            "UPDATE members SET permissions = $4 WHERE organization = $1 AND id = $2 AND permissions = $3";
+        let values = values![read.organization.0, read.id.0, read.permissions.as_str(), permissions];
+        if transaction.execute(update, values).await? == 0 {
+            return Ok(MemberChange::Changed);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(MemberChange::Done)
     }
 
     /// Sets a member's password hash and ends its sessions; false when there is none such.
@@ -125,36 +144,40 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let update = "UPDATE members SET password_hash = $3 WHERE organization = $1 AND id = $2";
-        let values = values![organization.0, id.0, password_hash];
-        let changed = transaction.execute(update, values).await? == 1;
-        if changed {
-            transaction.execute("DELETE FROM sessions WHERE member = $1", values![id.0]).await?;
-            transaction.execute("DELETE FROM confirmations WHERE member = $1", values![id.0]).await?;
+        let find = "SELECT id FROM members WHERE organization = $1 AND id = $2";
+        let there = transaction.fetch_one(find, values![organization.0, id.0]).await?.is_some();
+        if there {
+            set_password(&mut transaction, id, password_hash).await?;
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
         }
-        Ok(changed)
+        Ok(there)
     }
 
-    /// Deletes a member with its sessions and confirmations and revokes its tokens; false when there is none such.
+    /// Deletes a member, if it may still do what was read, with its sessions, confirmations, resets and invitations, and
+    /// revokes its tokens; `needed` as for [`Store::set_member_permissions`].
     pub async fn delete_member(
         &self,
-        organization: OrganizationId,
-        id: MemberId,
+        read: &MemberRow,
+        needed: fn(&str) -> bool,
         audit: Option<AuditEvent>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        // Sessions and confirmations go with the row: the schema says so.
-        let delete = "DELETE FROM members WHERE organization = $1 AND id = $2";
-        let deleted = transaction.execute(delete, values![organization.0, id.0]).await? == 1;
-        if deleted {
-            let revoke = "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND owner = $2 AND revoked_at IS NULL";
-            transaction.execute(revoke, values![organization.0, id.0, now_ms()]).await?;
-            remember(&mut transaction, audit).await?;
-            transaction.commit().await?;
+        if needed(&read.permissions) && !another(&mut transaction, read, needed).await? {
+            return Ok(MemberChange::Last);
         }
-        Ok(deleted)
+        // What goes with the row, the schema says.
+        let delete = "DELETE FROM members WHERE organization = $1 AND id = $2 AND permissions = $3";
+        let values = values![read.organization.0, read.id.0, read.permissions.as_str()];
+        if transaction.execute(delete, values).await? == 0 {
+            return Ok(MemberChange::Changed);
+        }
+        let revoke =
+            "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND owner = $2 AND revoked_at IS NULL";
+        transaction.execute(revoke, values![read.organization.0, read.id.0, now_ms()]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(MemberChange::Done)
     }
 
     async fn members(&self, condition: &str, values: Vec<Value>) -> Result<Vec<MemberRow>, StoreError> {
@@ -197,4 +220,41 @@ pub(super) async fn insert(
         vec![id.0.into(), organization.0.into(), email, name, password_hash, permissions, created_at.into()];
     let inserted = transaction.execute(insert, values).await? == 1;
     Ok(inserted.then_some(row))
+}
+
+/// Sets a member's password hash and ends what was begun with the old password.
+pub(super) async fn set_password(
+    transaction: &mut Transaction,
+    id: MemberId,
+    password_hash: &str,
+) -> Result<(), StoreError> {
+    transaction
+        .execute("UPDATE members SET password_hash = $2 WHERE id = $1", values![id.0, password_hash])
+        .await?;
+    for ended in [
+        "DELETE FROM sessions WHERE member = $1",
+        "DELETE FROM confirmations WHERE member = $1",
+        "DELETE FROM password_resets WHERE member = $1",
+    ] {
+        transaction.execute(ended, values![id.0]).await?;
+    }
+    Ok(())
+}
+
+/// Whether another member of the organization is one of whom one must remain. Two who ask at one time wait for each other,
+/// so that they cannot both be told of the other.
+async fn another(
+    transaction: &mut Transaction,
+    read: &MemberRow,
+    needed: fn(&str) -> bool,
+) -> Result<bool, StoreError> {
+    let lock = format!("SELECT id FROM organizations WHERE id = $1{}", transaction.for_update());
+    transaction.fetch(lock, values![read.organization.0]).await?;
+    let others = "SELECT permissions FROM members WHERE organization = $1 AND id <> $2";
+    for row in transaction.fetch(others, values![read.organization.0, read.id.0]).await? {
+        if needed(&row.columns().text()?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

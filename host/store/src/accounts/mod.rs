@@ -1,25 +1,33 @@
-//! Organizations, their members, repositories and tokens as rows: SQL and no rules. What may be done is judged by the caller.
+//! Organizations, their members, subscribers, repositories, tokens and keys as rows: SQL and no rules. What may be done is judged by the caller.
 //!
 //! Every verb that writes takes an optional [`AuditEvent`], which is written in the same transaction.
 
+mod access_keys;
 mod audit;
 mod confirmations;
+mod invitations;
+mod key_owners;
 mod look_up;
 mod members;
 mod organizations;
+mod password_resets;
 mod repositories;
 mod sessions;
 mod token_use;
 mod tokens;
 
+pub use access_keys::{AccessKeyRow, KeyRotation, NewAccessKey};
 pub use audit::{AuditEvent, AuditRow};
 pub use confirmations::ConfirmationRow;
+pub use invitations::{Accepted, InvitationRow};
+pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};
 pub use look_up::LookUp;
 pub(crate) use look_up::Snapshots;
 #[cfg(test)]
 pub(crate) use look_up::look_up_sql;
-pub use members::{MemberRow, NewMember};
+pub use members::{MemberChange, MemberRow, NewMember};
 pub use organizations::{NewOrganization, OrganizationRow};
+pub use password_resets::PasswordResetRow;
 pub use repositories::{NewRepository, RepositoryRow};
 pub use sessions::SessionRow;
 pub(crate) use token_use::TokenUse;

@@ -1,4 +1,5 @@
-//! When tokens were last used: remembered, and written together now and then, so that a request costs no write.
+//! When tokens and access keys were last used: remembered, and written together now and then, so that a request costs no
+//! write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,16 +7,23 @@ use std::time::Duration;
 
 use crate::db::Value;
 use crate::error::StoreError;
-use crate::ids::TokenId;
+use crate::ids::{AccessKeyId, TokenId};
 use crate::store::{Inner, Store};
 
 /// How far behind the truth `last_used_at` may be.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What is not yet written: tokens and when they were used, in ms since 1970.
+/// What was used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Used {
+    Token(TokenId),
+    Key(AccessKeyId),
+}
+
+/// What is not yet written: credentials and when they were used, in ms since 1970.
 #[derive(Default)]
 pub(crate) struct TokenUse {
-    used: Mutex<HashMap<TokenId, i64>>,
+    used: Mutex<HashMap<Used, i64>>,
 }
 
 impl TokenUse {
@@ -27,19 +35,19 @@ impl TokenUse {
                 tokio::time::sleep(EVERY).await;
                 let Some(inner) = store.upgrade() else { return };
                 if let Err(problem) = (Store { inner }).write_token_use().await {
-                    tracing::warn!(%problem, "when tokens were last used could not be written");
+                    tracing::warn!(%problem, "when credentials were last used could not be written");
                 }
             }
         });
     }
 
-    fn take(&self) -> HashMap<TokenId, i64> {
+    fn take(&self) -> HashMap<Used, i64> {
         std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, id: TokenId, at: i64) {
+    fn note(&self, what: Used, at: i64) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = used.entry(id).or_insert(at);
+        let last = used.entry(what).or_insert(at);
         *last = at.max(*last);
     }
 }
@@ -47,10 +55,15 @@ impl TokenUse {
 impl Store {
     /// Notes that a token was used at `now` (ms since 1970). Costs no SQL: written every 30 s, and when the store is closed.
     pub fn token_used(&self, id: TokenId, now: i64) {
-        self.inner.token_use.note(id, now);
+        self.inner.token_use.note(Used::Token(id), now);
     }
 
-    /// Writes what [`Store::token_used`] noted.
+    /// Notes that an access key was used at `now` (ms since 1970), as [`Store::token_used`] does for a token.
+    pub fn access_key_used(&self, id: AccessKeyId, now: i64) {
+        self.inner.token_use.note(Used::Key(id), now);
+    }
+
+    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] noted.
     pub async fn write_token_use(&self) -> Result<(), StoreError> {
         let used = self.inner.token_use.take();
         if used.is_empty() {
@@ -58,18 +71,27 @@ impl Store {
         }
         let done = self.write_uses(&used).await;
         if done.is_err() {
-            used.into_iter().for_each(|(id, at)| self.inner.token_use.note(id, at));
+            used.into_iter().for_each(|(what, at)| self.inner.token_use.note(what, at));
         }
         done
     }
 
-    async fn write_uses(&self, used: &HashMap<TokenId, i64>) -> Result<(), StoreError> {
+    async fn write_uses(&self, used: &HashMap<Used, i64>) -> Result<(), StoreError> {
+        let (mut tokens, mut keys) = (Vec::new(), Vec::new());
+        for (what, at) in used {
+            match what {
+                Used::Token(id) => tokens.push([Value::from(id.0), Value::from(*at)]),
+                Used::Key(id) => keys.push([Value::from(id.0), Value::from(*at)]),
+            }
+        }
         let mut transaction = self.inner.db.begin().await?;
-        let rows = used.iter().map(|(id, at)| [Value::from(id.0), Value::from(*at)]).collect();
-        let before = "WITH used (token, at) AS (VALUES ";
-        let after = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.token = tokens.id) \
-                     WHERE id IN (SELECT token FROM used)";
-        transaction.execute_rows(before, rows, after).await?;
+        let before = "WITH used (id, at) AS (VALUES ";
+        let of_tokens = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.id = tokens.id) \
+                         WHERE id IN (SELECT id FROM used)";
+        transaction.execute_rows(before, tokens, of_tokens).await?;
+        let of_keys = ") UPDATE access_keys SET last_used_at = (SELECT u.at FROM used u WHERE u.id = access_keys.id) \
+                       WHERE id IN (SELECT id FROM used)";
+        transaction.execute_rows(before, keys, of_keys).await?;
         transaction.commit().await
     }
 }

@@ -4,7 +4,8 @@ use super::{Database, Engine, values};
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
-const STEPS: &[&str] = &[include_str!("../migrations/0001_schema.sql")];
+const STEPS: &[&str] =
+    &[include_str!("../migrations/0001_schema.sql"), include_str!("../migrations/0002_accounts.sql")];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
 const LOCK: i64 = 0x7061_636b;

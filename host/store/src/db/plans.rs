@@ -18,8 +18,26 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// The tables of the schema and their short names in the statements.
-const TABLES: [&str; 12] =
-    ["records", "r", "blobs", "b", "record_blobs", "n", "leases", "l", "repositories", "tokens", "t", "m"];
+const TABLES: [&str; 18] = [
+    "records",
+    "r",
+    "blobs",
+    "b",
+    "record_blobs",
+    "n",
+    "leases",
+    "l",
+    "repositories",
+    "tokens",
+    "t",
+    "m",
+    "access_keys",
+    "k",
+    "o",
+    "y",
+    "z",
+    "g",
+];
 
 #[tokio::test]
 async fn hot_statements_seek() {

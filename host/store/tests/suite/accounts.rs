@@ -1,7 +1,8 @@
 //! Organizations, members, repositories, tokens, and what a request asks of them.
 
 use packhouse_store::{
-    AuditEvent, ConfirmationRow, Expectation, MemberRow, NewToken, Rotation, Scope, SessionRow, Store, now_ms,
+    AuditEvent, ConfirmationRow, Expectation, MemberChange, MemberRow, NewToken, Rotation, Scope, SessionRow,
+    Store, now_ms,
 };
 
 use crate::support::{World, commit, in_both, member, organization, put, repository};
@@ -65,7 +66,8 @@ async fn members(world: &World) {
     let store = &world.store;
     let made = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
     assert!(store.create_member(world.organization, member("a@localhost"), None).await.unwrap().is_none());
-    assert!(store.set_member_permissions(world.organization, made.id, "{\"x\":1}", None).await.unwrap());
+    let set = store.set_member_permissions(&made, "{\"x\":1}", |_| false, None).await.unwrap();
+    assert_eq!(set, MemberChange::Done);
     let found = store.find_member(world.organization, made.id).await.unwrap().unwrap();
     assert_eq!(found, MemberRow { permissions: "{\"x\":1}".to_owned(), ..made.clone() });
     let page = store.list_members(world.organization, None, 1).await.unwrap();
@@ -79,8 +81,8 @@ async fn a_deleted_member_leaves_nothing_that_works(world: &World) {
     let gone = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
     store.create_session(session(&gone, [1; 32], i64::MAX), None).await.unwrap();
     let token = store.create_token(world.organization, token(world, 1, Some(&gone)), None).await.unwrap();
-    assert!(store.delete_member(world.organization, gone.id, None).await.unwrap());
-    assert!(!store.delete_member(world.organization, gone.id, None).await.unwrap());
+    assert_eq!(store.delete_member(&gone, |_| false, None).await.unwrap(), MemberChange::Done);
+    assert_eq!(store.delete_member(&gone, |_| false, None).await.unwrap(), MemberChange::Changed);
     assert!(store.find_session(&[1; 32], 0).await.unwrap().is_none());
     let token = store.find_token(world.organization, token.id).await.unwrap().unwrap();
     assert!(token.revoked_at.is_some());

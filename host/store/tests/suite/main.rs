@@ -13,5 +13,6 @@ mod catalog;
 mod commits;
 mod failures;
 mod generation;
+mod key_owners;
 mod keys;
 mod support;

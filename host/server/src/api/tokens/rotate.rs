@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{NewToken, Rotation, TokenRow};
+use packhouse_store::{NewToken, Rotation, TokenRow, now_ms};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -59,14 +59,16 @@ pub(crate) async fn rotate(mut call: Call) -> Answer {
     let mut old = find(&call).await?;
     loop {
         may_manage(&call, &old)?;
-        let (successor, ends_at) = judge_state(&call, &old, &wanted)?;
+        // After it was read: of many at one time, each is judged on what those before it left.
+        let now = now_ms();
+        let (successor, ends_at) = judge_state(now, &old, &wanted)?;
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewToken { secret_sha256: sha256, ..successor };
         let event = call.event(action, old.name.clone())?;
         match call.app.store.rotate_token(&old, ends_at, successor, event).await? {
             Rotation::Rotated(row) => {
                 let owner = owner(&call, &row).await?;
-                let view = TokenView::new(&row, owner.as_deref(), call.now);
+                let view = TokenView::new(&row, owner.as_deref(), now);
                 let replaced = Replaced { id: old.id.to_string(), ends_at };
                 let view = NewTokenView::new(view, &secret, Some(replaced));
                 return Ok((StatusCode::CREATED, Json(view)).into_response());
@@ -83,9 +85,9 @@ pub(crate) async fn rotate(mut call: Call) -> Answer {
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// State (409), then what depends on it (400). The successor but for its secret, and when the old one ends.
-fn judge_state(call: &Call, old: &TokenRow, wanted: &Wanted) -> Result<(NewToken, i64), ApiError> {
-    let state = state(old, call.now);
+/// State (409) at `now` (ms since 1970), then what depends on it (400). The successor but for its secret, and when the old one ends.
+fn judge_state(now: i64, old: &TokenRow, wanted: &Wanted) -> Result<(NewToken, i64), ApiError> {
+    let state = state(old, now);
     if !state.works() {
         return Err(ApiError::from(&catalogue::TOKEN_REVOKED));
     }
@@ -94,9 +96,9 @@ fn judge_state(call: &Call, old: &TokenRow, wanted: &Wanted) -> Result<(NewToken
     }
     let expires_at = wanted.expires_at.unwrap_or(old.expires_at);
     if old.backing.is_some() {
-        service_key_expiry(expires_at, call.now)?;
+        service_key_expiry(expires_at, now)?;
     }
-    let ends_at = call.now.saturating_add(wanted.overlap_ms);
+    let ends_at = now.saturating_add(wanted.overlap_ms);
     if state == State::Rotating && old.ends_at.is_some_and(|scheduled| ends_at > scheduled) {
         return Err(ApiError::from(&catalogue::TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END));
     }

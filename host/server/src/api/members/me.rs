@@ -1,38 +1,17 @@
-//! What `member` means everywhere, and `GET /v1/me`.
+//! `GET /v1/me`.
 
 use axum::Json;
 use axum::response::IntoResponse;
-use packhouse_store::{MemberRow, RepositoryRow};
+use packhouse_store::RepositoryRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Answer;
-use super::call::Call;
-use super::error::ErrorBody;
+use super::view::MemberView;
 use crate::access::Rights;
-use crate::permissions::{Permissions, RepositoryAction};
-
-/// A member as the API shows it.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct MemberView {
-    id: String,
-    email: String,
-    name: String,
-    permissions: Permissions,
-    created_at: i64,
-}
-
-impl From<&MemberRow> for MemberView {
-    fn from(row: &MemberRow) -> MemberView {
-        MemberView {
-            id: row.id.to_string(),
-            email: row.email.clone(),
-            name: row.name.clone(),
-            permissions: Permissions::read(&row.permissions),
-            created_at: row.created_at,
-        }
-    }
-}
+use crate::api::Answer;
+use crate::api::call::Call;
+use crate::api::error::ErrorBody;
+use crate::permissions::RepositoryAction;
 
 /// An organization as its members see it.
 #[derive(Serialize, ToSchema)]

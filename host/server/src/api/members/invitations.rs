@@ -1,0 +1,108 @@
+//! `POST /v1/invitations`, and accepting one.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{Accepted, AuditEvent, InvitationRow};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::judge;
+use super::view::MemberView;
+use crate::api::Answer;
+use crate::api::call::Call;
+use crate::api::error::{ApiError, ErrorBody};
+use crate::catalogue;
+use crate::identity::{self, Minted};
+use crate::permissions::Permissions;
+
+/// How long an invitation is good: 7 days in ms.
+const INVITATION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Who is invited.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Invite {
+    /// By which the member will sign in.
+    email: String,
+    /// No more than the caller's own.
+    permissions: Permissions,
+}
+
+/// An invitation.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InvitationView {
+    /// For POST /v1/invitations/{code}/accept, once. Shown this once.
+    code: String,
+    expires_at: i64,
+}
+
+/// Invites somebody. It ends with the member who invited.
+#[utoipa::path(post, path = "/v1/invitations", request_body = Invite, responses(
+    (status = 201, body = InvitationView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    (status = 403, body = ErrorBody)))]
+pub(crate) async fn invite(mut call: Call) -> Answer {
+    let wanted: Invite = call.body()?;
+    call.only(&[])?;
+    let email = judge::email(&wanted.email)?;
+    let permissions = wanted.permissions.once_each();
+    judge::may_grant(&call, &permissions)?;
+    judge::repositories_exist(&call, &permissions).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = call.now + INVITATION_MS;
+    let row = InvitationRow {
+        secret_sha256: sha256,
+        organization: call.organization()?,
+        email: email.clone(),
+        permissions: serde_json::to_string(&permissions).map_err(anyhow::Error::from)?,
+        invited_by: call.caller()?.member.id,
+        expires_at,
+    };
+    let event = call.event("invite_member", email)?;
+    call.app.store.create_invitation(row, event).await?;
+    let view = InvitationView { code: secret.reveal().to_owned(), expires_at };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// Who accepts.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Accept {
+    /// As people see it.
+    name: Option<String>,
+    /// 8 characters or more.
+    password: String,
+}
+
+/// Accepts an invitation, once: of many who try, one becomes the member. Where the e-mail address has an account by now, the
+/// invitation is used up all the same.
+#[utoipa::path(post, path = "/v1/invitations/{code}/accept", params(("code" = String, Path)),
+    request_body = Accept, security(()), responses(
+    (status = 201, body = MemberView), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+    (status = 409, body = ErrorBody)))]
+pub(crate) async fn accept(mut call: Call) -> Answer {
+    let wanted: Accept = call.body()?;
+    call.only(&[])?;
+    let name = judge::name(wanted.name)?;
+    let password = judge::password(wanted.password)?;
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = identity::fingerprint(call.path("code")).ok_or_else(gone)?;
+    // Looked at first, so that a code that is none costs no password's hash.
+    let store = &call.app.store;
+    let invitation = store.find_invitation(&sha256, call.now).await?.ok_or_else(gone)?;
+    let hash = call.app.passwords.hash(password).await?;
+    let event = AuditEvent {
+        organization: invitation.organization,
+        actor: invitation.email.clone(),
+        action: "accept_invitation".to_owned(),
+        subject: invitation.email,
+        address: call.address.to_string(),
+        allowed: true,
+        detail: "{}".to_owned(),
+    };
+    match store.accept_invitation(&sha256, call.now, name, hash, Some(event)).await? {
+        Accepted::Member(row) => Ok((StatusCode::CREATED, Json(MemberView::from(&*row))).into_response()),
+        Accepted::Taken => Err(ApiError::from(&catalogue::USER_ALREADY_EXISTS)),
+        Accepted::Gone => Err(gone()),
+    }
+}

@@ -1,0 +1,92 @@
+//! Who may manage whom (Authentication rule 9 of the specification), and what the bodies about members have in common.
+//!
+//! A member hands on, takes away and manages nothing that it does not hold itself: whoever holds more is out of its reach. So a
+//! read-only member manages only read-only members.
+
+use packhouse_store::{MemberId, MemberRow, RepositoryId, StoreError};
+
+use crate::api::call::Call;
+use crate::api::error::ApiError;
+use crate::catalogue;
+use crate::identity::{self, Secret};
+use crate::permissions::{Permission, Permissions};
+
+/// The shortest password that is taken, in characters.
+const SHORTEST: usize = 8;
+/// The longest, in bytes.
+const LONGEST: usize = 1024;
+
+/// An e-mail address as it is kept; 400 `invalid_request` where it is none.
+pub(super) fn email(text: &str) -> Result<String, ApiError> {
+    identity::email(text).ok_or_else(|| ApiError::invalid("`email` is no e-mail address."))
+}
+
+/// A new password; 400 `invalid_request` where it is too short or too long, or is taken for a token.
+pub(super) fn password(text: String) -> Result<Secret, ApiError> {
+    if text.chars().count() < SHORTEST || text.len() > LONGEST {
+        return Err(ApiError::invalid(&format!(
+            "`password` has at least {SHORTEST} characters and at most {LONGEST} bytes."
+        )));
+    }
+    if identity::says_token(&text) {
+        return Err(ApiError::invalid("`password` must not begin like a token."));
+    }
+    Ok(Secret::new(text))
+}
+
+/// A person's name, which may be empty; 400 `invalid_name` for one that a name cannot be.
+pub(super) fn name(text: Option<String>) -> Result<String, ApiError> {
+    match text.filter(|name| !name.is_empty()) {
+        Some(name) => crate::api::fields::name(&Some(name.into())),
+        None => Ok(String::new()),
+    }
+}
+
+/// The member of the path's `{id}`: 404 `not_found` where there is none in the caller's organization.
+pub(super) async fn find(call: &Call) -> Result<MemberRow, ApiError> {
+    let id = call.path("id").parse::<MemberId>().map_err(|_| &catalogue::NOT_FOUND)?;
+    let row = call.app.store.find_member(call.organization()?, id).await.map_err(unreadable)?;
+    row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}
+
+/// 503 `membership_lookup_unavailable` where the list of members cannot be read.
+pub(crate) fn unreadable(error: StoreError) -> ApiError {
+    match error.is_unavailable() {
+        true => {
+            tracing::error!(%error, "the members cannot be read");
+            ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE)
+        }
+        false => ApiError::from(error),
+    }
+}
+
+/// Judges whether the caller may make, or leave behind, a member who holds this: 403 `role_mismatch` without manage-members,
+/// or where it is more than the caller's own.
+pub(super) fn may_grant(call: &Call, permissions: &Permissions) -> Result<(), ApiError> {
+    let held = &call.caller()?.permissions;
+    let within = held.holds(Permission::ManageMembers) && held.covers(permissions);
+    call.judge(within, &catalogue::ROLE_MISMATCH)
+}
+
+/// Judges whether the caller may change or delete this member.
+pub(super) fn may_manage(call: &Call, row: &MemberRow) -> Result<(), ApiError> {
+    may_grant(call, &Permissions::read(&row.permissions))
+}
+
+/// 400 `invalid_request` where permissions name a repository that is not there.
+pub(super) async fn repositories_exist(call: &Call, permissions: &Permissions) -> Result<(), ApiError> {
+    let mut ids = Vec::new();
+    for name in permissions.named() {
+        let id: RepositoryId = name.parse().map_err(|_| no_repository(name))?;
+        ids.push(id);
+    }
+    let found = call.app.store.find_repositories(call.organization()?, &ids).await?;
+    match ids.iter().find(|id| !found.iter().any(|row| row.id == **id)) {
+        Some(id) => Err(no_repository(&id.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn no_repository(name: &str) -> ApiError {
+    ApiError::invalid(&format!("`permissions` names the repository `{name}`, which is not there."))
+}

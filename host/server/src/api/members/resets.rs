@@ -1,0 +1,89 @@
+//! `POST /v1/members/{id}/password-reset`, and completing one.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{AuditEvent, PasswordResetRow};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::judge;
+use crate::api::Answer;
+use crate::api::call::Call;
+use crate::api::error::{ApiError, ErrorBody};
+use crate::catalogue;
+use crate::identity::{self, Minted};
+
+/// How long a reset is good: an hour in ms.
+const RESET_MS: i64 = 60 * 60 * 1000;
+
+/// Nothing: an empty object will do.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Empty {}
+
+/// A password reset.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ResetView {
+    /// For POST /v1/password-resets/{code}, once. Shown this once.
+    reset_code: String,
+    expires_at: i64,
+}
+
+/// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
+/// holds, cannot reset another's.
+#[utoipa::path(post, path = "/v1/members/{id}/password-reset", params(("id" = String, Path)), responses(
+    (status = 201, body = ResetView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn reset(mut call: Call) -> Answer {
+    let Empty {} = call.body()?;
+    call.only(&[])?;
+    let row = judge::find(&call).await?;
+    judge::may_manage(&call, &row)?;
+    let caller = call.caller()?;
+    let anothers = row.id != caller.member.id;
+    call.judge(!(anothers && caller.permissions.read_only()), &catalogue::ROLE_MISMATCH)?;
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = call.now + RESET_MS;
+    let event = call.event("reset_password", row.email)?;
+    let reset = PasswordResetRow { secret_sha256: sha256, member: row.id, expires_at };
+    call.app.store.create_password_reset(reset, event).await?;
+    let view = ResetView { reset_code: secret.reveal().to_owned(), expires_at };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// The new password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Complete {
+    /// 8 characters or more.
+    password: String,
+}
+
+/// Sets a new password, once, and ends the member's sessions.
+#[utoipa::path(post, path = "/v1/password-resets/{code}", params(("code" = String, Path)),
+    request_body = Complete, security(()), responses(
+    (status = 204), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn complete(mut call: Call) -> Answer {
+    let wanted: Complete = call.body()?;
+    call.only(&[])?;
+    let password = judge::password(wanted.password)?;
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = identity::fingerprint(call.path("code")).ok_or_else(gone)?;
+    let store = &call.app.store;
+    let member = store.find_password_reset(&sha256, call.now).await?.ok_or_else(gone)?;
+    let hash = call.app.passwords.hash(password).await?;
+    let event = AuditEvent {
+        organization: member.organization,
+        actor: member.email.clone(),
+        action: "set_password".to_owned(),
+        subject: member.email,
+        address: call.address.to_string(),
+        allowed: true,
+        detail: "{}".to_owned(),
+    };
+    match store.complete_password_reset(&sha256, call.now, &hash, Some(event)).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(gone()),
+    }
+}

@@ -1,0 +1,254 @@
+//! Access keys: the read-only credentials of subscribers and of groups of them.
+
+use std::fmt;
+
+use crate::accounts::AuditEvent;
+use crate::accounts::audit::remember;
+use crate::db::{Columns, Transaction, Value, values};
+use crate::error::StoreError;
+use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId, new_id, now_ms};
+use crate::store::Store;
+
+/// An access key. Its `Debug` hides the secret's hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessKeyRow {
+    /// Its identifier.
+    pub id: AccessKeyId,
+    /// Where it is good.
+    pub organization: OrganizationId,
+    /// SHA-256 of the secret.
+    pub secret_sha256: [u8; 32],
+    /// As people call it.
+    pub name: Option<String>,
+    /// The subscriber or group that it belongs to.
+    pub owner: KeyOwnerId,
+    /// E-mail of who made it.
+    pub created_by: String,
+    /// ms since 1970; none: never.
+    pub expires_at: Option<i64>,
+    /// ms since 1970: the end of the overlap after a rotation.
+    pub ends_at: Option<i64>,
+    /// ms since 1970.
+    pub revoked_at: Option<i64>,
+    /// ms since 1970.
+    pub created_at: i64,
+    /// ms since 1970; behind the truth by some seconds.
+    pub last_used_at: Option<i64>,
+}
+
+impl fmt::Debug for AccessKeyRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessKeyRow")
+            .field("id", &self.id)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An access key to be made.
+#[derive(Clone)]
+pub struct NewAccessKey {
+    /// SHA-256 of the secret.
+    pub secret_sha256: [u8; 32],
+    /// As people call it.
+    pub name: Option<String>,
+    /// The subscriber or group that it belongs to.
+    pub owner: KeyOwnerId,
+    /// E-mail of who makes it.
+    pub created_by: String,
+    /// ms since 1970; none: never.
+    pub expires_at: Option<i64>,
+}
+
+impl fmt::Debug for NewAccessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewAccessKey").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+/// What became of a key's rotation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyRotation {
+    /// The successor is made.
+    Rotated(Box<AccessKeyRow>),
+    /// The key changed since it was read, or is gone; nothing is changed.
+    Changed,
+}
+
+impl Store {
+    /// Makes an access key; none when its owner is gone.
+    pub async fn create_access_key(
+        &self,
+        organization: OrganizationId,
+        new: NewAccessKey,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<AccessKeyRow>, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let made = insert(&mut transaction, organization, new).await?;
+        if made.is_some() {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(made)
+    }
+
+    /// The key of this identifier of this owner, whatever its state.
+    pub async fn find_access_key(
+        &self,
+        owner: KeyOwnerId,
+        id: AccessKeyId,
+    ) -> Result<Option<AccessKeyRow>, StoreError> {
+        let found = self.access_keys("k.owner = $1 AND k.id = $2", values![owner.0, id.0]).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// An owner's keys in the order of their making, after the identifier `after`, at most `limit`.
+    pub async fn list_access_keys(
+        &self,
+        owner: KeyOwnerId,
+        after: Option<AccessKeyId>,
+        limit: u32,
+    ) -> Result<Vec<AccessKeyRow>, StoreError> {
+        let values = values![owner.0, after.map_or(i64::MIN, |after| after.0), i64::from(limit)];
+        self.access_keys("k.owner = $1 AND k.id > $2 ORDER BY k.id LIMIT $3", values).await
+    }
+
+    /// Revokes a key at `now` (ms since 1970); false when there is none such or it is revoked already.
+    pub async fn revoke_access_key(
+        &self,
+        owner: KeyOwnerId,
+        id: AccessKeyId,
+        now: i64,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let revoke =
+            "UPDATE access_keys SET revoked_at = $3 WHERE owner = $1 AND id = $2 AND revoked_at IS NULL";
+        self.change_access_key(revoke, values![owner.0, id.0, now], audit).await
+    }
+
+    /// Sets when a key expires, if it is still as it was read; false otherwise.
+    pub async fn set_access_key_expiry(
+        &self,
+        read: &AccessKeyRow,
+        expires_at: Option<i64>,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let set = "UPDATE access_keys SET expires_at = $3 WHERE owner = $1 AND id = $2 \
+                   AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
+                   AND expires_at IS NOT DISTINCT FROM $6";
+        self.change_access_key(set, as_read(read, expires_at), audit).await
+    }
+
+    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read.
+    pub async fn rotate_access_key(
+        &self,
+        old: &AccessKeyRow,
+        ends_at: i64,
+        successor: NewAccessKey,
+        audit: Option<AuditEvent>,
+    ) -> Result<KeyRotation, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let end = "UPDATE access_keys SET ends_at = $3 WHERE owner = $1 AND id = $2 \
+                   AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
+                   AND expires_at IS NOT DISTINCT FROM $6";
+        if transaction.execute(end, as_read(old, Some(ends_at))).await? == 0 {
+            return Ok(KeyRotation::Changed);
+        }
+        let Some(row) = insert(&mut transaction, old.organization, successor).await? else {
+            return Ok(KeyRotation::Changed);
+        };
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(KeyRotation::Rotated(Box::new(row)))
+    }
+
+    async fn change_access_key(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let changed = transaction.execute(sql, values).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
+    }
+
+    async fn access_keys(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<AccessKeyRow>, StoreError> {
+        let sql = format!("SELECT {KEY_COLUMNS} FROM access_keys k WHERE {condition}");
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(|row| key(&mut row.columns())).collect()
+    }
+}
+
+/// The row's key, a new value, and what the row must still be.
+fn as_read(read: &AccessKeyRow, value: Option<i64>) -> Vec<Value> {
+    values![read.owner.0, read.id.0, value, read.ends_at, read.revoked_at, read.expires_at]
+}
+
+/// The columns that [`key`] takes, of the table `access_keys` as `k`.
+pub(super) const KEY_COLUMNS: &str = "k.id, k.organization, k.secret_sha256, k.name, k.owner, k.created_by, k.expires_at, \
+    k.ends_at, k.revoked_at, k.created_at, k.last_used_at";
+
+pub(super) fn key(columns: &mut Columns<'_>) -> Result<AccessKeyRow, StoreError> {
+    Ok(AccessKeyRow {
+        id: AccessKeyId(columns.int()?),
+        organization: OrganizationId(columns.int()?),
+        secret_sha256: columns.hash()?,
+        name: columns.opt_text()?,
+        owner: KeyOwnerId(columns.int()?),
+        created_by: columns.text()?,
+        expires_at: columns.opt_int()?,
+        ends_at: columns.opt_int()?,
+        revoked_at: columns.opt_int()?,
+        created_at: columns.int()?,
+        last_used_at: columns.opt_int()?,
+    })
+}
+
+/// None when the owner is not there.
+async fn insert(
+    transaction: &mut Transaction,
+    organization: OrganizationId,
+    new: NewAccessKey,
+) -> Result<Option<AccessKeyRow>, StoreError> {
+    let row = AccessKeyRow {
+        id: AccessKeyId(new_id()),
+        organization,
+        secret_sha256: new.secret_sha256,
+        name: new.name,
+        owner: new.owner,
+        created_by: new.created_by,
+        expires_at: new.expires_at,
+        ends_at: None,
+        revoked_at: None,
+        created_at: now_ms(),
+        last_used_at: None,
+    };
+    let owned =
+        format!("SELECT id FROM key_owners WHERE organization = $1 AND id = $2{}", transaction.for_update());
+    if transaction.fetch_one(owned, values![organization.0, row.owner.0]).await?.is_none() {
+        return Ok(None);
+    }
+    let insert = "INSERT INTO access_keys (id, organization, secret_sha256, name, owner, created_by, expires_at, created_at) \
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let values = values![
+        row.id.0,
+        organization.0,
+        &row.secret_sha256,
+        row.name.as_deref(),
+        row.owner.0,
+        row.created_by.as_str(),
+        row.expires_at,
+        row.created_at,
+    ];
+    transaction.execute(insert, values).await?;
+    Ok(Some(row))
+}

@@ -1,0 +1,113 @@
+//! Invitations: each accepted once, and used up by the attempt of someone who has an account already.
+
+use std::fmt;
+
+use crate::accounts::audit::remember;
+use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
+use crate::db::{Row, values};
+use crate::error::StoreError;
+use crate::ids::{MemberId, OrganizationId, now_ms};
+use crate::store::Store;
+
+/// An invitation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InvitationRow {
+    /// SHA-256 of its code.
+    pub secret_sha256: [u8; 32],
+    /// Into which organization.
+    pub organization: OrganizationId,
+    /// Who is invited, in lower case.
+    pub email: String,
+    /// What the member may do then, as the API's JSON.
+    pub permissions: String,
+    /// Who invited; without that member the invitation is gone.
+    pub invited_by: MemberId,
+    /// ms since 1970.
+    pub expires_at: i64,
+}
+
+impl fmt::Debug for InvitationRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InvitationRow").field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+/// What became of an acceptance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Accepted {
+    /// There is a new member.
+    Member(Box<MemberRow>),
+    /// The e-mail address has an account; the invitation is used up.
+    Taken,
+    /// There is no such invitation any more.
+    Gone,
+}
+
+impl Store {
+    /// Remembers an invitation.
+    pub async fn create_invitation(
+        &self,
+        row: InvitationRow,
+        audit: Option<AuditEvent>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        transaction.execute("DELETE FROM invitations WHERE expires_at <= $1", values![now_ms()]).await?;
+        let InvitationRow { secret_sha256, organization, email, permissions, invited_by, expires_at } = row;
+        let insert = "INSERT INTO invitations (secret_sha256, organization, email, permissions, invited_by, expires_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6)";
+        let values = values![&secret_sha256, organization.0, email, permissions, invited_by.0, expires_at];
+        transaction.execute(insert, values).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await
+    }
+
+    /// The invitation of this code, unless it has expired at `now` (ms since 1970).
+    pub async fn find_invitation(
+        &self,
+        secret_sha256: &[u8; 32],
+        now: i64,
+    ) -> Result<Option<InvitationRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM invitations WHERE secret_sha256 = $1 AND expires_at > $2");
+        let row = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await?;
+        row.map(|row| invitation(secret_sha256, &row)).transpose()
+    }
+
+    /// Uses an invitation up, for the one caller who is first, and makes the member that it was for.
+    pub async fn accept_invitation(
+        &self,
+        secret_sha256: &[u8; 32],
+        now: i64,
+        name: String,
+        password_hash: String,
+        audit: Option<AuditEvent>,
+    ) -> Result<Accepted, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let take = format!(
+            "DELETE FROM invitations WHERE secret_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}"
+        );
+        let Some(row) = transaction.fetch_one(take, values![secret_sha256, now]).await? else {
+            return Ok(Accepted::Gone);
+        };
+        let InvitationRow { organization, email, permissions, .. } = invitation(secret_sha256, &row)?;
+        let new = NewMember { email, name, password_hash, permissions };
+        let made = members::insert(&mut transaction, organization, new).await?;
+        let audit = audit.map(|event| AuditEvent { allowed: made.is_some(), ..event });
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(made.map_or(Accepted::Taken, |member| Accepted::Member(Box::new(member))))
+    }
+}
+
+const COLUMNS: &str = "organization, email, permissions, invited_by, expires_at";
+
+fn invitation(secret_sha256: &[u8; 32], row: &Row) -> Result<InvitationRow, StoreError> {
+    let mut columns = row.columns();
+    Ok(InvitationRow {
+        secret_sha256: *secret_sha256,
+        organization: OrganizationId(columns.int()?),
+        email: columns.text()?,
+        permissions: columns.text()?,
+        invited_by: MemberId(columns.int()?),
+        expires_at: columns.int()?,
+    })
+}
