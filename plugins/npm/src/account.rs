@@ -1,0 +1,125 @@
+//! Who asks, and their tokens. No secret passes through here: what clients send of one the host has replaced, and a new one it
+//! puts in itself.
+
+use packhouse_sdk::{Context, Failure, LoginState, Params, Request, Response};
+use serde_json::{Value, json};
+
+use crate::instant;
+
+/// `GET /`: that the address is right and the credential works.
+pub(crate) fn root(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    Ok(Response::json(&json!({}))?.revalidate())
+}
+
+pub(crate) fn ping(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    Ok(Response::json(&json!({}))?.revalidate())
+}
+
+pub(crate) fn whoami(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let username = request.caller().ok_or_else(anonymous)?;
+    Ok(no_store(Response::json(&json!({"username": username}))?))
+}
+
+pub(crate) fn user(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let name = request.caller().ok_or_else(anonymous)?;
+    let email = if name.contains('@') { name.as_str() } else { "" };
+    Ok(no_store(Response::json(
+        &json!({"name": name, "email": email, "email_verified": true, "tfa": false}),
+    )?))
+}
+
+/// Plain `npm login`: a page for the person and an address for the client to ask at.
+pub(crate) fn begin_login(
+    cx: &Context,
+    request: &Request,
+    _params: &Params<'_>,
+) -> Result<Response, Failure> {
+    let login = cx.identity().begin_login()?;
+    let done = request.link(&format!("-/v1/login/{}", login.id));
+    Ok(no_store(Response::json(&json!({"loginUrl": login.url, "doneUrl": done}))?))
+}
+
+pub(crate) fn finish_login(
+    cx: &Context,
+    _request: &Request,
+    params: &Params<'_>,
+) -> Result<Response, Failure> {
+    match cx.identity().finish_login(params.segment("id"))? {
+        LoginState::Waiting(seconds) => {
+            let response = Response { status: 202, ..Response::json(&json!({}))? };
+            Ok(no_store(response.header("retry-after", seconds.to_string())))
+        }
+        LoginState::Granted(token) => Ok(no_store(Response::json(&json!({"token": token}))?)),
+        LoginState::Gone => {
+            Err(Failure::not_found("This sign-in has expired or was finished already; run `npm login` again"))
+        }
+    }
+}
+
+/// `npm login --auth-type=legacy` and `yarn login`, with a password in a body that is not read.
+pub(crate) fn legacy_login(
+    _cx: &Context,
+    _request: &Request,
+    _params: &Params<'_>,
+) -> Result<Response, Failure> {
+    let text = "Sign-in by name and password is not offered; use plain `npm login`";
+    Err(Failure::new(410, "LEGACY_NPM_LOGIN_DISABLED", text))
+}
+
+/// `npm token create`.
+pub(crate) fn create_token(
+    _cx: &Context,
+    _request: &Request,
+    _params: &Params<'_>,
+) -> Result<Response, Failure> {
+    let text = "Tokens are made in the portal, not by `npm token create`";
+    Err(Failure::new(410, "NPM_CLI_TOKEN_CREATE_DISABLED", text))
+}
+
+/// `npm token list`.
+pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    request.caller().ok_or_else(anonymous)?;
+    let tokens = cx.identity().tokens()?;
+    let objects: Vec<Value> = tokens
+        .into_iter()
+        .map(|token| {
+            json!({
+                "key": token.id, "token": token.hint, "name": token.name, "cidr_whitelist": [],
+                "readonly": !token.scope.iter().any(|scope| scope == "write"),
+                "created": instant::text(token.created), "updated": instant::text(token.created),
+                "expires": token.expires.map(instant::text),
+            })
+        })
+        .collect();
+    let total = objects.len();
+    Ok(no_store(Response::json(&json!({"objects": objects, "total": total, "urls": {}}))?))
+}
+
+/// `npm token revoke`.
+pub(crate) fn revoke_token(
+    cx: &Context,
+    _request: &Request,
+    params: &Params<'_>,
+) -> Result<Response, Failure> {
+    revoke(cx, params.segment("token"))
+}
+
+/// `npm logout`. The client sends the token itself, of which the host leaves the id.
+pub(crate) fn log_out(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    revoke(cx, params.segment("token"))
+}
+
+fn revoke(cx: &Context, id: &str) -> Result<Response, Failure> {
+    match cx.identity().revoke(id)? {
+        true => Ok(no_store(Response::json(&json!({"ok": true}))?)),
+        false => Err(Failure::not_found("You have no token of that id")),
+    }
+}
+
+fn anonymous() -> Failure {
+    Failure::new(401, "unauthorized", "Nobody is signed in: send a token as `_authToken`")
+}
+
+fn no_store(response: Response) -> Response {
+    response.header("cache-control", "no-store")
+}

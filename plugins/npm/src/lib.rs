@@ -1,0 +1,91 @@
+//! The npm registry's protocol as a format plugin: npm, pnpm, yarn, bun and everything else that speaks it.
+//!
+//! A package is a small record of its own beside one record for each version, so that a publish costs the same however many
+//! versions there are. Packuments are made from those when they are asked for. docs/formats/npm.md says what is served and
+//! what was decided.
+
+mod accept;
+mod account;
+mod address;
+mod attestation;
+mod audit;
+mod change;
+mod dist;
+mod document;
+mod fetch;
+mod instant;
+mod manifest;
+mod name;
+mod output;
+mod packument;
+mod publish;
+mod records;
+mod remove;
+mod search;
+mod settings;
+mod skim;
+mod source;
+mod tags;
+mod tar;
+mod upkeep;
+mod version;
+
+use packhouse_sdk::{Description, Failure, Format, Plan, Router};
+
+/// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
+const FILE_LIMIT: u64 = 210_000_000;
+
+/// Bytes of a publish: base64 takes four bytes for three, and the document stands around it.
+const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + skim::DOCUMENT_LIMIT;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Npm;
+
+impl Format for Npm {
+    fn describe() -> Description {
+        Description::new("npm", env!("CARGO_PKG_VERSION"))
+            .encoded_slash()
+            .refused_status(404, 401)
+            .request_headers(&["npm-command"])
+            .max_file_bytes(BODY_LIMIT)
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", Plan::read, account::root);
+        router.get("/-/ping", Plan::read, account::ping);
+        router.get("/-/whoami", Plan::read, account::whoami);
+        router.get("/-/npm/v1/user", Plan::read, account::user);
+        router.post("/-/v1/login", Plan::open, account::begin_login);
+        router.get("/-/v1/login/{id}", Plan::open, account::finish_login);
+        router.put("/-/user/{user..}", Plan::open, account::legacy_login);
+        router.delete("/-/user/token/{token}", Plan::read, account::log_out);
+        router.get("/-/npm/v1/tokens", Plan::read, account::tokens);
+        router.post("/-/npm/v1/tokens", Plan::open, account::create_token);
+        router.delete("/-/npm/v1/tokens/token/{token}", Plan::read, account::revoke_token);
+        router.post("/-/npm/v1/security/advisories/bulk", audit::plan, audit::advisories);
+        router.post("/-/npm/v1/security/audits", audit::plan, audit::audits);
+        router.post("/-/npm/v1/security/audits/quick", audit::plan, audit::audits);
+        router.get("/-/npm/v1/keys", Plan::read, audit::keys);
+        router.get("/-/npm/v1/attestations/{of..}", Plan::read, fetch::attestations);
+        router.get("/-/v1/search", Plan::read, search::search);
+        router.get("/-/package/{rest..}", tags::plan_get, tags::get);
+        router.put("/-/package/{rest..}", tags::plan_put, tags::put);
+        router.post("/-/package/{rest..}", tags::plan_put, tags::put);
+        router.delete("/-/package/{rest..}", tags::plan_delete, tags::delete);
+        router.get("/{path..}", fetch::plan, fetch::get);
+        router.put("/{path..}", publish::plan, publish::put);
+        router.delete("/{path..}", remove::plan, remove::delete);
+    }
+}
+
+packhouse_sdk::export!(Npm, upkeep);
+
+/// How often a change is tried again that others were faster than.
+const TRIES: u32 = 100;
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::new(503, "busy", "Others are changing the same package right now; try again")
+        .header("retry-after", "1")
+}

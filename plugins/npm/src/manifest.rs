@@ -1,0 +1,151 @@
+//! A version's manifest, as it is published and as it is kept.
+
+use crate::document::invalid;
+use crate::name::Name;
+use crate::version::clean;
+use packhouse_sdk::Failure;
+use serde_json::{Map, Value, json};
+
+/// What the abbreviated form of a manifest holds, besides `dist` and `deprecated`.
+const ABBREVIATED: [&str; 19] = [
+    "name",
+    "version",
+    "dependencies",
+    "optionalDependencies",
+    "devDependencies",
+    "bundleDependencies",
+    "bundledDependencies",
+    "peerDependencies",
+    "peerDependenciesMeta",
+    "acceptDependencies",
+    "bin",
+    "directories",
+    "engines",
+    "cpu",
+    "os",
+    "libc",
+    "_hasShrinkwrap",
+    "hasInstallScript",
+    "funding",
+];
+
+/// Scripts that run when a package is installed.
+const INSTALL_SCRIPTS: [&str; 3] = ["preinstall", "install", "postinstall"];
+
+/// Characters of a summary.
+const SUMMARY: usize = 250;
+
+/// A manifest that fits its place.
+pub(crate) struct Manifest {
+    /// Its version's number, cleaned.
+    pub(crate) number: String,
+    /// As it was sent, without `dist`, the readme and the deprecation.
+    members: Map<String, Value>,
+    /// What the client said of the tarball.
+    pub(crate) dist: Map<String, Value>,
+    /// Why it should not be used, where it says so already.
+    pub(crate) deprecated: Option<String>,
+}
+
+impl Manifest {
+    /// Of the version that stands under `number` in a document about `name`.
+    ///
+    /// # Errors
+    /// 400 where it is of another package or version, or its number is none.
+    pub(crate) fn check(name: &Name, number: &str, mut members: Map<String, Value>) -> Result<Self, Failure> {
+        let cleaned = clean(number)
+            .ok_or_else(|| invalid(&format!("{number:?} is no version number, as 1.0.0 is one")))?;
+        let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
+        if text("name") != name.as_str() {
+            return Err(invalid(&format!(
+                "its version {number} says that it is of {:?}, not of {name}",
+                text("name")
+            )));
+        }
+        if clean(text("version")).as_ref() != Some(&cleaned) {
+            return Err(invalid(&format!("its version {number} says that it is {:?}", text("version"))));
+        }
+        let dist = match members.remove("dist") {
+            Some(Value::Object(dist)) => dist,
+            _ => Map::new(),
+        };
+        let deprecated = members.remove("deprecated");
+        let deprecated =
+            deprecated.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        for member in ["readme", "readmeFilename", "_attachments"] {
+            members.remove(member);
+        }
+        members.insert("_id".to_owned(), json!(format!("{name}@{cleaned}")));
+        members.insert("version".to_owned(), json!(cleaned));
+        if runs_scripts(&members) {
+            members.insert("hasInstallScript".to_owned(), json!(true));
+        }
+        Ok(Self { number: cleaned, members, dist, deprecated })
+    }
+
+    /// Says who published it.
+    pub(crate) fn published_by(&mut self, person: Value) {
+        self.members.insert("_npmUser".to_owned(), person);
+    }
+
+    /// One line for lists.
+    pub(crate) fn summary(&self) -> String {
+        let text = self.members.get("description").and_then(Value::as_str).unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY).collect()
+    }
+
+    /// Abbreviated and full, as JSON.
+    pub(crate) fn forms(&self) -> (String, String) {
+        let known = |member: &&str| Some(((*member).to_owned(), self.members.get(*member)?.clone()));
+        let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(|member| known(member)).collect();
+        (Value::Object(abbreviated).to_string(), Value::Object(self.members.clone()).to_string())
+    }
+}
+
+fn runs_scripts(members: &Map<String, Value>) -> bool {
+    let scripts = members.get("scripts").and_then(Value::as_object);
+    let listed =
+        scripts.is_some_and(|scripts| INSTALL_SCRIPTS.iter().any(|name| scripts.contains_key(*name)));
+    listed || members.get("gypfile") == Some(&Value::Bool(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(members: Value) -> Result<Manifest, Failure> {
+        let Value::Object(members) = members else { panic!("an object") };
+        Manifest::check(&Name::new("lib").unwrap(), "1.0.0", members)
+    }
+
+    #[test]
+    fn a_manifest_is_kept_in_two_forms() {
+        let manifest = checked(
+            json!({"name": "lib", "version": "v1.0.0", "description": "A\n lib", "readme": "long",
+            "scripts": {"postinstall": "x"}, "dependencies": {"a": "1"}, "dist": {"shasum": "x"}, "deprecated": ""}),
+        );
+        let manifest = manifest.unwrap();
+        let (abbreviated, full) = manifest.forms();
+        let expected =
+            json!({"name": "lib", "version": "1.0.0", "dependencies": {"a": "1"}, "hasInstallScript": true});
+        assert_eq!(serde_json::from_str::<Value>(&abbreviated).unwrap(), expected);
+        let full: Value = serde_json::from_str(&full).unwrap();
+        assert_eq!(
+            (&full["_id"], &full["dist"], &full["readme"]),
+            (&json!("lib@1.0.0"), &Value::Null, &Value::Null)
+        );
+        assert_eq!((manifest.summary().as_str(), manifest.deprecated), ("A lib", None));
+    }
+
+    #[test]
+    fn a_manifest_of_something_else_is_refused() {
+        for members in [
+            json!({"name": "other", "version": "1.0.0"}),
+            json!({"name": "lib", "version": "1.0.1"}),
+            json!({"name": "lib"}),
+            json!({}),
+        ] {
+            assert_eq!(checked(members.clone()).err().map(|failure| failure.status), Some(400), "{members}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `PUT` of a package: a new version, or a change of what is there.
+
+use crate::address::Address;
+use crate::attestation::{self, Attestations};
+use crate::dist::Tarball;
+use crate::document::{Data, Document, invalid};
+use crate::manifest::Manifest;
+use crate::name::Name;
+use crate::records::{self, Facts, Package, Version};
+use crate::settings::Settings;
+use crate::{BODY_LIMIT, FILE_LIMIT, TRIES, busy, change, skim};
+use packhouse_sdk::{
+    Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
+    Response, Transaction,
+};
+use serde_json::{Value, json};
+
+/// Bytes of what a package says of itself at length; more is cut, as other registries do it.
+const README: usize = 64 << 10;
+
+pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    let address = Address::parse(&request.path)?;
+    match &address {
+        Address::Package(name) => Ok(Intent::publish().subject(name.as_str()).body(BODY_LIMIT)),
+        Address::AtRevision(name, _) => {
+            Ok(Intent::delete().subject(name.as_str()).body(skim::DOCUMENT_LIMIT))
+        }
+        _ => Err(Failure::method_not_allowed("DELETE, GET, HEAD")),
+    }
+}
+
+pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let body =
+        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    match Address::parse(&request.path)? {
+        Address::Package(name) => {
+            let document = Document::read(&body, &name)?;
+            match document.publishes() {
+                true => publish(cx, request, &name, document, &body),
+                false => change::put(cx, &name, document),
+            }
+        }
+        Address::AtRevision(name, revision) => {
+            change::at_revision(cx, &name, &revision, Document::read(&body, &name)?)
+        }
+        _ => Err(Failure::internal("a PUT that the plan refuses")),
+    }
+}
+
+/// A version that is ready to be committed.
+struct Release<'a> {
+    name: &'a Name,
+    number: String,
+    version: Version,
+    deprecated: Option<String>,
+    attestations: Option<Attestations>,
+    readme: String,
+    /// Tags that are to name this version.
+    tags: Vec<String>,
+    /// Who publishes it.
+    person: Option<Value>,
+}
+
+fn publish(
+    cx: &Context,
+    request: &Request,
+    name: &Name,
+    mut document: Document,
+    body: &Blob,
+) -> Result<Response, Failure> {
+    if let Some(objection) = name.objection() {
+        return Err(invalid(&format!("{name} cannot be published, because {objection}")));
+    }
+    let repository = cx.target()?;
+    let (number, members) = document.take_version()?;
+    let mut manifest = Manifest::check(name, &number, members)?;
+    refuse_existing(repository, name, &manifest.number)?;
+    let tarball = tarball(name, &number, &manifest, &document, body)?;
+    let attestations = attestation::read(&document, &tarball)?;
+    let person = request.caller().map(|caller| person(&caller));
+    if let Some(person) = &person {
+        manifest.published_by(person.clone());
+    }
+    let tags = tags(&document, &number)?;
+    let digest = repository.keep(&tarball.blob)?;
+    let facts = Facts {
+        time: cx.now(),
+        sha256: digest,
+        size: tarball.size,
+        summary: manifest.summary(),
+        provenance: attestations.as_ref().and_then(|attestations| attestations.provenance.clone()),
+    };
+    let dist = tarball.dist(cx, name, &manifest);
+    let (abbreviated, full) = manifest.forms();
+    commit(
+        repository,
+        Release {
+            name,
+            version: Version { facts, dist, abbreviated, full },
+            deprecated: manifest.deprecated,
+            number: manifest.number,
+            attestations,
+            readme: cut(document.readme().unwrap_or_default(), README).to_owned(),
+            tags,
+            person,
+        },
+    )
+}
+
+/// The one tarball among the attachments, checked against all that is said of it.
+fn tarball(
+    name: &Name,
+    number: &str,
+    manifest: &Manifest,
+    document: &Document,
+    body: &Blob,
+) -> Result<Tarball, Failure> {
+    let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
+    let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
+        return Err(invalid("a publish brings one tarball in `_attachments`"));
+    };
+    let file = key.rsplit_once('/').map_or(key, |(_, file)| file);
+    let scope = key.rsplit_once('/').and_then(|(scope, _)| scope.strip_prefix('@'));
+    let expected = [name.file(number), name.file(&manifest.number)];
+    if !expected.iter().any(|expected| expected == file)
+        || scope.is_some_and(|scope| name.scope() != Some(scope))
+    {
+        return Err(invalid(&format!(
+            "its attachment is called {key}, but that of {name}@{number} is {}",
+            expected.first().map_or("", String::as_str)
+        )));
+    }
+    let Data::Base64(span) = data else {
+        return Err(invalid("the attachment's data are not base64"));
+    };
+    let tarball = Tarball::decode(body, span, attachment, FILE_LIMIT)?;
+    tarball.check_digests(&manifest.dist)?;
+    tarball.check_contents(name, &manifest.number)?;
+    Ok(tarball)
+}
+
+/// The tags that name the version. Where a document names none it is the latest.
+fn tags(document: &Document, number: &str) -> Result<Vec<String>, Failure> {
+    let said = document.tags.iter().flat_map(|tags| &tags.0);
+    let tags: Vec<String> =
+        said.filter(|(_, of)| of.as_deref() == Some(number)).map(|(tag, _)| tag.clone()).collect();
+    for tag in &tags {
+        crate::tags::check(tag)?;
+    }
+    Ok(if tags.is_empty() { vec!["latest".to_owned()] } else { tags })
+}
+
+/// Before the tarball is looked at; whether it still holds is seen when it is committed.
+fn refuse_existing(repository: &Repository, name: &Name, number: &str) -> Result<(), Failure> {
+    if repository.get(&records::version(name, number))?.is_some() {
+        return Err(exists(name, number));
+    }
+    if repository.get(&records::removed(name, number))?.is_some()
+        && !Settings::of(repository)?.republish_deleted
+    {
+        return Err(was_there(name, number));
+    }
+    Ok(())
+}
+
+/// Tries until nobody else changed the package at the same moment.
+fn commit(repository: &Repository, release: Release<'_>) -> Result<Response, Failure> {
+    let republish = Settings::of(repository)?.republish_deleted;
+    let (key, removed) =
+        (records::version(release.name, &release.number), records::removed(release.name, &release.number));
+    for _ in 0..TRIES {
+        let package = Package::find(repository, release.name)?;
+        let mut change = repository.begin()?;
+        match republish {
+            true => change.remove(&removed, Expectation::Anything),
+            false => change.require(&removed, Expectation::Absent),
+        };
+        release.put(&mut change, &key, package)?;
+        match change.commit()? {
+            Outcome::Applied(revision) => return answer(release.name, revision),
+            Outcome::Stale(stale) if stale == key => return Err(exists(release.name, &release.number)),
+            Outcome::Stale(stale) if stale == removed => {
+                return Err(was_there(release.name, &release.number));
+            }
+            Outcome::Stale(_) => {}
+            Outcome::UnknownBlobs(_) => return Err(Failure::internal("a tarball that was kept is not held")),
+        }
+    }
+    Err(busy())
+}
+
+impl Release<'_> {
+    /// The version, the package and what is shown of it appear together.
+    fn put(
+        &self,
+        change: &mut Transaction,
+        key: &str,
+        package: Option<Entry<Package>>,
+    ) -> Result<(), Failure> {
+        let Self { name, number, version, .. } = self;
+        let facts = &version.facts;
+        let blobs: &[Digest] = std::slice::from_ref(&facts.sha256);
+        change.put(key, &version.write()?, Expectation::Absent, blobs);
+        let expect =
+            package.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+        let package = self.package(package.map(|entry| entry.value));
+        if package.tags.get("latest") == Some(number) {
+            change.put(&records::readme(name), self.readme.as_bytes(), Expectation::Anything, &[]);
+        }
+        change.put_json(&records::package(name), &package, expect, &[])?;
+        if let Some(attestations) = &self.attestations {
+            change.put(
+                &records::attestations(name, number),
+                &attestations.document,
+                Expectation::Anything,
+                &[],
+            );
+        }
+        if let Some(text) = &self.deprecated {
+            change.put(&records::deprecation(name, number), text.as_bytes(), Expectation::Anything, &[]);
+        }
+        let shown = change::shown(name, number, &facts.summary, self.deprecated.as_deref());
+        change.show(&shown.file(name.path(number), facts.sha256.clone(), facts.size));
+        Ok(())
+    }
+
+    /// The package with this version in it.
+    fn package(&self, before: Option<Package>) -> Package {
+        let time = self.version.facts.time;
+        let mut package = before.unwrap_or_else(|| Package {
+            created: time,
+            maintainers: self.person.iter().cloned().collect(),
+            ..Package::default()
+        });
+        package.modified = package.modified.max(time);
+        for tag in &self.tags {
+            package.tags.insert(tag.clone(), self.number.clone());
+        }
+        package.tags.entry("latest".to_owned()).or_insert_with(|| self.number.clone());
+        package
+    }
+}
+
+/// What clients read of a change that was made.
+pub(crate) fn answer(name: &Name, revision: u64) -> Result<Response, Failure> {
+    let body = json!({"ok": true, "success": true, "id": name.as_str(), "rev": revision.to_string()});
+    Ok(Response { status: 201, ..Response::json(&body)? })
+}
+
+fn exists(name: &Name, number: &str) -> Failure {
+    Failure::conflict(format!(
+        "{name}@{number} is published already and cannot be replaced; publish a new version"
+    ))
+}
+
+fn was_there(name: &Name, number: &str) -> Failure {
+    Failure::conflict(format!(
+        "{name}@{number} was published and removed, and its number is not given again; publish a new version"
+    ))
+}
+
+/// As `maintainers` and `_npmUser` have it.
+fn person(caller: &str) -> Value {
+    match caller.contains('@') {
+        true => json!({"name": caller, "email": caller}),
+        false => json!({"name": caller}),
+    }
+}
+
+/// At most so many bytes, whole characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
+}

@@ -1,0 +1,166 @@
+//! `npm search`: packages by the words in their names and summaries, narrowed by what npm writes before a colon.
+
+use crate::instant;
+use crate::name::Name;
+use crate::records::{Package, Version};
+use packhouse_sdk::{Context, Error, Failure, Params, Repository, Request, Response};
+use serde_json::{Map, Value, json};
+
+/// Packages of one page.
+const PAGE: u32 = 250;
+
+/// A text to search for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Query {
+    words: String,
+    scope: Option<String>,
+    keywords: Vec<String>,
+    people: Vec<String>,
+}
+
+impl Query {
+    fn parse(text: &str) -> Self {
+        let mut query = Self::default();
+        let mut words = Vec::new();
+        for word in text.split_whitespace() {
+            match word.split_once(':') {
+                Some(("scope", scope)) => query.scope = Some(scope.trim_start_matches('@').to_owned()),
+                Some(("keywords", list)) => {
+                    query.keywords.extend(list.split([',', '+']).map(str::to_lowercase))
+                }
+                Some(("author" | "maintainer", person)) => query.people.push(person.to_lowercase()),
+                Some(("is" | "not" | "boost-exact", _)) => {}
+                _ => words.push(word),
+            }
+        }
+        query.words = words.join(" ");
+        query
+    }
+
+    /// Whether every match of its words will do.
+    fn is_plain(&self) -> bool {
+        self.scope.is_none() && self.keywords.is_empty() && self.people.is_empty()
+    }
+
+    fn fits(&self, found: &Found) -> bool {
+        let keyword = |wanted: &String| found.keywords().any(|keyword| keyword.to_lowercase() == *wanted);
+        let people: Vec<String> = found.people().map(str::to_lowercase).collect();
+        self.scope.as_deref().is_none_or(|scope| found.name.scope() == Some(scope))
+            && (self.keywords.is_empty() || self.keywords.iter().any(keyword))
+            && self.people.iter().all(|person| people.contains(person))
+    }
+}
+
+/// A package and what its latest version says of it.
+struct Found {
+    name: Name,
+    package: Package,
+    number: String,
+    latest: Map<String, Value>,
+}
+
+impl Found {
+    /// None where it went in the meantime.
+    fn read(repository: &Repository, name: &str) -> Result<Option<Self>, Error> {
+        let Some(name) = Name::new(name) else { return Ok(None) };
+        let Some(package) = Package::find(repository, &name)? else { return Ok(None) };
+        let package = package.value;
+        let number = package.tags.get("latest").cloned().unwrap_or_default();
+        let Some(version) = Version::find(repository, &name, &number)? else { return Ok(None) };
+        let latest = serde_json::from_str(&version.full)?;
+        Ok(Some(Self { name, package, number, latest }))
+    }
+
+    fn keywords(&self) -> impl Iterator<Item = &str> {
+        self.latest.get("keywords").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn people(&self) -> impl Iterator<Item = &str> {
+        let author = self.latest.get("author");
+        let all = self.package.maintainers.iter().chain(author);
+        all.filter_map(|person| person.as_str().or_else(|| person.get("name")?.as_str()))
+    }
+
+    fn object(&self) -> Value {
+        let username = |person: &Value| {
+            let text = |member: &str| person.get(member).cloned().unwrap_or_default();
+            json!({"username": text("name"), "email": text("email")})
+        };
+        let maintainers: Vec<Value> = self.package.maintainers.iter().map(username).collect();
+        let mut links = Map::new();
+        for (link, member) in
+            [("homepage", "/homepage"), ("repository", "/repository/url"), ("bugs", "/bugs/url")]
+        {
+            let value = Value::Object(self.latest.clone());
+            if let Some(found) = value.pointer(member).filter(|found| found.is_string()) {
+                links.insert(link.to_owned(), found.clone());
+            }
+        }
+        let package = json!({
+            "name": self.name.as_str(), "scope": self.name.scope().unwrap_or("unscoped"), "version": self.number,
+            "description": self.latest.get("description").and_then(Value::as_str).unwrap_or_default(),
+            "keywords": self.keywords().collect::<Vec<_>>(), "date": instant::text(self.package.modified),
+            "author": self.latest.get("author").cloned().unwrap_or_default(), "links": links,
+            "publisher": maintainers.first().cloned().unwrap_or_else(|| json!({"username": "", "email": ""})),
+            "maintainers": maintainers,
+        });
+        json!({"package": package, "score": {"final": 1, "detail": {"quality": 1, "popularity": 1, "maintenance": 1}},
+            "searchScore": 1})
+    }
+}
+
+pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let repository = cx.target()?;
+    let query = Query::parse(request.query("text").unwrap_or_default());
+    let number =
+        |name: &str, default: u32| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let (from, size) = (number("from", 0), number("size", 20).min(PAGE));
+    let (found, total) = match query.is_plain() {
+        true => plain(repository, &query.words, from, size)?,
+        false => narrowed(repository, &query, from as usize, size as usize)?,
+    };
+    let objects: Vec<Value> = found.iter().map(Found::object).collect();
+    let time = found.iter().map(|found| found.package.modified).max().unwrap_or_default();
+    Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(time)}))?
+        .revalidate())
+}
+
+fn plain(repository: &Repository, words: &str, from: u32, size: u32) -> Result<(Vec<Found>, u64), Error> {
+    let matches = repository.search(words, from, size)?;
+    Ok((read(repository, &matches.names)?, matches.total))
+}
+
+/// What npm narrows by stands in manifests: the first page of matches is read and sieved.
+fn narrowed(
+    repository: &Repository,
+    query: &Query,
+    from: usize,
+    size: usize,
+) -> Result<(Vec<Found>, u64), Error> {
+    let matches = repository.search(&query.words, 0, PAGE)?;
+    let mut found = read(repository, &matches.names)?;
+    found.retain(|found| query.fits(found));
+    let total = found.len() as u64;
+    Ok((found.into_iter().skip(from).take(size).collect(), total))
+}
+
+fn read(repository: &Repository, names: &[String]) -> Result<Vec<Found>, Error> {
+    names.iter().filter_map(|name| Found::read(repository, name).transpose()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_from_what_narrows_them() {
+        let query = Query::parse("left pad scope:@s keywords:a,B author:Ann not:unstable");
+        let expected = Query {
+            words: "left pad".to_owned(),
+            scope: Some("s".to_owned()),
+            keywords: vec!["a".to_owned(), "b".to_owned()],
+            people: vec!["ann".to_owned()],
+        };
+        assert_eq!(query, expected);
+    }
+}

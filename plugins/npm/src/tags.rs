@@ -1,0 +1,155 @@
+//! `/-/package/NAME/…`: tags, and what else is asked of a package by name.
+
+use crate::address;
+use crate::document::invalid;
+use crate::fetch::is_part_of_publish;
+use crate::name::Name;
+use crate::publish::answer;
+use crate::records::{self, Package, missing_version};
+use crate::version::tag_objection;
+use crate::{TRIES, busy};
+use packhouse_sdk::{
+    Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request, Response,
+};
+use serde_json::json;
+
+/// Bytes of a version's number in quotes.
+const BODY: u64 = 1024;
+/// Tags of one package.
+const TAGS: usize = 10_000;
+
+/// What is asked of a package.
+enum Asked {
+    Tags,
+    Tag(String),
+    Visibility,
+    Collaborators,
+}
+
+fn parse(params: &Params<'_>) -> Result<(Name, Asked), Failure> {
+    let (name, rest) = address::name(params.segments("rest"))?;
+    let asked = match rest.as_slice() {
+        ["dist-tags"] => Asked::Tags,
+        ["dist-tags", tag] => Asked::Tag((*tag).to_owned()),
+        ["visibility"] => Asked::Visibility,
+        ["collaborators"] => Asked::Collaborators,
+        _ => return Err(Failure::not_found("Nothing is served at this address")),
+    };
+    Ok((name, asked))
+}
+
+/// 400 for a tag that cannot be called that.
+pub(crate) fn check(tag: &str) -> Result<(), Failure> {
+    match tag_objection(tag) {
+        Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    let (name, _) = parse(params)?;
+    let intent = Intent::read().subject(name.as_str());
+    Ok(if is_part_of_publish(request) { intent.for_publish() } else { intent })
+}
+
+pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let (name, asked) = parse(params)?;
+    let package = Package::get(cx.target()?, &name)?.value;
+    let response = match asked {
+        Asked::Tags => Response::json(&package.tags)?,
+        Asked::Tag(tag) => Response::json(package.tags.get(&tag).ok_or_else(|| no_tag(&name, &tag))?)?,
+        Asked::Visibility => Response::json(&json!({"public": false}))?,
+        Asked::Collaborators => {
+            let names = package.maintainers.iter().filter_map(|person| person.get("name")?.as_str());
+            let all: serde_json::Map<_, _> =
+                names.map(|name| (name.to_owned(), json!("read-write"))).collect();
+            Response::json(&all)?
+        }
+    };
+    Ok(response.revalidate())
+}
+
+pub(crate) fn plan_put(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    match parse(params)? {
+        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
+        _ => Err(Failure::method_not_allowed("GET, HEAD")),
+    }
+}
+
+pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let (name, Asked::Tag(tag)) = parse(params)? else {
+        return Err(Failure::internal("a PUT that the plan refuses"));
+    };
+    check(&tag)?;
+    let body =
+        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let number: String = serde_json::from_slice(&body.read_all(BODY)?)
+        .map_err(|_| invalid("a tag is put with a version's number as a JSON string, as \"1.0.0\""))?;
+    change(cx.target()?, &name, cx.now(), Some(&number), |package| {
+        if package.tags.len() >= TAGS && !package.tags.contains_key(&tag) {
+            return Err(invalid(&format!("a package has at most {TAGS} tags")));
+        }
+        package.tags.insert(tag.clone(), number.clone());
+        Ok(())
+    })
+}
+
+pub(crate) fn plan_delete(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    match parse(params)? {
+        // A tag is no version: moving and removing it is within publishing.
+        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
+        _ => Err(Failure::method_not_allowed("GET, HEAD")),
+    }
+}
+
+pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let (name, Asked::Tag(tag)) = parse(params)? else {
+        return Err(Failure::internal("a DELETE that the plan refuses"));
+    };
+    if tag == "latest" {
+        return Err(invalid("`latest` cannot be removed; move it to another version"));
+    }
+    let answer = change(cx.target()?, &name, cx.now(), None, |package| {
+        package.tags.remove(&tag).map(drop).ok_or_else(|| no_tag(&name, &tag))
+    })?;
+    Ok(Response { status: 200, ..answer })
+}
+
+/// Changes the package's tags until nobody else did at the same moment; the version that one is to name must be there then.
+fn change(
+    repository: &Repository,
+    name: &Name,
+    now: u64,
+    number: Option<&str>,
+    edit: impl Fn(&mut Package) -> Result<(), Failure>,
+) -> Result<Response, Failure> {
+    let key = number.map(|number| records::version(name, number));
+    for _ in 0..TRIES {
+        let mut package = Package::get(repository, name)?;
+        if let (Some(key), Some(number)) = (&key, number)
+            && repository.get(key)?.is_none()
+        {
+            return Err(missing_version(name, number));
+        }
+        edit(&mut package.value)?;
+        package.value.modified = now;
+        let mut change = repository.begin()?;
+        change.put_json(
+            &records::package(name),
+            &package.value,
+            Expectation::Revision(package.revision),
+            &[],
+        )?;
+        if let Some(key) = &key {
+            change.require(key, Expectation::Present);
+        }
+        if let Outcome::Applied(revision) = change.commit()? {
+            return answer(name, revision);
+        }
+    }
+    Err(busy())
+}
+
+fn no_tag(name: &Name, tag: &str) -> Failure {
+    Failure::not_found(format!("{name} has no tag {tag}"))
+}

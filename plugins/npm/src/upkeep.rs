@@ -1,0 +1,46 @@
+//! What the management API asks of the format.
+
+use crate::name::Name;
+use crate::records::{Package, missing_version};
+use crate::{Npm, TRIES, busy, change, remove};
+use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
+
+impl Upkeep for Npm {
+    fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
+        let (repository, name) = (cx.target()?, name(id)?);
+        for _ in 0..TRIES {
+            let package = Package::get(repository, &name)?;
+            let numbers = remove::numbers(repository, &name)?;
+            let (gone, left): (Vec<String>, Vec<String>) =
+                numbers.into_iter().partition(|number| *number == id.version);
+            if gone.is_empty() {
+                return Err(missing_version(&name, &id.version));
+            }
+            if remove::versions(cx, repository, &name, package, &gone, &left)?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(busy())
+    }
+
+    fn mark_version(cx: &Context, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure> {
+        let text = match state {
+            "" => None,
+            "deprecated" if reason.is_empty() => Some("this version is deprecated".to_owned()),
+            "deprecated" => Some(reason.to_owned()),
+            other => {
+                let text = format!("npm has no word for {other:?}: a version can be `deprecated`");
+                return Err(Failure::new(405, "not_supported", text));
+            }
+        };
+        change::deprecate(cx, &name(id)?, &id.version, text)
+    }
+}
+
+fn name(id: &VersionId) -> Result<Name, Failure> {
+    Name::new(&id.name).ok_or_else(|| missing(&id.name))
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::not_found(format!("There is no package {name} in this repository"))
+}

@@ -1,0 +1,95 @@
+//! Version numbers and tags, by semver as npm reads it.
+
+use semver::Version;
+
+/// A version as npm publishes it: without what stands before its number and without build metadata. None for what is none.
+pub(crate) fn clean(text: &str) -> Option<String> {
+    let text = text.trim().trim_start_matches(['v', '=']).trim_start();
+    let mut version = Version::parse(text).ok().filter(|_| text.len() <= 256)?;
+    version.build = semver::BuildMetadata::EMPTY;
+    Some(version.to_string())
+}
+
+/// The one that `latest` falls back on: the highest that is no pre-release, else the highest of all.
+pub(crate) fn highest<'a>(versions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let parsed = versions.filter_map(|text| Version::parse(text).ok().map(|version| (version, text)));
+    parsed.max_by_key(|(version, _)| (version.pre.is_empty(), version.clone())).map(|(_, text)| text)
+}
+
+/// Why a tag may not be called that; none when it may. One that reads as a range of versions would never be found:
+/// `npm install name@1.2` looks for a version.
+pub(crate) fn tag_objection(tag: &str) -> Option<&'static str> {
+    let printable = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b'%';
+    match () {
+        () if tag.is_empty() || tag.len() > 128 => Some("a tag has 1 to 128 characters"),
+        () if !tag.bytes().all(printable) => Some("a tag is made of visible characters, without a slash"),
+        () if is_range(tag) => Some("a tag must not read as a version or a range of versions"),
+        () => None,
+    }
+}
+
+/// Whether one of the alternatives reads as a range: numbers, `x` and `*` joined by dots, behind any comparison.
+fn is_range(text: &str) -> bool {
+    text.split("||").any(|part| {
+        let number = part.trim_start_matches(['v', '=', '<', '>', '~', '^']);
+        let number = number.split(['-', '+']).next().unwrap_or_default();
+        let place = |place: &str| {
+            matches!(place, "x" | "X" | "*")
+                || (!place.is_empty() && place.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let places = number.split('.').count() <= 3 && number.split('.').all(place);
+        places || part.is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_cleaned_as_npm_does_it() {
+        for (text, cleaned) in [
+            ("1.0.0", Some("1.0.0")),
+            (" v1.0.0 ", Some("1.0.0")),
+            ("=1.2.3-rc.1+build.5", Some("1.2.3-rc.1")),
+            ("1.0", None),
+            ("01.0.0", None),
+            ("1.0.0/..", None),
+            ("", None),
+        ] {
+            assert_eq!(clean(text).as_deref(), cleaned, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_highest_release_is_before_a_higher_pre_release() {
+        assert_eq!(highest(["1.9.0", "1.10.0", "2.0.0-rc.1", "nonsense"].into_iter()), Some("1.10.0"));
+        assert_eq!(highest(["2.0.0-rc.1", "2.0.0-rc.2"].into_iter()), Some("2.0.0-rc.2"));
+        assert_eq!(highest([].into_iter()), None);
+    }
+
+    #[test]
+    fn a_tag_is_no_range() {
+        for tag in ["latest", "next", "beta-1", "v", "release-1.2", "xyz", "1a", "x.y"] {
+            assert_eq!(tag_objection(tag), None, "{tag}");
+        }
+        for tag in [
+            "",
+            "1",
+            "1.0.0",
+            "v1.0.0",
+            "1.x",
+            "x",
+            "*",
+            "^1",
+            ">=1.2",
+            "1.0.0-rc.1",
+            "a b",
+            "a/b",
+            "1||2",
+            "é",
+        ] {
+            assert!(tag_objection(tag).is_some(), "{tag}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The protocol's table over the memory host, and what needs more than rows: revisions, removals, many versions, intents.
+
+mod table;
+
+use packhouse_npm::Npm;
+use packhouse_sdk::{Action, BodyPlan, Token, VersionId};
+use packhouse_testkit::{Answer, MemoryHost, Mount, TestRequest, run};
+use serde_json::{Value, json};
+use table::release::Release;
+
+/// 2026-11-21 05:01:40 UTC.
+const NOW: u64 = 1_795_237_300_000;
+
+fn hosted(settings: Value) -> (MemoryHost, Mount<Npm>) {
+    let host = MemoryHost::new();
+    host.set_now(NOW);
+    let mount = host.mount::<Npm>("releases", "hosted", settings);
+    (host, mount)
+}
+
+fn publish(mount: &Mount<Npm>, release: &Release) -> Answer {
+    mount.put(&release.path()).json(&release.document()).caller("ann@example.com").send()
+}
+
+fn packument(mount: &Mount<Npm>, name: &str) -> Value {
+    mount.get(&format!("/{name}?write=true")).send().expect(200).json()
+}
+
+fn keys(packument: &Value, member: &str) -> Vec<String> {
+    packument[member].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn the_table_holds() {
+    let (_, mut mount) = hosted(json!({}));
+    run(&mut mount, &table::cases());
+}
+
+#[test]
+fn a_refused_publish_changes_nothing() {
+    let (host, mount) = hosted(json!({}));
+    publish(&mount, &Release::new("lib", "1.0.0")).expect(201);
+    let before = mount.effects();
+    publish(&mount, &Release::new("lib", "1.0.0")).expect(409);
+    publish(&mount, &Release::new("lib", "1.1.0").package_json("{}")).expect(400);
+    mount.put("/lib/-rev/0").json(&json!({"versions": {}})).send().expect(409);
+    host.end_grace();
+    assert_eq!(mount.effects(), before);
+}
+
+/// As npm does it: the packument without the version, then the tarball at the new revision.
+#[test]
+fn a_version_is_unpublished_in_two_steps() {
+    let (host, mount) = hosted(json!({}));
+    for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
+        publish(&mount, &Release::new("lib", version)).expect(201);
+    }
+    let mut document = packument(&mount, "lib");
+    assert_eq!(document["dist-tags"]["latest"], "2.0.0-rc.1");
+    document["versions"].as_object_mut().unwrap().remove("2.0.0-rc.1");
+    document["dist-tags"].as_object_mut().unwrap().remove("latest");
+    let revision = document["_rev"].as_str().unwrap().to_owned();
+    mount.put(&format!("/lib/-rev/{revision}")).json(&document).send().expect(201);
+    let again = mount.put(&format!("/lib/-rev/{revision}")).json(&document).send().expect(409);
+    assert_eq!(again.code(), "conflict");
+
+    let left = packument(&mount, "lib");
+    assert_eq!(keys(&left, "versions"), ["1.0.0", "1.1.0"]);
+    assert_eq!(
+        left["dist-tags"],
+        json!({"latest": "1.1.0"}),
+        "latest falls back on the highest that is left"
+    );
+    mount.get("/lib/-/lib-2.0.0-rc.1.tgz").send().expect(404);
+    let revision = left["_rev"].as_str().unwrap();
+    mount.delete(&format!("/lib/-/lib-2.0.0-rc.1.tgz/-rev/{revision}")).send().expect(200);
+    mount.delete(&format!("/lib/-/lib-1.0.0.tgz/-rev/{revision}")).send().expect(200);
+    assert_eq!(keys(&packument(&mount, "lib"), "versions"), ["1.1.0"]);
+    assert_eq!(host.versions("releases").len(), 1);
+}
+
+#[test]
+fn a_package_is_unpublished_and_its_numbers_are_not_given_again() {
+    let (host, mount) = hosted(json!({}));
+    publish(&mount, &Release::new("lib", "1.0.0").attested()).expect(201);
+    let revision = packument(&mount, "lib")["_rev"].as_str().unwrap().to_owned();
+    mount.delete(&format!("/lib/-rev/{revision}")).send().expect(200);
+    mount.get("/lib").send().expect(404);
+    host.end_grace();
+    let left = mount.effects();
+    assert!(left.blobs.is_empty() && left.shown.is_empty(), "{left}");
+    let again = publish(&mount, &Release::new("lib", "1.0.0")).expect(409);
+    assert_eq!(again.code(), "conflict");
+    assert!(again.text().contains("was published and removed"), "{again}");
+    publish(&mount, &Release::new("lib", "1.0.1")).expect(201);
+}
+
+#[test]
+fn a_setting_gives_numbers_again() {
+    let (_, mount) = hosted(json!({"republish_deleted": true}));
+    publish(&mount, &Release::new("lib", "1.0.0")).expect(201);
+    let revision = packument(&mount, "lib")["_rev"].as_str().unwrap().to_owned();
+    mount.delete(&format!("/lib/-rev/{revision}")).send().expect(200);
+    publish(&mount, &Release::new("lib", "1.0.0").file("a", "other")).expect(201);
+    publish(&mount, &Release::new("lib", "1.0.0")).expect(409);
+}
+
+#[test]
+fn a_publisher_is_named() {
+    let (_, mount) = hosted(json!({}));
+    publish(&mount, &Release::new("lib", "1.0.0")).expect(201);
+    let document = packument(&mount, "lib");
+    let ann = json!({"name": "ann@example.com", "email": "ann@example.com"});
+    assert_eq!((&document["maintainers"], &document["versions"]["1.0.0"]["_npmUser"]), (&json!([ann]), &ann));
+    assert_eq!(
+        mount.get("/-/whoami").caller("ann@example.com").send().expect(200).json()["username"],
+        "ann@example.com"
+    );
+    assert_eq!(
+        mount.get("/-/npm/v1/user").caller("ann@example.com").send().expect(200).json()["email"],
+        "ann@example.com"
+    );
+}
+
+#[test]
+fn a_version_is_signed_with_the_hosts_key() {
+    let (_, mount) = hosted(json!({}));
+    let release = Release::new("lib", "1.0.0");
+    publish(&mount, &release).expect(201);
+    let signature = &packument(&mount, "lib")["versions"]["1.0.0"]["dist"]["signatures"][0];
+    let keys = mount.get("/-/npm/v1/keys").send().expect(200).json();
+    assert_eq!((&keys["keys"][0]["keyid"], &keys["keys"][0]["expires"]), (&signature["keyid"], &Value::Null));
+    assert_eq!(keys["keys"][0]["scheme"], "ecdsa-sha2-nistp256");
+    assert!(signature["sig"].as_str().is_some_and(|text| !text.is_empty()));
+}
+
+#[test]
+fn a_sign_in_goes_through_the_hosts_page() {
+    let (host, mount) = hosted(json!({}));
+    let begun = mount.post("/-/v1/login").json(&json!({})).send().expect(200).json();
+    let done = begun["doneUrl"].as_str().unwrap();
+    let path = done.strip_prefix("https://packhouse.test/repositories/releases").unwrap().to_owned();
+    assert!(begun["loginUrl"].as_str().unwrap().starts_with("https://"));
+    let waiting = mount.get(&path).send().expect(202);
+    assert_eq!((waiting.header("retry-after"), waiting.text().as_str()), (Some("5"), "{}"));
+    host.grant_login(path.rsplit('/').next().unwrap(), "PLACEHOLDER");
+    let granted = mount.get(&path).send().expect(200);
+    assert_eq!(
+        (granted.header("cache-control"), granted.json()),
+        (Some("no-store"), json!({"token": "PLACEHOLDER"}))
+    );
+    mount.get("/-/v1/login/unknown").send().expect(404);
+}
+
+#[test]
+fn tokens_are_listed_and_revoked() {
+    let (host, mount) = hosted(json!({}));
+    for (id, scope) in [("1", "read"), ("2", "write")] {
+        let scope = vec![scope.to_owned()];
+        let (name, hint) = (format!("token {id}"), "pkh_ab".to_owned());
+        host.add_token("ann", Token { id: id.to_owned(), name, hint, scope, created: NOW, expires: None });
+    }
+    let listed = mount.get("/-/npm/v1/tokens").caller("ann").send().expect(200).json();
+    let shown: Vec<(&str, bool)> = listed["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| (token["key"].as_str().unwrap(), token["readonly"].as_bool().unwrap()))
+        .collect();
+    assert_eq!((shown, &listed["urls"]), (vec![("2", false), ("1", true)], &json!({})));
+    mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(200);
+    mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(404);
+    mount.delete("/-/user/token/2").caller("ann").send().expect(200);
+}
+
+#[test]
+fn intents_say_what_is_needed() {
+    let (_, mount) = hosted(json!({}));
+    let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
+    let publish = plan("PUT", "/@acme%2flib");
+    assert_eq!((publish.action, publish.subject.as_deref()), (Action::Publish, Some("@acme/lib")));
+    assert_eq!(publish.body, BodyPlan::Body { limit: 280_000_000 + (32 << 20) });
+    for (method, target, action) in [
+        ("PUT", "/lib/-rev/1", Action::Delete),
+        ("DELETE", "/lib/-rev/1", Action::Delete),
+        ("DELETE", "/lib/-/lib-1.0.0.tgz/-rev/1", Action::Delete),
+        ("PUT", "/-/package/lib/dist-tags/x", Action::Publish),
+        ("DELETE", "/-/package/lib/dist-tags/x", Action::Publish),
+        ("POST", "/-/npm/v1/security/advisories/bulk", Action::Read),
+        ("POST", "/-/v1/login", Action::Open),
+        ("GET", "/-/v1/login/x", Action::Open),
+        ("POST", "/-/npm/v1/tokens", Action::Open),
+        ("PUT", "/-/user/org.couchdb.user:ann", Action::Open),
+        ("DELETE", "/-/user/token/x", Action::Read),
+    ] {
+        assert_eq!(plan(method, target).action, action, "{method} {target}");
+    }
+    for target in ["/-/npm/v1/tokens", "/-/user/org.couchdb.user:ann"] {
+        let method = if target.ends_with("tokens") { "POST" } else { "PUT" };
+        assert_eq!(plan(method, target).body, BodyPlan::None, "a password is not even read");
+    }
+    assert!(plan("GET", "/lib?write=true").for_publish && !plan("GET", "/lib").for_publish);
+    let mut before_publish = TestRequest::new("GET", "/lib");
+    before_publish.headers.push(("npm-command".to_owned(), "publish".to_owned()));
+    assert!(mount.plan(&before_publish).unwrap().for_publish);
+}
+
+#[test]
+fn upkeep_removes_and_marks_versions() {
+    let (host, mount) = hosted(json!({}));
+    for version in ["1.0.0", "1.1.0"] {
+        publish(&mount, &Release::new("lib", version)).expect(201);
+    }
+    let id = VersionId::new("lib", "1.1.0");
+    mount.mark_version(&id, "deprecated", "broken").unwrap();
+    assert_eq!(packument(&mount, "lib")["versions"]["1.1.0"]["deprecated"], "broken");
+    assert_eq!(host.versions("releases")[1].state, "deprecated");
+    assert_eq!(host.versions("releases")[1].files.len(), 1, "its files stay shown");
+    mount.mark_version(&id, "", "").unwrap();
+    assert_eq!(packument(&mount, "lib")["versions"]["1.1.0"]["deprecated"], Value::Null);
+    assert_eq!(mount.mark_version(&id, "yanked", "").unwrap_err().problems[0].code, "not_supported");
+    mount.delete_version(&id).unwrap();
+    assert_eq!(mount.delete_version(&id).unwrap_err().status, 404);
+    assert_eq!(packument(&mount, "lib")["dist-tags"], json!({"latest": "1.0.0"}));
+    mount.delete_version(&VersionId::new("lib", "1.0.0")).unwrap();
+    mount.get("/lib").send().expect(404);
+    assert_eq!(mount.mark_version(&id, "deprecated", "x").unwrap_err().status, 404);
+    assert_eq!(mount.delete_version(&VersionId::new("no name", "1")).unwrap_err().status, 404);
+}
+
+/// The next publish costs the same, both forms stay right, and `npm deprecate` of all of them is one document.
+#[test]
+fn two_thousand_versions_stay_right() {
+    let (_, mount) = hosted(json!({}));
+    for number in 0..2000 {
+        publish(&mount, &Release::new("lib", &format!("1.{number}.0"))).expect(201);
+    }
+    let mut full = packument(&mount, "lib");
+    assert_eq!(keys(&full, "versions").len(), 2000);
+    assert_eq!(full["dist-tags"]["latest"], "1.1999.0");
+    let short =
+        mount.get("/lib").header("accept", "application/vnd.npm.install-v1+json").send().expect(200).json();
+    assert_eq!(keys(&short, "versions"), keys(&full, "versions"));
+    assert_eq!(keys(&short, "time").len(), 2002);
+
+    for manifest in full["versions"].as_object_mut().unwrap().values_mut() {
+        manifest["deprecated"] = json!("old");
+    }
+    mount.put("/lib").json(&full).send().expect(201);
+    let full = packument(&mount, "lib");
+    let deprecated =
+        full["versions"].as_object().unwrap().values().filter(|manifest| manifest["deprecated"] == "old");
+    assert_eq!(deprecated.count(), 2000);
+    let revision = full["_rev"].as_str().unwrap();
+    mount.delete(&format!("/lib/-rev/{revision}")).send().expect(200);
+    mount.get("/lib").send().expect(404);
+}

@@ -1,0 +1,155 @@
+//! A version as a client publishes it: the archive, its digests, the document around them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use sha2::Digest as _;
+use std::io::Write as _;
+
+/// A version that can be published.
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    name: String,
+    version: String,
+    tag: String,
+    files: Vec<(String, Vec<u8>)>,
+    raw: Option<Vec<u8>>,
+    attested: bool,
+}
+
+impl Release {
+    /// A version with a `package.json` and nothing else.
+    pub(crate) fn new(name: &str, version: &str) -> Self {
+        let package = json!({"name": name, "version": version}).to_string().into_bytes();
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            tag: "latest".to_owned(),
+            files: vec![("package/package.json".to_owned(), package)],
+            raw: None,
+            attested: false,
+        }
+    }
+
+    pub(crate) fn tag(mut self, tag: &str) -> Self {
+        self.tag = tag.to_owned();
+        self
+    }
+
+    /// One more file below `package/`.
+    pub(crate) fn file(mut self, path: &str, content: &str) -> Self {
+        let path = path.strip_prefix("../").map_or_else(|| format!("package/{path}"), str::to_owned);
+        self.files.push((path, content.as_bytes().to_vec()));
+        self
+    }
+
+    /// These files and no others.
+    pub(crate) fn files(mut self, files: &[(&str, &str)]) -> Self {
+        self.files =
+            files.iter().map(|(path, content)| ((*path).to_owned(), content.as_bytes().to_vec())).collect();
+        self
+    }
+
+    /// Another `package.json` in the archive than the manifest in the document.
+    pub(crate) fn package_json(self, text: &str) -> Self {
+        self.files(&[("package/package.json", text)])
+    }
+
+    /// These bytes in place of an archive.
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
+        self.raw = Some(bytes.to_vec());
+        self
+    }
+
+    /// With a bundle that says how it was built.
+    pub(crate) fn attested(mut self) -> Self {
+        self.attested = true;
+        self
+    }
+
+    /// Where it is published.
+    pub(crate) fn path(&self) -> String {
+        format!("/{}", self.name.replace('/', "%2f"))
+    }
+
+    pub(crate) fn tarball(&self) -> Vec<u8> {
+        self.raw.clone().unwrap_or_else(|| gzip(&tar(&self.files)))
+    }
+
+    pub(crate) fn shasum(&self) -> String {
+        hex::encode(sha1::Sha1::digest(self.tarball()))
+    }
+
+    pub(crate) fn integrity(&self) -> String {
+        format!("sha512-{}", STANDARD.encode(sha2::Sha512::digest(self.tarball())))
+    }
+
+    /// What npm sends.
+    pub(crate) fn document(&self) -> Value {
+        let Self { name, version, .. } = self;
+        let tarball = self.tarball();
+        let file = format!("{name}-{version}.tgz");
+        let mut attachments = json!({file.clone(): {
+            "content_type": "application/octet-stream", "length": tarball.len(), "data": STANDARD.encode(&tarball),
+        }});
+        if self.attested {
+            let bundle = bundle(&hex::encode(sha2::Sha512::digest(&tarball)));
+            attachments[format!("{name}-{version}.sigstore")] = json!({
+                "content_type": "application/vnd.dev.sigstore.bundle.v0.3+json", "length": bundle.len(), "data": bundle,
+            });
+        }
+        json!({
+            "_id": name, "name": name, "description": format!("about {name}"), "readme": format!("# {name}"),
+            "dist-tags": {&self.tag: version}, "access": null, "_attachments": attachments,
+            "versions": {version: {
+                "name": name, "version": version, "description": format!("about {name}"), "readme": format!("# {name}"),
+                "keywords": ["testing"], "dependencies": {"dep": "^1.0.0"}, "scripts": {"test": "true"},
+                "_id": format!("{name}@{version}"), "_npmVersion": "11.0.0",
+                "dist": {"integrity": self.integrity(), "shasum": self.shasum(), "tarball": format!("http://client.test/{file}")},
+            }},
+        })
+    }
+}
+
+fn bundle(sha512: &str) -> String {
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1", "predicateType": "https://slsa.dev/provenance/v1",
+        "subject": [{"name": "pkg:npm/x", "digest": {"sha512": sha512}}], "predicate": {},
+    });
+    let envelope = json!({
+        "payload": STANDARD.encode(statement.to_string()), "payloadType": "application/vnd.in-toto+json",
+        "signatures": [{"sig": "AA==", "keyid": ""}],
+    });
+    json!({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": {}, "dsseEnvelope": envelope})
+        .to_string()
+}
+
+/// Compressed the same way every time.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// An archive of plain files.
+fn tar(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (path, content) in files {
+        let mut header = [0u8; 512];
+        header[..path.len()].copy_from_slice(path.as_bytes());
+        header[100..107].copy_from_slice(b"0000644");
+        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        bytes.extend_from_slice(&header);
+        bytes.extend_from_slice(content);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}

@@ -1,0 +1,420 @@
+//! npm's protocol as a table: what clients ask, and what must come back.
+//!
+//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
+//! include this file). Times and revisions differ between the two, so that no row depends on one.
+
+#[path = "release.rs"]
+pub(crate) mod release;
+
+use packhouse_testkit::Case;
+use release::Release;
+use serde_json::{Value, json};
+
+const INSTALL: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*";
+const ABBREVIATED: &str = "application/vnd.npm.install-v1+json";
+
+/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        nothing_published(),
+        publishing(),
+        both_forms(),
+        publishing_again(),
+        scopes(),
+        refused_publishes(),
+        refused_tarballs(),
+        attestations(),
+        tags(),
+        deprecations(),
+        owners(),
+        stale_changes(),
+        searching(),
+        accounts(),
+        audits(),
+        odd_addresses(),
+    ]
+    .concat()
+}
+
+fn get(name: &str, path: &str, status: u16) -> Case {
+    Case::new(name, "GET", path, status)
+}
+
+fn put(name: &str, path: &str, status: u16, document: &Value) -> Case {
+    Case::new(name, "PUT", path, status).with("content-type", "application/json").body(document.to_string())
+}
+
+fn delete(name: &str, path: &str, status: u16) -> Case {
+    Case::new(name, "DELETE", path, status)
+}
+
+fn published(name: &str, release: &Release) -> Case {
+    put(name, &release.path(), 201, &release.document()).contains("\"ok\":true")
+}
+
+/// A publish that must be refused with 400 and these words.
+fn refused(name: &str, path: &str, document: &Value, words: &str) -> Case {
+    put(name, path, 400, document).contains(words)
+}
+
+fn nothing_published() -> Vec<Case> {
+    vec![
+        get("the repository itself", "/", 200).content("{}"),
+        get("no package", "/lib", 404).code("not_found").contains("no package lib"),
+        get("no version", "/lib/1.0.0", 404).code("not_found"),
+        get("no tarball", "/lib/-/lib-1.0.0.tgz", 404).code("not_found"),
+        get("no tags", "/-/package/lib/dist-tags", 404).code("not_found"),
+        get("nothing found", "/-/v1/search?text=lib", 200).contains("\"total\":0"),
+        delete("nothing to remove", "/lib/-rev/1", 404).code("not_found"),
+    ]
+}
+
+fn publishing() -> Vec<Case> {
+    let lib = Release::new("lib", "1.0.0");
+    vec![
+        published("a first version", &lib),
+        get("its tarball", "/lib/-/lib-1.0.0.tgz", 200)
+            .content(lib.tarball())
+            .header("content-type", "application/octet-stream")
+            .header("cache-control", "private, max-age=31536000, immutable"),
+        get("by its number", "/lib/1.0.0", 200)
+            .contains("\"tarball\":\"https://packhouse.test/repositories/releases/lib/-/lib-1.0.0.tgz\"")
+            .contains(&lib.integrity())
+            .contains(&lib.shasum())
+            .lacks("client.test"),
+        get("by its tag", "/lib/latest", 200).contains("\"_id\":\"lib@1.0.0\""),
+        get("no such version", "/lib/9.9.9", 404).contains("version not found: 9.9.9"),
+        get("no such tag", "/lib/next", 404).contains("version not found: next"),
+        published("a second version under a tag", &Release::new("lib", "1.1.0-rc.1").tag("next")),
+        get("the tag names it", "/lib/next", 200).contains("\"version\":\"1.1.0-rc.1\""),
+        get("latest still names the first", "/lib/latest", 200).contains("\"version\":\"1.0.0\""),
+    ]
+}
+
+fn both_forms() -> Vec<Case> {
+    vec![
+        get("abbreviated", "/lib", 200)
+            .with("accept", INSTALL)
+            .header("content-type", ABBREVIATED)
+            .header("vary", "accept")
+            .header("cache-control", "no-cache")
+            .contains("\"dist-tags\":{\"latest\":\"1.0.0\",\"next\":\"1.1.0-rc.1\"}")
+            .contains("\"dependencies\":{\"dep\":\"^1.0.0\"}")
+            .contains("\"time\":{\"1.0.0\":")
+            .contains("\"modified\":")
+            .lacks("\"description\"")
+            .lacks("\"readme\""),
+        get("full", "/lib", 200)
+            .with("accept", "application/json")
+            .header("content-type", "application/json")
+            .header("vary", "accept")
+            .contains("\"_rev\":")
+            .contains("\"time\":{\"1.0.0\":")
+            .contains("\"description\":\"about lib\"")
+            .contains("\"readme\":\"# lib\""),
+        get("to write, whatever is accepted", "/lib?write=true", 200)
+            .with("accept", INSTALL)
+            .header("content-type", "application/json")
+            .header("cache-control", "no-store")
+            .contains("\"_rev\":"),
+        Case::new("HEAD", "HEAD", "/lib", 200).content(""),
+    ]
+}
+
+fn publishing_again() -> Vec<Case> {
+    let other = Release::new("lib", "1.0.0").file("index.js", "other");
+    vec![
+        put("the same version", "/lib", 409, &Release::new("lib", "1.0.0").document())
+            .code("conflict")
+            .contains("lib@1.0.0 is published already"),
+        put("with other bytes", "/lib", 409, &other.document()).code("conflict"),
+        get("the first bytes stand", "/lib/-/lib-1.0.0.tgz", 200)
+            .content(Release::new("lib", "1.0.0").tarball()),
+        put(
+            "build metadata make no other version",
+            "/lib",
+            409,
+            &Release::new("lib", "1.0.0+build.5").document(),
+        )
+        .code("conflict"),
+    ]
+}
+
+fn scopes() -> Vec<Case> {
+    let one = Release::new("@acme/lib", "1.0.0");
+    let two = Release::new("@acme/lib", "2.0.0");
+    vec![
+        put("the slash encoded", "/@acme%2flib", 201, &one.document()),
+        put("the slash plain", "/@acme/lib", 201, &two.document()),
+        get("encoded", "/@acme%2Flib", 200).contains("\"2.0.0\"").contains("/@acme/lib/-/lib-1.0.0.tgz"),
+        get("plain", "/@acme/lib", 200).contains("\"1.0.0\""),
+        get("a version, encoded", "/@acme%2flib/2.0.0", 200),
+        get("a version, plain", "/@acme/lib/latest", 200).contains("\"2.0.0\""),
+        get("a tarball, encoded", "/@acme%2flib/-/lib-1.0.0.tgz", 200).content(one.tarball()),
+        get("a tarball, plain", "/@acme/lib/-/lib-1.0.0.tgz", 200).content(one.tarball()),
+        get("a tarball as its publisher spells it", "/@acme/lib/-/@acme/lib-1.0.0.tgz", 200)
+            .content(one.tarball()),
+        get("tags, encoded", "/-/package/@acme%2flib/dist-tags", 200).content("{\"latest\":\"2.0.0\"}"),
+        get("tags, plain", "/-/package/@acme/lib/dist-tags", 200).content("{\"latest\":\"2.0.0\"}"),
+        get("without its scope it is another package", "/lib/2.0.0", 404),
+    ]
+}
+
+/// Authorised is the address; so the document, the manifest, the attachment and the archive must all be about it.
+fn refused_publishes() -> Vec<Case> {
+    let good = Release::new("bad", "1.0.0");
+    let with = |path: &str, value: Value| {
+        let mut document = good.document();
+        *document.pointer_mut(path).unwrap() = value;
+        document
+    };
+    let attachment = |key: &str| {
+        let mut document = good.document();
+        let attachment = document["_attachments"]["bad-1.0.0.tgz"].take();
+        document["_attachments"] = json!({key: attachment});
+        document
+    };
+    let mut two = good.document();
+    two["versions"]["1.0.1"] = json!({"name": "bad", "version": "1.0.1"});
+    vec![
+        refused("another package's document", "/other", &good.document(), "sent to the address of other"),
+        refused("another name", "/bad", &with("/name", json!("lib")), "\"lib\""),
+        refused("another manifest", "/bad", &with("/versions/1.0.0/name", json!("lib")), "not of bad"),
+        refused(
+            "another number",
+            "/bad",
+            &with("/versions/1.0.0/version", json!("2.0.0")),
+            "says that it is \"2.0.0\"",
+        ),
+        refused(
+            "no number",
+            "/bad",
+            &with("/versions", json!({"x": {"name": "bad", "version": "x"}})),
+            "no version number",
+        ),
+        refused("two versions", "/bad", &two, "brings one version, and this one has 2"),
+        refused("another version's attachment", "/bad", &attachment("bad-1.0.1.tgz"), "bad-1.0.0.tgz"),
+        refused("another package's attachment", "/bad", &attachment("lib-1.0.0.tgz"), "bad-1.0.0.tgz"),
+        refused("another scope's attachment", "/bad", &attachment("@x/bad-1.0.0.tgz"), "bad-1.0.0.tgz"),
+        refused(
+            "another length",
+            "/bad",
+            &with("/_attachments/bad-1.0.0.tgz/length", json!(1)),
+            "said to be 1",
+        ),
+        refused("no base64", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", json!("%%%")), "not base64"),
+        refused("no data", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", Value::Null), "not base64"),
+        refused(
+            "another integrity",
+            "/bad",
+            &with("/versions/1.0.0/dist/integrity", json!("sha512-AAAA")),
+            "dist.integrity",
+        )
+        .code("checksum_mismatch"),
+        refused("another shasum", "/bad", &with("/versions/1.0.0/dist/shasum", json!("00")), "dist.shasum")
+            .code("checksum_mismatch"),
+        refused(
+            "a tag that reads as a version",
+            "/bad",
+            &good.clone().tag("1.0").document(),
+            "cannot be a tag",
+        ),
+        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capitals"),
+        put("a name that none can have", "/.bad", 404, &Release::new(".bad", "1.0.0").document()),
+        Case::new("no JSON", "PUT", "/bad", 400).body("not JSON").contains("cannot be read"),
+        Case::new("nothing", "PUT", "/bad", 400).body("").contains("cannot be read"),
+        Case::new("an end within the tarball", "PUT", "/bad", 400)
+            .body("{\"_attachments\":{\"a\":{\"data\":\"AAAA")
+            .contains("breaks off"),
+        get("nothing of it is there", "/bad", 404),
+    ]
+}
+
+fn refused_tarballs() -> Vec<Case> {
+    let bad = || Release::new("bad", "1.0.0");
+    let own = |package: Value| bad().package_json(&package.to_string());
+    vec![
+        refused(
+            "another package's archive",
+            "/bad",
+            &own(json!({"name": "lib", "version": "1.0.0"})).document(),
+            "lib@1.0.0, not of bad@1.0.0",
+        ),
+        refused(
+            "another version's archive",
+            "/bad",
+            &own(json!({"name": "bad", "version": "1.0.1"})).document(),
+            "bad@1.0.1, not of bad@1.0.0",
+        ),
+        refused("a damaged package.json", "/bad", &bad().package_json("{").document(), "cannot be read"),
+        refused(
+            "no package.json",
+            "/bad",
+            &bad().files(&[("package/index.js", "x")]).document(),
+            "no package.json",
+        ),
+        refused(
+            "two of them",
+            "/bad",
+            &bad().file("../other/package.json", "{}").document(),
+            "more than once",
+        ),
+        refused("no gzip", "/bad", &bad().raw(b"plain").document(), "not compressed with gzip"),
+        refused("no tar", "/bad", &bad().raw(&release::gzip(&[b'x'; 1024])).document(), "no tar archive"),
+        published(
+            "a byte order mark is nothing",
+            &Release::new("bom", "1.0.0").package_json("\u{feff}{\"name\":\"bom\",\"version\":\"v1.0.0\"}"),
+        ),
+        get("nothing of it is there", "/bad", 404),
+    ]
+}
+
+fn attestations() -> Vec<Case> {
+    let release = Release::new("signed", "1.0.0").attested();
+    let mut foreign = Release::new("signed", "1.0.1").attested().document();
+    foreign["_attachments"]["signed-1.0.1.sigstore"] =
+        release.document()["_attachments"]["signed-1.0.0.sigstore"].clone();
+    vec![
+        published("with an attestation", &release),
+        get("the version names it", "/signed/1.0.0", 200)
+            .contains("/-/npm/v1/attestations/signed@1.0.0")
+            .contains("\"predicateType\":\"https://slsa.dev/provenance/v1\""),
+        get("it is served", "/-/npm/v1/attestations/signed@1.0.0", 200)
+            .contains("\"attestations\":[{\"bundle\":{")
+            .contains("\"mediaType\":\"application/vnd.dev.sigstore.bundle.v0.3+json\""),
+        get("with the slash of a scope", "/-/npm/v1/attestations/@acme%2flib@1.0.0", 404),
+        refused("about another tarball", "/signed", &foreign, "another file than the tarball"),
+    ]
+}
+
+fn tags() -> Vec<Case> {
+    let at = |tag: &str| format!("/-/package/lib/dist-tags/{tag}");
+    let set = |name: &str, tag: &str, status: u16, body: &str| {
+        Case::new(name, "PUT", &at(tag), status).with("content-type", "application/json").body(body)
+    };
+    vec![
+        get("all of them", "/-/package/lib/dist-tags", 200)
+            .content("{\"latest\":\"1.0.0\",\"next\":\"1.1.0-rc.1\"}"),
+        set("one more", "beta", 201, "\"1.1.0-rc.1\"").contains("\"ok\":true"),
+        set("moved", "latest", 201, "\"1.1.0-rc.1\""),
+        get("they are there", "/-/package/lib/dist-tags", 200)
+            .content("{\"beta\":\"1.1.0-rc.1\",\"latest\":\"1.1.0-rc.1\",\"next\":\"1.1.0-rc.1\"}"),
+        set("of no version", "beta", 404, "\"9.9.9\"").contains("no version 9.9.9"),
+        set("that reads as a range", "1.x", 400, "\"1.0.0\"").contains("cannot be a tag"),
+        set("without a number", "beta", 400, "1.0.0").contains("JSON string"),
+        set("moved back", "latest", 201, "\"1.0.0\""),
+        delete("removed", &at("beta"), 200).contains("\"ok\":true"),
+        delete("removed again", &at("beta"), 404).contains("no tag beta"),
+        delete("latest stays", &at("latest"), 400).contains("move it"),
+        get("of no package", "/-/package/none/dist-tags", 404),
+    ]
+}
+
+fn deprecations() -> Vec<Case> {
+    let document = |text: &str| json!({"_id": "lib", "name": "lib", "versions": {"1.0.0": {"name": "lib", "version": "1.0.0", "deprecated": text}}});
+    vec![
+        put("deprecated", "/lib", 201, &document("use lib2")),
+        get("in the version", "/lib/1.0.0", 200).contains("\"deprecated\":\"use lib2\""),
+        get("in the packument", "/lib", 200).with("accept", INSTALL).contains("\"deprecated\":\"use lib2\""),
+        get("the other is not", "/lib/1.1.0-rc.1", 200).lacks("deprecated"),
+        put("taken back", "/lib", 201, &document("")),
+        get("it is gone", "/lib/1.0.0", 200).lacks("deprecated"),
+        put(
+            "a version that is not there is nothing",
+            "/lib",
+            201,
+            &json!({"versions": {"9.9.9": {"deprecated": "x"}}}),
+        ),
+        put("of no package", "/none", 404, &json!({"versions": {"1.0.0": {"deprecated": "x"}}})),
+        put("too long", "/lib", 400, &document(&"x".repeat(5000))).contains("at most"),
+        put("nothing that can be changed", "/lib", 400, &json!({"users": {"me": true}}))
+            .contains("changes nothing"),
+    ]
+}
+
+fn owners() -> Vec<Case> {
+    vec![
+        put("by yarn", "/lib", 201, &json!({"maintainers": [{"name": "ann", "email": "ann@example.com"}]})),
+        get("they are shown", "/lib", 200)
+            .contains("\"maintainers\":[{\"email\":\"ann@example.com\",\"name\":\"ann\"}]"),
+        get("and listed", "/-/package/lib/collaborators", 200).content("{\"ann\":\"read-write\"}"),
+        get("not public", "/-/package/lib/visibility", 200).content("{\"public\":false}"),
+    ]
+}
+
+fn stale_changes() -> Vec<Case> {
+    let without = json!({"_id": "lib", "versions": {"1.0.0": {}}});
+    vec![
+        put("a version left out at an old revision", "/lib/-rev/0", 409, &without)
+            .code("conflict")
+            .contains("read it again"),
+        put("a deprecation at an old revision", "/lib", 409, &json!({"_rev": "0", "versions": {}}))
+            .code("conflict"),
+        delete("a tarball at an old revision", "/lib/-/lib-1.0.0.tgz/-rev/0", 409).code("conflict"),
+        delete("the package at an old revision", "/lib/-rev/0", 409).code("conflict"),
+        delete("without a revision", "/lib", 400).contains("which revision"),
+        get("nothing is gone", "/lib/-/lib-1.0.0.tgz", 200),
+    ]
+}
+
+fn searching() -> Vec<Case> {
+    let found = |name: &str, text: &str| get(name, &format!("/-/v1/search?text={text}"), 200);
+    vec![
+        found("by name", "signed")
+            .contains("\"total\":1")
+            .contains("\"name\":\"signed\"")
+            .contains("\"date\":"),
+        found("by what it says of itself", "about+signed").contains("\"total\":1"),
+        found("nothing", "absent").contains("\"total\":0").contains("\"objects\":[]"),
+        found("in a scope", "scope:acme").contains("\"name\":\"@acme/lib\"").contains("\"total\":1"),
+        found("by keyword", "keywords:testing+signed").contains("\"total\":1"),
+        found("by another keyword", "keywords:none").contains("\"total\":0"),
+        found("a page", "&size=1&from=1").lacks("\"objects\":[]"),
+        found("sizes that are none", "signed&size=x&from=-1").contains("\"total\":1"),
+    ]
+}
+
+fn accounts() -> Vec<Case> {
+    vec![
+        get("ping", "/-/ping", 200).content("{}"),
+        get("nobody", "/-/whoami", 401).code("unauthorized"),
+        get("nobody's profile", "/-/npm/v1/user", 401).code("unauthorized"),
+        get("nobody's tokens", "/-/npm/v1/tokens", 401).code("unauthorized"),
+        Case::new("token create", "POST", "/-/npm/v1/tokens", 410)
+            .body("{\"password\":\"secret\"}")
+            .code("NPM_CLI_TOKEN_CREATE_DISABLED"),
+        Case::new("legacy login", "PUT", "/-/user/org.couchdb.user:ann", 410)
+            .body("{\"password\":\"secret\"}")
+            .code("LEGACY_NPM_LOGIN_DISABLED"),
+        Case::new("legacy login at a revision", "PUT", "/-/user/org.couchdb.user:ann/-rev/1", 410)
+            .code("LEGACY_NPM_LOGIN_DISABLED"),
+    ]
+}
+
+fn audits() -> Vec<Case> {
+    let post = |name: &str, path: &str| {
+        Case::new(name, "POST", path, 200)
+            .with("content-encoding", "gzip")
+            .body(release::gzip(b"{\"lib\":[\"1.0.0\"]}"))
+    };
+    vec![
+        post("advisories", "/-/npm/v1/security/advisories/bulk").content("{}"),
+        post("the older form", "/-/npm/v1/security/audits/quick").contains("\"advisories\":{}"),
+        post("the oldest", "/-/npm/v1/security/audits").contains("\"vulnerabilities\":{"),
+    ]
+}
+
+fn odd_addresses() -> Vec<Case> {
+    vec![
+        get("more than a version", "/lib/1.0.0/x", 404),
+        get("another's tarball", "/lib/-/other-1.0.0.tgz", 404),
+        get("no tarball", "/lib/-/lib-1.0.0.zip", 404),
+        get("a scope alone", "/@acme", 404),
+        get("what is not offered", "/-/stage", 404),
+        get("trusted publishers", "/-/package/lib/trust", 404),
+        get("a name with a blank", "/a%20b", 404).contains("No package can have the name"),
+        get("at a revision", "/lib/-rev/1", 404),
+        Case::new("another method", "POST", "/lib", 405).header("allow", "DELETE, GET, HEAD, PUT"),
+        put("a tag the old way", "/lib/latest", 405, &json!("1.0.0")),
+    ]
+}
