@@ -116,6 +116,29 @@ impl Postgres {
         format!("postgres://packhouse@127.0.0.1:{}/packhouse", self.port)
     }
 
+    /// Makes a role that owns the database and is no superuser, so that rights can be taken from it; what `--database-url` takes.
+    pub fn url_of_a_plain_role(&self) -> String {
+        self.sql("create role plain login; alter database packhouse owner to plain; grant all on schema public to plain");
+        format!("postgres://plain@127.0.0.1:{}/packhouse", self.port)
+    }
+
+    /// Runs SQL as the superuser.
+    #[track_caller]
+    pub fn sql(&self, sql: &str) {
+        let mut psql = Command::new(self.binaries.join("psql"));
+        psql.args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "packhouse",
+            "-v",
+            "ON_ERROR_STOP=1",
+        ]);
+        run(psql.args(["-q", "-c", sql, "packhouse"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
     /// Takes it away, at once.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {

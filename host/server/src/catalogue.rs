@@ -161,6 +161,7 @@ catalogue! {
     NOT_SIGNED_IN = "not_signed_in" 401 Error Api "Sign in first: POST /v1/sessions, then `Authorization: Bearer <session>`.";
     INVALID_CREDENTIALS = "invalid_credentials" 401 Error Api "The e-mail address or the password is wrong.";
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
+    CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
     METHOD_NOT_ALLOWED = "method_not_allowed" 405 Error Both "This method is not for this address.";
     NOT_SUPPORTED = "not_supported" 405 Error Api "The format of this repository does not offer this.";

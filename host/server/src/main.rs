@@ -21,6 +21,7 @@ mod path;
 mod permissions;
 mod serve;
 mod settings;
+mod sso;
 mod wire;
 
 use std::process::ExitCode;

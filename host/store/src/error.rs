@@ -14,6 +14,9 @@ pub enum StoreError {
         /// What it said.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The database answers, and all of it can be read but this part. The caller may try again.
+    #[error("{0} cannot be read")]
+    Unreadable(Part),
     /// What is stored is not what was stored: a digest, a length or a row that makes no sense. Says which.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
@@ -23,6 +26,24 @@ pub enum StoreError {
     /// The arguments make no sense, or the configuration does not. Says what to do instead.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// A part of the database that may be out of reach alone, as the specification's 503 family tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Members: the owners of tokens, and the members' list.
+    Members,
+    /// How members of an organization sign in.
+    SignInSettings,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Part::Members => "the table of members",
+            Part::SignInSettings => "the table of sign-in settings",
+        })
+    }
 }
 
 impl StoreError {
@@ -39,6 +60,6 @@ impl StoreError {
     /// Whether trying again later may help.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, StoreError::Unavailable { .. })
+        matches!(self, StoreError::Unavailable { .. } | StoreError::Unreadable(_))
     }
 }

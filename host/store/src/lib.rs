@@ -26,7 +26,7 @@ pub use catalog::{CatalogChange, Version, VersionFile};
 pub use config::{BlobsConfig, StoreConfig};
 pub use db::Generation;
 pub use digest::{Algorithm, Digest, Sha256};
-pub use error::StoreError;
+pub use error::{Part, StoreError};
 pub use gc::Collected;
 pub use ids::{AccessKeyId, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use records::{

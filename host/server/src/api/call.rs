@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::ApiError;
+use super::portal::{self, Visitor};
 use super::route::{Right, Route};
 use super::{Answer, body, error};
 use crate::app::App;
@@ -59,7 +60,7 @@ pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request
     let request_id = request_id::next();
     let judged = Arc::new(AtomicBool::new(matches!(route.right, Right::Anyone | Right::SignedIn)));
     let method = request.method().clone();
-    let outcome = answer(app, route, request, Arc::clone(&judged)).await;
+    let outcome = answer(Arc::clone(&app), route, request, Arc::clone(&judged)).await;
     let mut answer = match outcome {
         // A handler that forgot to ask for the right that its row names gives nothing away.
         Ok(answer) if answer.status().is_success() && !judged.load(Ordering::Relaxed) => {
@@ -67,7 +68,7 @@ pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request
                 .into_answer(&request_id)
         }
         Ok(answer) => answer,
-        Err(error) => error.into_answer(&request_id),
+        Err(error) => error.naming_the_part(&app.store).await.into_answer(&request_id),
     };
     finish(&mut answer, &request_id);
     let status = answer.status().as_u16();
@@ -92,9 +93,9 @@ const CONFIRMATION: &str = "x-confirmation-token";
 async fn answer(app: Arc<App>, route: &'static Route, request: Request, judged: Arc<AtomicBool>) -> Answer {
     let (mut parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, route.wants_body(), &app.config.limits).await?;
-    let caller = match route.right {
-        Right::Anyone => None,
-        _ => Some(session(&app, &parts.headers).await?),
+    let (caller, csrf) = match route.right {
+        Right::Anyone => (None, None),
+        _ => session(&app, &parts).await.map(|(caller, csrf)| (Some(caller), csrf))?,
     };
     let path = path(&mut parts).await?;
     let call = Call {
@@ -109,16 +110,37 @@ async fn answer(app: Arc<App>, route: &'static Route, request: Request, judged: 
         judged,
         app,
     };
-    (route.handler)(call).await
+    let mut answer = (route.handler)(call).await?;
+    if let Some(csrf) = csrf.and_then(|csrf| HeaderValue::try_from(csrf).ok()) {
+        answer.headers_mut().insert(portal::CSRF, csrf);
+    }
+    Ok(answer)
 }
 
-async fn session(app: &App, headers: &HeaderMap) -> Result<Caller, ApiError> {
+/// Who calls, and the CSRF token of a browser's session. `Authorization` goes before a cookie.
+async fn session(app: &App, parts: &Parts) -> Result<(Caller, Option<String>), ApiError> {
     let unknown = || ApiError::from(&catalogue::NOT_SIGNED_IN);
-    let presented = bearer(headers).ok_or_else(unknown)?;
-    let sha256 = identity::fingerprint(presented).ok_or_else(unknown)?;
-    let (session, member) = app.store.find_session(&sha256, now_ms()).await?.ok_or_else(unknown)?;
-    let permissions = Permissions::read(&member.permissions);
-    Ok(Caller { member, permissions, session: session.secret_sha256 })
+    if parts.headers.contains_key(AUTHORIZATION) {
+        let presented = bearer(&parts.headers).ok_or_else(unknown)?;
+        return Ok((signed_in(app, presented).await?.ok_or_else(unknown)?, None));
+    }
+    let visitor = Visitor::of(app, &parts.headers).await?.ok_or_else(unknown)?;
+    if !parts.method.is_safe() {
+        let given = parts.headers.get(portal::CSRF).and_then(|field| field.to_str().ok());
+        visitor.check(app, &parts.headers, given.unwrap_or_default())?;
+    }
+    let csrf = visitor.csrf();
+    Ok((visitor.caller, Some(csrf)))
+}
+
+/// Whose session this is the secret of; none when there is none such.
+pub(super) async fn signed_in(app: &App, secret: &str) -> Result<Option<Caller>, ApiError> {
+    let Some(sha256) = identity::fingerprint(secret) else { return Ok(None) };
+    let found = app.store.find_session(&sha256, now_ms()).await?;
+    Ok(found.map(|(session, member)| {
+        let permissions = Permissions::read(&member.permissions);
+        Caller { member, permissions, session: session.secret_sha256 }
+    }))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -152,6 +174,11 @@ fn address(parts: &Parts, app: &App) -> IpAddr {
 }
 
 impl Call {
+    /// The request's header fields.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Who calls. Only a route for anyone has nobody.
     pub(crate) fn caller(&self) -> Result<&Caller, ApiError> {
         self.caller.as_ref().ok_or_else(|| ApiError::from(&catalogue::NOT_SIGNED_IN))

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
-use packhouse_store::StoreError;
+use packhouse_store::{Part, Store, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,6 +42,19 @@ impl ApiError {
     pub(crate) fn too_many(seconds: u64) -> ApiError {
         let code = &catalogue::TOO_MANY_ATTEMPTS;
         ApiError::Refused { code, message: code.sentence.to_owned(), retry_after: Some(seconds.max(1)) }
+    }
+
+    /// Where the store was unavailable: which part of it, if it is one alone. Asked of the store only then.
+    pub(super) async fn naming_the_part(self, store: &Store) -> ApiError {
+        match &self {
+            ApiError::Refused { code, .. } if std::ptr::eq(*code, &catalogue::DDB_UNAVAILABLE) => {}
+            _ => return self,
+        }
+        match store.unreadable().await {
+            Some(Part::Members) => ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE),
+            Some(Part::SignInSettings) => ApiError::from(&catalogue::SSO_CONFIG_UNAVAILABLE),
+            None => self,
+        }
     }
 
     /// The answer, under this request's id.

@@ -15,6 +15,7 @@ mod members;
 mod openapi;
 mod packages;
 mod paging;
+pub(crate) mod portal;
 mod repositories;
 mod route;
 mod sessions;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
+use http::header::SET_COOKIE;
 use packhouse_store::{AuditEvent, ConfirmationRow, MemberRow, SessionRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,8 +14,11 @@ use super::Answer;
 use super::call::Call;
 use super::error::{ApiError, ErrorBody};
 use super::members::MemberView;
+use super::portal;
+use crate::app::App;
 use crate::catalogue;
 use crate::identity::{self, Minted, Secret};
+use crate::sso;
 
 /// How long a session lives: 12 hours in ms.
 const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
@@ -29,15 +33,47 @@ pub(crate) struct SignIn {
     password: String,
     /// The organization's name or id; needed where the e-mail address is in several.
     organization: Option<String>,
+    /// Whether the session goes into a cookie that no script reads, for browsers.
+    #[serde(default)]
+    cookie: bool,
 }
 
 /// A new session.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// For `Authorization: Bearer`.
-    session: String,
+    /// For `Authorization: Bearer`; absent where the session is in a cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    /// For `X-CSRF-Token`, beside the cookie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf_token: Option<String>,
     expires_at: i64,
     member: MemberView,
+}
+
+/// Somebody who has just signed in.
+#[derive(Debug)]
+pub(crate) struct SignedIn {
+    /// The session's secret.
+    pub(crate) secret: Secret,
+    /// When it ends, in ms since 1970.
+    pub(crate) expires_at: i64,
+    /// Who it is.
+    pub(crate) member: MemberRow,
+}
+
+impl SignedIn {
+    /// The session in a cookie: 201 with its CSRF token, and the cookie beside it.
+    pub(crate) fn into_cookie(self, app: &App) -> Answer {
+        let cookie = portal::signed_in(app, &self.secret, SESSION_MS / 1000)?;
+        let view = SessionView {
+            session: None,
+            csrf_token: Some(portal::csrf(&self.secret)),
+            expires_at: self.expires_at,
+            member: MemberView::from(&self.member),
+        };
+        Ok((StatusCode::CREATED, [(SET_COOKIE, cookie)], Json(view)).into_response())
+    }
 }
 
 /// Signs in by e-mail and password.
@@ -45,20 +81,52 @@ pub(crate) struct SessionView {
     (status = 201, body = SessionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 429, body = ErrorBody)))]
 pub(crate) async fn create(mut call: Call) -> Answer {
-    let sign_in: SignIn = call.body()?;
+    let wanted: SignIn = call.body()?;
     call.only(&[])?;
-    let email = identity::email(&sign_in.email).unwrap_or_default();
-    let known = call.app.store.members_by_email(&email).await?;
-    let password = Secret::new(sign_in.password);
-    let right = check(&call, &email, password, &known).await;
+    if wanted.cookie && !portal::same_origin(&call.app, call.headers()) {
+        return Err(ApiError::from(&catalogue::CSRF_REFUSED));
+    }
+    let cookie = wanted.cookie;
+    let signed_in = sign_in(&call, &wanted.email, wanted.password, wanted.organization.as_deref()).await?;
+    if cookie {
+        return signed_in.into_cookie(&call.app);
+    }
+    let SignedIn { secret, expires_at, member } = signed_in;
+    let session = Some(secret.reveal().to_owned());
+    let view = SessionView { session, csrf_token: None, expires_at, member: MemberView::from(&member) };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// Signs in by e-mail and password, in the organization named where there are several. 401 `invalid_credentials`, 429, or 400
+/// `organization_required`.
+pub(crate) async fn sign_in(
+    call: &Call,
+    email: &str,
+    password: String,
+    organization: Option<&str>,
+) -> Result<SignedIn, ApiError> {
+    let email = identity::email(email).unwrap_or_default();
+    let known = call.app.store.members_signing_in(&email).await?;
+    let known: Vec<MemberRow> = known
+        .into_iter()
+        .filter(|(row, settings)| sso::allows_password(settings.as_deref(), row))
+        .map(|(row, _)| row)
+        .collect();
+    let password = Secret::new(password);
+    let right = check(call, &email, password, &known).await;
     let members = match right {
         Ok(members) => members,
         Err(error) => {
-            refused(&call, &email, &known).await;
+            refused(call, &email, &known).await;
             return Err(error);
         }
     };
-    let member = choose(&call, members, sign_in.organization.as_deref()).await?;
+    let member = choose(call, members, organization).await?;
+    begin(call, member).await
+}
+
+/// Begins a session of a member who has shown who they are.
+pub(crate) async fn begin(call: &Call, member: MemberRow) -> Result<SignedIn, ApiError> {
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = call.now + SESSION_MS;
     let row = SessionRow {
@@ -68,10 +136,8 @@ pub(crate) async fn create(mut call: Call) -> Answer {
         created_at: call.now,
         expires_at,
     };
-    call.app.store.create_session(row, Some(event(&call, &member, true))).await?;
-    let session = secret.reveal().to_owned();
-    let view = SessionView { session, expires_at, member: MemberView::from(&member) };
-    Ok((StatusCode::CREATED, Json(view)).into_response())
+    call.app.store.create_session(row, Some(event(call, &member, true))).await?;
+    Ok(SignedIn { secret, expires_at, member })
 }
 
 /// Those of the members whose password it is; 401 for none, 429 when it was tried too often. One check for each member of
@@ -102,7 +168,7 @@ async fn check(
     if right.is_empty() {
         return Err(ApiError::from(&catalogue::INVALID_CREDENTIALS));
     }
-    throttle.right(&who);
+    throttle.right(&who, Instant::now());
     Ok(right)
 }
 
@@ -152,7 +218,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     let caller = call.judge_permission()?;
     let event = call.event("sign_out", caller.member.email.clone())?;
     call.app.store.delete_session(&caller.session, event).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, portal::signed_out(&call.app)?)]).into_response())
 }
 
 /// What can be confirmed.
@@ -208,18 +274,36 @@ pub(crate) async fn confirm(mut call: Call) -> Answer {
     let wanted: Confirm = call.body()?;
     call.only(&[])?;
     let member = call.judge_permission()?.member.clone();
-    let password = Secret::new(wanted.password);
-    check(&call, &member.email, password, std::slice::from_ref(&member)).await?;
+    let view = confirm_by_password(&call, &member, wanted.action, wanted.password).await?;
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// A confirmation for one action of a member who gives the password again. 401 `invalid_credentials`, or 429.
+pub(crate) async fn confirm_by_password(
+    call: &Call,
+    member: &MemberRow,
+    action: Action,
+    password: String,
+) -> Result<ConfirmationView, ApiError> {
+    check(call, &member.email, Secret::new(password), std::slice::from_ref(member)).await?;
+    confirmed(call, member, action.name()).await
+}
+
+/// Makes a confirmation for a member who has just shown who they are.
+pub(crate) async fn confirmed(
+    call: &Call,
+    member: &MemberRow,
+    action: &str,
+) -> Result<ConfirmationView, ApiError> {
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = call.now + CONFIRMATION_MS;
     let row = ConfirmationRow {
         secret_sha256: sha256,
         organization: member.organization,
         member: member.id,
-        action: wanted.action.name().to_owned(),
+        action: action.to_owned(),
         expires_at,
     };
     call.app.store.create_confirmation(row).await?;
-    let view = ConfirmationView { confirmation_token: secret.reveal().to_owned(), expires_at };
-    Ok((StatusCode::CREATED, Json(view)).into_response())
+    Ok(ConfirmationView { confirmation_token: secret.reveal().to_owned(), expires_at })
 }

@@ -16,6 +16,7 @@ use crate::identity::{self, Secret};
 use crate::packages::members;
 use crate::packages::shape::Refused;
 use crate::permissions::Permissions;
+use crate::sso;
 
 /// A credential as it was presented.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -115,6 +116,9 @@ pub(crate) async fn identify(
     let Some(member) = members::sign_in(app, organization, &username, password, peer).await? else {
         return Ok(nobody(Presented::Unknown));
     };
+    if !sso::allows_password(facts.sign_in.as_deref(), &member) {
+        return Ok(nobody(Presented::Unknown));
+    }
     let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
     Ok(Known {
         caller: Some(member.email.clone()),

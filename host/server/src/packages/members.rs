@@ -52,7 +52,7 @@ pub(crate) async fn sign_in(
         Refused::of(&catalogue::INTERNAL)
     })?;
     if right {
-        app.throttle.right(&who);
+        app.throttle.right(&who, Instant::now());
         known.into_iter().for_each(remember);
     }
     Ok(member.filter(|_| right))

@@ -146,6 +146,10 @@ impl Packages {
             Place::NotEnabled => return Err(Refused::of(&catalogue::NOT_ENABLED)),
             Place::Repository(below) => below,
         };
+        if let Some((plugin, _)) = &below.claim {
+            // What goes wrong before the repository is known is told in the style of whose path it is.
+            visit.style = plugin.description().error_style;
+        }
         let organization = self.organizations.find(&self.app, host.as_deref()).await?;
         visit.base_url = organizations::base_url(&self.app, organization.as_ref(), host.as_deref());
         match organization {

@@ -6,7 +6,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFT
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use packhouse_runtime::{CallError, ErrorStyle, Failure, Problem};
-use packhouse_store::StoreError;
+use packhouse_store::{Part, StoreError};
 use serde_json::{Map, Value, json};
 
 use crate::access::Refusal;
@@ -91,6 +91,13 @@ impl From<Failure> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
+            StoreError::Unreadable(part) => {
+                tracing::error!(%error, "a part of the store cannot be read");
+                Self::of(match part {
+                    Part::Members => &catalogue::REPOSITORY_TOKEN_IDENTITY_UNAVAILABLE,
+                    Part::SignInSettings => &catalogue::SSO_CONFIG_UNAVAILABLE,
+                })
+            }
             StoreError::Unavailable { .. } => {
                 tracing::error!(%error, "the store cannot be reached");
                 Self::of(&catalogue::DDB_UNAVAILABLE)
@@ -223,6 +230,8 @@ fn registry(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, 
     match refused.row {
         Some(Code { place: Place::Code, code, .. }) => insert(&mut object, "code", code),
         Some(Code { place: Place::Reason, code, .. }) => insert(&mut object, "reason_code", code),
+        // One answer for all of them in the protocol's own words: the code says which it was.
+        Some(Code { status: 503, place: Place::Error, code, .. }) => insert(&mut object, "code", code),
         _ => (),
     }
     insert(&mut object, "request_id", request_id);
@@ -331,6 +340,7 @@ mod tests {
             (&catalogue::NOT_FOUND, "NAME_UNKNOWN"),
             (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, "UNSUPPORTED"),
             (&catalogue::INTERNAL, "UNKNOWN"),
+            (&catalogue::SSO_CONFIG_UNAVAILABLE, "UNAVAILABLE"),
             (&catalogue::REGISTRY_NAME_TAG, "NAME_INVALID"),
         ] {
             let (_, object) = shaped(Refused::of(row), ErrorStyle::Registry);

@@ -32,6 +32,8 @@ pub struct LookUp {
     pub key: Option<AccessKeyRow>,
     /// The name of the key's owner.
     pub key_owner: Option<String>,
+    /// How members of the organization sign in, as the API's JSON.
+    pub sign_in: Option<String>,
 }
 
 type Question = (OrganizationId, String, Option<[u8; 32]>);
@@ -106,7 +108,10 @@ impl Store {
         if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
             return Ok(answer);
         }
-        let answer = Arc::new(self.ask(&question).await?);
+        let answer = match self.ask(&question).await {
+            Ok(answer) => Arc::new(answer),
+            Err(failed) => return Err(self.why(failed, organization, secret_sha256).await),
+        };
         if let Some(before) = generation {
             self.inner.snapshots.put(before, question, &answer);
         }
@@ -131,7 +136,7 @@ pub(crate) fn look_up_sql() -> String {
         "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, k.id, {KEY_COLUMNS}, \
          o.name, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
          JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
-         WHERE g.subscriber = k.owner LIMIT 1)) \
+         WHERE g.subscriber = k.owner LIMIT 1)), s.settings \
          FROM (SELECT 1 AS one) AS q \
          LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
@@ -139,7 +144,8 @@ pub(crate) fn look_up_sql() -> String {
          LEFT JOIN token_repositories x ON x.token = t.id AND x.repository = r.id \
          LEFT JOIN access_keys k ON k.secret_sha256 = $3 AND k.organization = $1 \
          LEFT JOIN key_owners o ON o.id = k.owner \
-         LEFT JOIN key_owner_repositories y ON y.owner = k.owner AND y.repository = r.id"
+         LEFT JOIN key_owner_repositories y ON y.owner = k.owner AND y.repository = r.id \
+         LEFT JOIN sso_settings s ON s.organization = $1"
     )
 }
 
@@ -153,5 +159,6 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
         key: columns.optional(11, key)?,
         key_owner: columns.opt_text()?,
         reaches: columns.opt_int()?.is_some(),
+        sign_in: columns.opt_text()?,
     })
 }

@@ -13,8 +13,10 @@ mod organizations;
 mod password_resets;
 mod repositories;
 mod sessions;
+mod sso;
 mod token_use;
 mod tokens;
+mod unreadable;
 
 pub use access_keys::{AccessKeyRow, KeyRotation, NewAccessKey};
 pub use audit::{AuditEvent, AuditRow};
@@ -30,5 +32,6 @@ pub use organizations::{NewOrganization, OrganizationRow};
 pub use password_resets::PasswordResetRow;
 pub use repositories::{NewRepository, RepositoryRow};
 pub use sessions::SessionRow;
+pub use sso::{SsoIdentity, SsoMember};
 pub(crate) use token_use::TokenUse;
 pub use tokens::{NewToken, Rotation, Scope, TokenRow};

@@ -55,8 +55,9 @@ impl Store {
         now: i64,
     ) -> Result<Option<(SessionRow, MemberRow)>, StoreError> {
         let sql = format!(
-            "SELECT s.organization, s.member, s.created_at, s.expires_at, {MEMBER_COLUMNS} \
-             FROM sessions s JOIN members m ON m.id = s.member WHERE s.secret_sha256 = $1 AND s.expires_at > $2"
+            "SELECT s.organization, s.member, s.created_at, s.expires_at, {MEMBER_COLUMNS}, x.settings \
+             FROM sessions s JOIN members m ON m.id = s.member \
+             LEFT JOIN sso_settings x ON x.organization = s.organization WHERE s.secret_sha256 = $1 AND s.expires_at > $2"
         );
         let Some(row) = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await? else {
             return Ok(None);

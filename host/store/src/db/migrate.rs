@@ -4,8 +4,11 @@ use super::{Database, Engine, values};
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
-const STEPS: &[&str] =
-    &[include_str!("../migrations/0001_schema.sql"), include_str!("../migrations/0002_accounts.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../migrations/0001_schema.sql"),
+    include_str!("../migrations/0002_accounts.sql"),
+    include_str!("../migrations/0003_sso.sql"),
+];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
 const LOCK: i64 = 0x7061_636b;

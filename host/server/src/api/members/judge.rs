@@ -3,7 +3,7 @@
 //! A member hands on, takes away and manages nothing that it does not hold itself: whoever holds more is out of its reach. So a
 //! read-only member manages only read-only members.
 
-use packhouse_store::{MemberId, MemberRow, RepositoryId, StoreError};
+use packhouse_store::{MemberId, MemberRow, RepositoryId};
 
 use crate::api::call::Call;
 use crate::api::error::ApiError;
@@ -45,19 +45,8 @@ pub(super) fn name(text: Option<String>) -> Result<String, ApiError> {
 /// The member of the path's `{id}`: 404 `not_found` where there is none in the caller's organization.
 pub(super) async fn find(call: &Call) -> Result<MemberRow, ApiError> {
     let id = call.path("id").parse::<MemberId>().map_err(|_| &catalogue::NOT_FOUND)?;
-    let row = call.app.store.find_member(call.organization()?, id).await.map_err(unreadable)?;
+    let row = call.app.store.find_member(call.organization()?, id).await?;
     row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
-}
-
-/// 503 `membership_lookup_unavailable` where the list of members cannot be read.
-pub(crate) fn unreadable(error: StoreError) -> ApiError {
-    match error.is_unavailable() {
-        true => {
-            tracing::error!(%error, "the members cannot be read");
-            ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE)
-        }
-        false => ApiError::from(error),
-    }
 }
 
 /// Judges whether the caller may make, or leave behind, a member who holds this: 403 `role_mismatch` without manage-members,

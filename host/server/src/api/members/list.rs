@@ -25,7 +25,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let after = paging::after::<MemberId>(&call)?;
     may_see_others(&call)?;
     let rows = call.app.store.list_members(call.organization()?, after, limit + 1).await;
-    let rows = rows.map_err(judge::unreadable)?;
+    let rows = rows?;
     let page = Page::cut(rows, limit, |row| row.id.to_string(), |row| MemberView::from(&row));
     Ok(Json(page).into_response())
 }

@@ -8,7 +8,6 @@ use super::view::TokenView;
 use crate::api::Answer;
 use crate::api::call::Call;
 use crate::api::error::{ApiError, ErrorBody};
-use crate::api::members::unreadable;
 use crate::api::paging::{self, Page};
 use crate::catalogue;
 use crate::identity;
@@ -59,7 +58,7 @@ async fn of_member(
 async fn other(call: &Call, name: &str) -> Result<MemberRow, ApiError> {
     let email = identity::email(name).unwrap_or_default();
     let organization = call.organization()?;
-    let members = call.app.store.members_by_email(&email).await.map_err(unreadable)?;
+    let members = call.app.store.members_by_email(&email).await?;
     let member = members.into_iter().find(|row| row.organization == organization);
     member.ok_or(ApiError::from(&catalogue::USER_NOT_FOUND))
 }

@@ -1,0 +1,40 @@
+//! An organization's sign-in settings, as the database keeps them.
+
+use packhouse_store::MemberRow;
+use serde::{Deserialize, Serialize};
+
+use crate::permissions::{Permission, Permissions};
+
+/// Sign-in settings. The client's secret is sealed; its `Debug` is the sealed text.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Settings {
+    /// The provider's address, as its tokens name it.
+    pub(crate) issuer: String,
+    /// What the provider knows this server by.
+    pub(crate) client_id: String,
+    /// Sealed; none for a client without one.
+    pub(crate) sealed_secret: Option<String>,
+    /// Whose verified addresses may sign in, in lower case; any member's where there are none.
+    pub(crate) email_domains: Vec<String>,
+    /// What a member may do who is made at the first sign-in; none: nobody is made.
+    pub(crate) permissions: Option<Permissions>,
+    /// Whether members may still sign in by password.
+    pub(crate) password_sign_in: bool,
+}
+
+impl Settings {
+    /// As the database keeps them; none where they cannot be read, which is told in the log.
+    pub(crate) fn read(json: &str) -> Option<Settings> {
+        serde_json::from_str(json)
+            .inspect_err(|error| tracing::error!(%error, "sign-in settings make no sense"))
+            .ok()
+    }
+}
+
+/// Whether this member may sign in by password. Who manages the organization's account always may, so that a provider that is
+/// gone or set up wrongly locks nobody out for good.
+pub(crate) fn allows_password(settings: Option<&str>, member: &MemberRow) -> bool {
+    let Some(json) = settings else { return true };
+    Settings::read(json).is_none_or(|settings| settings.password_sign_in)
+        || Permissions::read(&member.permissions).holds(Permission::ManageOwnerAccount)
+}

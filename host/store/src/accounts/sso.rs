@@ -1,0 +1,174 @@
+//! Sign-in by a provider: an organization's settings, who its members are there, and which sign-ins were used up.
+
+use crate::accounts::audit::remember;
+use crate::accounts::members::{MEMBER_COLUMNS, insert, member};
+use crate::accounts::{AuditEvent, MemberRow, NewMember};
+use crate::db::{Row, Transaction, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, now_ms};
+use crate::store::Store;
+
+/// Somebody at a provider.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SsoIdentity {
+    /// The provider.
+    pub issuer: String,
+    /// Who it is there; never given to somebody else.
+    pub subject: String,
+    /// In lower case, and verified by the provider.
+    pub email: String,
+}
+
+/// Whom a provider's identity leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SsoMember {
+    /// A member who signed in before, or whose e-mail it is.
+    Known(MemberRow),
+    /// A member who was made just now.
+    Made(MemberRow),
+    /// Nobody: no member has that e-mail, and none was to be made.
+    Nobody,
+    /// The member with that e-mail is somebody else at this provider.
+    Another,
+}
+
+impl Store {
+    /// An organization's sign-in settings, as the API's JSON.
+    pub async fn sso_settings(&self, organization: OrganizationId) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT settings FROM sso_settings WHERE organization = $1";
+        let row = self.inner.db.fetch_one(sql, values![organization.0]).await?;
+        row.map(|row| row.columns().text()).transpose()
+    }
+
+    /// Sets an organization's sign-in settings.
+    pub async fn set_sso_settings(
+        &self,
+        organization: OrganizationId,
+        settings: &str,
+        audit: Option<AuditEvent>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let set = "INSERT INTO sso_settings (organization, settings) VALUES ($1, $2) \
+                   ON CONFLICT (organization) DO UPDATE SET settings = $2";
+        transaction.execute(set, values![organization.0, settings]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await
+    }
+
+    /// Takes an organization's sign-in settings away; false when it has none.
+    pub async fn delete_sso_settings(
+        &self,
+        organization: OrganizationId,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let delete = "DELETE FROM sso_settings WHERE organization = $1";
+        let deleted = transaction.execute(delete, values![organization.0]).await? == 1;
+        if deleted {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(deleted)
+    }
+
+    /// Members with this e-mail, each with its organization's sign-in settings, in one statement.
+    pub async fn members_signing_in(
+        &self,
+        email: &str,
+    ) -> Result<Vec<(MemberRow, Option<String>)>, StoreError> {
+        let sql = format!(
+            "SELECT {MEMBER_COLUMNS}, s.settings FROM members m \
+             LEFT JOIN sso_settings s ON s.organization = m.organization WHERE m.email = $1 ORDER BY m.organization"
+        );
+        let read = |row: &Row| {
+            let mut columns = row.columns();
+            Ok((member(&mut columns)?, columns.opt_text()?))
+        };
+        self.inner.db.fetch(sql, values![email]).await?.iter().map(read).collect()
+    }
+
+    /// Uses a sign-in up, by the SHA-256 of its state: true for the one who does. It is remembered until `expires_at`, in ms
+    /// since 1970, when it is refused by its age.
+    pub async fn spend_sso_state(
+        &self,
+        state_sha256: &[u8; 32],
+        expires_at: i64,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        transaction.execute("DELETE FROM sso_spent WHERE expires_at <= $1", values![now_ms()]).await?;
+        let insert =
+            "INSERT INTO sso_spent (state_sha256, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        let first = transaction.execute(insert, values![state_sha256, expires_at]).await? == 1;
+        transaction.commit().await?;
+        Ok(first)
+    }
+
+    /// Whether this member is known at this provider.
+    pub async fn sso_subject(&self, member: &MemberRow, issuer: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT subject FROM sso_identities WHERE member = $1 AND issuer = $2";
+        let row = self.inner.db.fetch_one(sql, values![member.id.0, issuer]).await?;
+        row.map(|row| row.columns().text()).transpose()
+    }
+
+    /// The member who is this identity: the one who was before; else the one with its e-mail, who is from now on; else `new`,
+    /// where one is to be made. `audit` is written with a member who was made.
+    pub async fn sso_member(
+        &self,
+        organization: OrganizationId,
+        identity: &SsoIdentity,
+        new: Option<NewMember>,
+        audit: Option<AuditEvent>,
+    ) -> Result<SsoMember, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let bound = "m.id = (SELECT i.member FROM sso_identities i \
+                     WHERE i.organization = $1 AND i.issuer = $2 AND i.subject = $3) AND m.organization = $1";
+        let known = values![organization.0, identity.issuer.as_str(), identity.subject.as_str()];
+        if let Some(known) = find(&mut transaction, bound, known).await? {
+            return Ok(SsoMember::Known(known));
+        }
+        let by_email = values![organization.0, identity.email.as_str()];
+        let found = find(&mut transaction, "m.organization = $1 AND m.email = $2", by_email).await?;
+        let outcome = match (found, new) {
+            (Some(member), _) => SsoMember::Known(member),
+            (None, None) => return Ok(SsoMember::Nobody),
+            // Somebody else makes the same member at this moment; the next sign-in finds it.
+            (None, Some(new)) => match insert(&mut transaction, organization, new).await? {
+                Some(member) => SsoMember::Made(member),
+                None => return Ok(SsoMember::Nobody),
+            },
+        };
+        if let SsoMember::Known(member) | SsoMember::Made(member) = &outcome
+            && !bind(&mut transaction, member, identity).await?
+        {
+            return Ok(SsoMember::Another);
+        }
+        if matches!(outcome, SsoMember::Made(_)) {
+            remember(&mut transaction, audit).await?;
+        }
+        transaction.commit().await?;
+        Ok(outcome)
+    }
+}
+
+async fn find(
+    transaction: &mut Transaction,
+    condition: &str,
+    values: Vec<crate::db::Value>,
+) -> Result<Option<MemberRow>, StoreError> {
+    let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE {condition}");
+    let row = transaction.fetch_one(sql, values).await?;
+    row.map(|row| member(&mut row.columns())).transpose()
+}
+
+/// False when the member is somebody else there.
+async fn bind(
+    transaction: &mut Transaction,
+    member: &MemberRow,
+    identity: &SsoIdentity,
+) -> Result<bool, StoreError> {
+    let insert = "INSERT INTO sso_identities (organization, issuer, subject, member, created_at) \
+                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    let (issuer, subject) = (identity.issuer.as_str(), identity.subject.as_str());
+    let values = values![member.organization.0, issuer, subject, member.id.0, now_ms()];
+    Ok(transaction.execute(insert, values).await? == 1)
+}
