@@ -223,6 +223,11 @@ impl Description {
         self
     }
 
+    /// The paths at the root that it claims.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
     /// The object that the host reads.
     pub fn to_json(&self) -> String {
         // A struct of strings and numbers always can be written; the host says so of an empty text.

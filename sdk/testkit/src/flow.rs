@@ -62,14 +62,17 @@ impl<F: Format> Mount<F> {
     fn read_once<'a>(&self, request: &TestRequest, address: &Address, host: &'a CallRequest) -> Request<'a> {
         let state = self.host.state.borrow();
         let kind = state.repositories.get(&self.name).map(|state| state.kind.clone());
+        let claims = F::describe().claims().to_vec();
+        let claim = claims.iter().find(|claim| Some(&claim.name) == request.claim.as_ref());
+        let path = claim.map_or("/repositories/{repository}", |claim| claim.path.trim_end_matches('/'));
         Request {
             kind: kind.unwrap_or_default(),
             method: request.method.clone(),
             claim: request.claim.clone(),
             path: address.0.clone(),
             query: address.1.clone(),
-            headers: request.headers.clone(),
-            address: format!("https://packhouse.test/repositories/{}", self.name),
+            headers: request.sent_headers(),
+            address: format!("https://packhouse.test{}", path.replace("{repository}", &self.name)),
             host,
         }
     }

@@ -98,6 +98,11 @@ impl<F: Format> Mount<F> {
         self.request("POST", target)
     }
 
+    /// `PATCH`.
+    pub fn patch(&self, target: &str) -> Sending<'_, F> {
+        self.request("PATCH", target)
+    }
+
     /// `DELETE`.
     pub fn delete(&self, target: &str) -> Sending<'_, F> {
         self.request("DELETE", target)

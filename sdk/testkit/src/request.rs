@@ -39,6 +39,17 @@ impl TestRequest {
         Self { method: method.to_owned(), target: target.to_owned(), ..Self::default() }
     }
 
+    /// The header fields as a client sends them: with the length of a body that is no form, unless they say how it comes.
+    pub fn sent_headers(&self) -> Vec<(String, String)> {
+        let mut headers = self.headers.clone();
+        let told = |(name, _): &(String, String)| name == "content-length" || name == "transfer-encoding";
+        let writes = matches!(self.method.as_str(), "PUT" | "POST" | "PATCH");
+        if writes && self.parts.is_empty() && !headers.iter().any(told) {
+            headers.push(("content-length".to_owned(), self.body.len().to_string()));
+        }
+        headers
+    }
+
     /// The path and the query decoded as the host does it; none when it would refuse them.
     pub(crate) fn address(&self) -> Option<Address> {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));

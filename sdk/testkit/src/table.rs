@@ -40,6 +40,12 @@ impl Case {
         self
     }
 
+    /// Sends it to this claim of the description's, in place of the repository's address.
+    pub fn claim(mut self, name: &str) -> Self {
+        self.request.claim = Some(name.to_owned());
+        self
+    }
+
     /// Sends a body.
     pub fn body(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.request.body = bytes.as_ref().to_vec();
@@ -122,15 +128,21 @@ impl Case {
     }
 }
 
-/// Runs a table: every row, whatever became of those before.
+/// Runs a table: every row, whatever became of those before. In a row's target, `{last}` stands for the last segment of the
+/// path that the newest `Location` was, as the name of an upload that the rows before began.
 ///
 /// # Panics
 /// When a row's answer is not as it must be, with all such rows and what came back.
 #[track_caller]
 pub fn run(world: &mut dyn World, cases: &[Case]) {
-    let mut report = String::new();
+    let (mut report, mut last) = (String::new(), String::new());
     for case in cases {
-        let answer = world.send(&case.request);
+        let target = case.request.target.replace("{last}", &last);
+        let answer = world.send(&TestRequest { target, ..case.request.clone() });
+        if let Some(location) = answer.header("location") {
+            let path = location.split(['?', '#']).next().unwrap_or_default();
+            last = path.rsplit('/').next().unwrap_or_default().to_owned();
+        }
         let differences = case.differences(&answer);
         if !differences.is_empty() {
             let TestRequest { method, target, .. } = &case.request;

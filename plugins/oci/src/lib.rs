@@ -1,0 +1,90 @@
+//! Container images and other artifacts as a format plugin: the OCI distribution specification 1.1 under `/v2/`, as docker,
+//! podman, skopeo, crane, oras, helm and everything else that speaks it.
+//!
+//! Manifests are kept byte for byte and found by their digest; tags, referrers and the parts of an index are records that
+//! point to them. docs/formats/oci.md says what is served and what was decided.
+
+mod delete;
+mod failure;
+mod group;
+mod layers;
+mod manifest;
+mod manifests;
+mod name;
+mod proxy;
+mod publish;
+mod records;
+mod referrers;
+mod root;
+mod settings;
+mod tags;
+mod untagged;
+mod upkeep;
+mod uploads;
+
+use packhouse_sdk::{Challenge, Claim, Description, ErrorStyle, Failure, Format, Router, Setting};
+
+/// Bytes of the largest layer: 50 GB.
+const LAYER_LIMIT: u64 = 50_000_000_000;
+/// Bytes of the largest manifest: 4 MiB.
+const MANIFEST_LIMIT: u64 = 4 << 20;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Oci;
+
+impl Format for Oci {
+    fn describe() -> Description {
+        Description::new("docker", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy", "group"])
+            .error_style(ErrorStyle::Registry)
+            .challenge(Challenge::Bearer)
+            .upstream_credentials(&["basic", "bearer"])
+            .request_headers(&["transfer-encoding"])
+            .max_file_bytes(LAYER_LIMIT)
+            .claim(
+                Claim::new("image", "/v2/repositories/{repository}/")
+                    .challenge("repository:repositories/{repository}/{subject}:{action}"),
+            )
+            .claim(Claim::new("root", "/v2/"))
+            .setting(
+                "library_prefix",
+                Setting::choice(
+                    &["auto", "always", "never"],
+                    "Whether an image of one part is asked for as library/IMAGE; auto: where the upstream is Docker Hub",
+                ),
+            )
+    }
+
+    fn routes(router: &mut Router) {
+        router.claim("root", root::routes);
+        router.claim("image", |router| {
+            router.get("/{image..}/manifests/{reference}", manifests::plan, manifests::get);
+            router.put("/{image..}/manifests/{reference}", publish::plan, publish::put);
+            router.delete("/{image..}/manifests/{reference}", delete::plan, delete::delete);
+            for uploads in ["/{image..}/blobs/uploads/", "/{image..}/blobs/uploads"] {
+                router.post(uploads, uploads::plan_begin, uploads::begin);
+            }
+            let upload = "/{image..}/blobs/uploads/{upload}";
+            router.get(upload, uploads::plan_status, uploads::status);
+            router.patch(upload, uploads::plan_add, uploads::add);
+            router.put(upload, uploads::plan_finish, uploads::finish);
+            router.delete(upload, uploads::plan_cancel, uploads::cancel);
+            router.get("/{image..}/blobs/{digest}", layers::plan, layers::get);
+            router.get("/{image..}/tags/list", tags::plan, tags::list);
+            router.get("/{image..}/referrers/{digest}", referrers::plan, referrers::list);
+            root::refuse_the_rest(router);
+        });
+    }
+}
+
+packhouse_sdk::export!(Oci, upkeep);
+
+/// How often a change is tried again that others were faster than.
+const TRIES: u32 = 100;
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::new(503, "UNAVAILABLE", "others are changing the same image right now; try again")
+        .header("retry-after", "1")
+}

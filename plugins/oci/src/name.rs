@@ -1,0 +1,155 @@
+//! Names as they stand in addresses: repositories, images, tags, digests.
+
+use crate::failure;
+use packhouse_sdk::{Digest, Failure, Params, Request};
+
+/// Characters of `repositories/REPOSITORY/IMAGE`; clients know no longer names.
+const NAME_LIMIT: usize = 255;
+/// Characters of a tag.
+const TAG_LIMIT: usize = 128;
+/// Characters of a repository's name.
+const REPOSITORY_LIMIT: usize = 64;
+
+/// What a manifest is asked for by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// A name that may move.
+    Tag(String),
+    /// The manifest's own.
+    Digest(Digest),
+}
+
+/// The image that a request is about, as the parameter `image` has it.
+///
+/// # Errors
+/// 400 `NAME_INVALID` in one of two wordings.
+pub(crate) fn image(request: &Request, params: &Params) -> Result<String, Failure> {
+    let repository = check_repository(request)?;
+    let image = params.joined("image");
+    let length = "repositories/".len() + repository.len() + 1 + image.len();
+    match length <= NAME_LIMIT && is_image(&image) {
+        true => Ok(image),
+        false => Err(failure::bad_image()),
+    }
+}
+
+/// The repository's name.
+///
+/// # Errors
+/// 400 `NAME_INVALID` for one that no repository can have.
+pub(crate) fn check_repository<'a>(request: &'a Request) -> Result<&'a str, Failure> {
+    let name = repository(request);
+    is_repository(name).then_some(name).ok_or_else(failure::bad_repository)
+}
+
+/// The parameter `reference`.
+///
+/// # Errors
+/// 400 `NAME_INVALID` for what is no tag, 400 `DIGEST_INVALID` for what is no digest.
+pub(crate) fn reference(params: &Params) -> Result<Reference, Failure> {
+    let text = params.segment("reference");
+    match text.contains(':') {
+        true => Ok(Reference::Digest(digest(text)?)),
+        false => Ok(Reference::Tag(tag(text)?)),
+    }
+}
+
+/// A tag.
+///
+/// # Errors
+/// 400 `NAME_INVALID`.
+pub(crate) fn tag(text: &str) -> Result<String, Failure> {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let first = text.bytes().next().is_some_and(word);
+    let rest = text.bytes().all(|byte| word(byte) || byte == b'.' || byte == b'-');
+    match first && rest && text.len() <= TAG_LIMIT {
+        true => Ok(text.to_owned()),
+        false => Err(failure::bad_tag()),
+    }
+}
+
+/// A SHA-256 digest.
+///
+/// # Errors
+/// 400 `DIGEST_INVALID`.
+pub(crate) fn digest(text: &str) -> Result<Digest, Failure> {
+    let digest: Result<Digest, _> = text.parse();
+    digest.ok().filter(|digest| digest.algorithm() == "sha256").ok_or_else(failure::bad_digest)
+}
+
+/// The repository's name, which ends the claim's address.
+pub(crate) fn repository<'a>(request: &'a Request) -> &'a str {
+    request.address.rsplit('/').next().unwrap_or_default()
+}
+
+/// The repository of an image's whole name, as `from` has it when a blob is mounted.
+pub(crate) fn repository_of(name: &str) -> Option<&str> {
+    let (repository, _image) = name.strip_prefix("repositories/")?.split_once('/')?;
+    is_repository(repository).then_some(repository)
+}
+
+/// Where something of an image is, as a path: what a proxy in between does to the host's name does not matter to it.
+pub(crate) fn location(request: &Request, image: &str, rest: &str) -> String {
+    let address = request.address.split_once("://").map_or("", |(_, address)| address);
+    let path = address.find('/').and_then(|at| address.get(at..)).unwrap_or_default();
+    format!("{path}/{image}/{rest}")
+}
+
+fn is_repository(text: &str) -> bool {
+    text.len() <= REPOSITORY_LIMIT && text.split(['.', '_', '-']).all(is_word)
+}
+
+/// Parts between slashes, each of words joined by `.`, `_`, `__` or any number of `-`.
+fn is_image(text: &str) -> bool {
+    text.split('/').all(is_part)
+}
+
+fn is_part(part: &str) -> bool {
+    let joins = |c: char| matches!(c, '.' | '_' | '-');
+    let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || joins(c);
+    let mut between = part.split(|c| !joins(c)).filter(|joint| !joint.is_empty());
+    !part.is_empty()
+        && part.chars().all(known)
+        && !part.starts_with(joins)
+        && !part.ends_with(joins)
+        && between.all(|joint| matches!(joint, "." | "_" | "__") || joint.chars().all(|c| c == '-'))
+}
+
+fn is_word(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_words_and_what_joins_them() {
+        for good in ["a", "a/b/c", "team/my-app", "a.b_c-d", "a__b", "a--b", "0", "x/manifests"] {
+            assert!(is_image(good), "{good}");
+        }
+        for bad in
+            ["", "/", "a/", "/a", "A", "a..b", "a___b", "a_", "-a", "a-/b", "a._b", "ä", "a b", "a:b", "__"]
+        {
+            assert!(!is_image(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tags_are_what_the_specification_says() {
+        for good in ["latest", "_x", "1.0-rc_1", &"a".repeat(128)] {
+            assert!(tag(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".x", "-x", "a b", "a/b", "ä", &"a".repeat(129)] {
+            assert!(tag(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_source_of_a_mount_is_another_repositorys_image() {
+        assert_eq!(repository_of("repositories/base/team/app"), Some("base"));
+        for other in ["base/app", "repositories/base", "repositories//app", "repositories/A/app", ""] {
+            assert_eq!(repository_of(other), None, "{other}");
+        }
+    }
+}

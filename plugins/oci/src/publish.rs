@@ -1,0 +1,205 @@
+//! `PUT` of a manifest: what it names must be here, and from then on it keeps that alive.
+
+use crate::manifest::Manifest;
+use crate::name::{self, Reference};
+use crate::records::{self, ManifestRecord, Referrer, TagRecord};
+use crate::settings::Settings;
+use crate::{MANIFEST_LIMIT, TRIES, busy, failure, untagged};
+use packhouse_sdk::{
+    Blob, Context, Digest, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request,
+    Response, Transaction, Version, VersionId,
+};
+
+/// Tags that one request may put besides.
+const MOST_TAGS: usize = 100;
+/// Bytes of a body of unknown length that are taken in before it is refused as too large.
+const RECEIVED: u64 = 2 * MANIFEST_LIMIT;
+/// Files of a version that are shown.
+const SHOWN: usize = 500;
+
+pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
+    let image = name::image(request, params)?;
+    tags(request, &name::reference(params)?)?;
+    let declared = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
+    match declared.is_some_and(|length| length > MANIFEST_LIMIT) {
+        true => Err(failure::manifest_too_large()),
+        false => Ok(Intent::publish().subject(image).body(RECEIVED)),
+    }
+}
+
+pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    let (repository, image) = (cx.target()?, name::image(request, params)?);
+    let reference = name::reference(params)?;
+    let tags = tags(request, &reference)?;
+    let body = request.take_body().ok_or_else(|| Failure::internal("a PUT without its body"))?;
+    if body.size()? > MANIFEST_LIMIT {
+        return Err(failure::manifest_too_large());
+    }
+    let digest = body.sha256()?;
+    if matches!(&reference, Reference::Digest(wanted) if *wanted != digest) {
+        return Err(failure::manifest("computed digest does not match reference"));
+    }
+    let manifest = Manifest::parse(&body.read_all(MANIFEST_LIMIT)?, request.header("content-type"))?;
+    let pushed = Pushed { repository, image: &image, digest: &digest, manifest: &manifest, now: cx.now() };
+    let left_behind = pushed.store(&body, &tags)?;
+    if !Settings::of(repository)?.keep_untagged {
+        untagged::drop_all(repository, &image, left_behind)?;
+    }
+    Ok(answer(request, &pushed, &reference, &tags))
+}
+
+/// The tag that the address names, or those that stand beside a digest (`?tag=a&tag=b`).
+fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure> {
+    let mut tags: Vec<String> = match reference {
+        Reference::Tag(tag) => vec![tag.clone()],
+        Reference::Digest(_) => {
+            let named = request.query.iter().filter(|(name, _)| name == "tag");
+            named.map(|(_, tag)| name::tag(tag)).collect::<Result<_, _>>()?
+        }
+    };
+    tags.sort_unstable();
+    tags.dedup();
+    match tags.len() > MOST_TAGS {
+        true => Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time"))),
+        false => Ok(tags),
+    }
+}
+
+fn answer(request: &Request, pushed: &Pushed, reference: &Reference, tags: &[String]) -> Response {
+    let path = format!("manifests/{}", pushed.digest);
+    let mut answer = Response::created()
+        .header("location", name::location(request, pushed.image, &path))
+        .header("docker-content-digest", pushed.digest.as_str());
+    if let Some(subject) = &pushed.manifest.subject {
+        answer = answer.header("oci-subject", subject.as_str());
+    }
+    match reference {
+        Reference::Digest(_) if !tags.is_empty() => answer.header("oci-tag", tags.join(", ")),
+        _ => answer,
+    }
+}
+
+/// A manifest that has come.
+struct Pushed<'a> {
+    repository: &'a Repository,
+    image: &'a str,
+    digest: &'a Digest,
+    manifest: &'a Manifest,
+    now: u64,
+}
+
+impl Pushed<'_> {
+    /// Stores it under these tags; the manifests that they were of before.
+    fn store(&self, body: &Blob, tags: &[String]) -> Result<Vec<Digest>, Failure> {
+        let own = self.repository.keep(body)?;
+        let mut blobs = vec![own];
+        blobs.extend(self.manifest.blobs.iter().chain(&self.manifest.children).cloned());
+        for digest in &self.manifest.foreign {
+            if self.repository.blob(digest)?.is_some() {
+                blobs.push(digest.clone());
+            }
+        }
+        blobs.sort_unstable();
+        blobs.dedup();
+        let size = body.size()?;
+        for _ in 0..TRIES {
+            let mut change = self.repository.begin()?;
+            self.put_manifest(&mut change, size, &blobs)?;
+            let left_behind = self.put_tags(&mut change, size, tags)?;
+            match change.commit()? {
+                Outcome::Applied(_) => return Ok(left_behind),
+                Outcome::UnknownBlobs(unknown) => return Err(self.missing(&unknown)?),
+                // A part of the index is no manifest of this image, or another was faster to move a tag.
+                Outcome::Stale(key) if key.starts_with("m/") => return Err(self.missing(&[])?),
+                Outcome::Stale(_) => {}
+            }
+        }
+        Err(busy())
+    }
+
+    fn put_manifest(&self, change: &mut Transaction, size: u64, blobs: &[Digest]) -> Result<(), Failure> {
+        let Self { image, digest, manifest, .. } = *self;
+        for child in &manifest.children {
+            change.require(&records::manifest(image, child), Expectation::Present);
+            change.put(&records::part(image, child, digest), b"", Expectation::Anything, &[]);
+        }
+        let record = ManifestRecord {
+            media_type: manifest.media_type.clone(),
+            size,
+            children: manifest.children.clone(),
+            subject: manifest.subject.clone(),
+        };
+        change.put_json(&records::manifest(image, digest), &record, Expectation::Anything, blobs)?;
+        change.put(&records::touched(image), b"", Expectation::Anything, &[]);
+        if let Some(subject) = &manifest.subject {
+            let referrer = Referrer {
+                media_type: manifest.media_type.clone(),
+                digest: digest.clone(),
+                size,
+                artifact_type: manifest.artifact_type.clone(),
+                annotations: manifest.annotations.clone(),
+            };
+            let key = records::referrer(image, subject, digest);
+            change.put_json(&key, &referrer, Expectation::Anything, &[])?;
+        }
+        Ok(())
+    }
+
+    fn put_tags(&self, change: &mut Transaction, size: u64, tags: &[String]) -> Result<Vec<Digest>, Failure> {
+        let Self { image, digest, .. } = *self;
+        let mut left_behind = Vec::new();
+        for tag in tags {
+            let key = records::tag(image, tag);
+            let before = self.repository.get_json::<TagRecord>(&key)?;
+            let expect =
+                before.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+            let record = TagRecord { digest: digest.clone(), time: self.now };
+            change.put_json(&key, &record, expect, &[])?;
+            change.put(&records::tagged(image, digest, tag), b"", Expectation::Anything, &[]);
+            if let Some(before) = before.map(|entry| entry.value.digest).filter(|before| before != digest) {
+                change.remove(&records::tagged(image, &before, tag), Expectation::Anything);
+                left_behind.push(before);
+            }
+            self.show(change, size, tag);
+        }
+        Ok(left_behind)
+    }
+
+    /// A tag is a version of the image; what it was before is not mixed with it.
+    fn show(&self, change: &mut Transaction, size: u64, tag: &str) {
+        let Self { image, digest, manifest, .. } = *self;
+        let path = format!("{image}/manifests/{tag}");
+        let mut version = Version::new(image, tag)
+            .file(path, digest.clone(), size)
+            .property("digest", digest.as_str())
+            .property("media_type", &manifest.media_type);
+        if let Some(kind) = &manifest.artifact_type {
+            version = version.property("artifact_type", kind);
+        }
+        for (blob, size) in manifest.sizes.iter().take(SHOWN) {
+            version = version.file(format!("{image}/blobs/{blob}"), blob.clone(), *size);
+        }
+        change.hide(&VersionId::new(image, tag));
+        change.show(&version);
+    }
+
+    /// 400 with all that is missing, each once: parts of an index that are no manifests of this image, and blobs.
+    fn missing(&self, unknown: &[Digest]) -> Result<Failure, Failure> {
+        let mut missing = unknown.to_vec();
+        for child in &self.manifest.children {
+            if self.repository.get(&records::manifest(self.image, child))?.is_none() {
+                missing.push(child.clone());
+            }
+        }
+        if unknown.is_empty() {
+            for blob in &self.manifest.blobs {
+                if self.repository.blob(blob)?.is_none() {
+                    missing.push(blob.clone());
+                }
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        Ok(if missing.is_empty() { busy() } else { failure::missing(&missing) })
+    }
+}

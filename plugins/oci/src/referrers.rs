@@ -1,0 +1,110 @@
+//! What says something about a manifest: signatures, bills of materials, attestations.
+
+use crate::records::{self, Referrer};
+use crate::{group, manifest, name, proxy};
+use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Bytes of one page: an answer may have a MiB.
+const PAGE_BYTES: usize = 900 << 10;
+/// Descriptors of one page.
+const PAGE: usize = 1_000;
+
+pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
+    let image = name::image(request, params)?;
+    name::digest(params.segment("digest"))?;
+    after(request)?;
+    Ok(Intent::read().subject(image))
+}
+
+/// An index, which is empty where nothing refers to the digest or nothing of that digest is here.
+pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    let image = name::image(request, params)?;
+    let subject = name::digest(params.segment("digest"))?;
+    let kind = request.query("artifactType").filter(|kind| !kind.is_empty());
+    let after = after(request)?;
+    let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
+    for repository in group::sources(cx, &image)? {
+        let referrers = match repository.kind().as_str() {
+            "proxy" => proxy::referrers(cx, repository, &image, &subject)?,
+            _ => stored(repository, &image, &subject, kind, after.as_ref())?,
+        };
+        found.extend(referrers.into_iter().map(|referrer| (referrer.digest.to_string(), referrer)));
+    }
+    let wanted = |referrer: &Referrer| {
+        kind.is_none_or(|kind| referrer.artifact_type.as_deref() == Some(kind))
+            && after.as_ref().is_none_or(|after| referrer.digest > *after)
+    };
+    let (page, more) = page(found.into_values().filter(|referrer| wanted(referrer)))?;
+    let link = page.last().filter(|_| more).and_then(|last| last.get("digest")?.as_str()).map(|last| {
+        let path = name::location(request, &image, &format!("referrers/{subject}"));
+        let filter = kind.map(|kind| format!("artifactType={}&", encode(kind))).unwrap_or_default();
+        format!("<{path}?{filter}last={last}>; rel=\"next\"")
+    });
+    let index = json!({"schemaVersion": 2, "mediaType": manifest::INDEX, "manifests": page});
+    let mut answer = Response::json(&index)?.content_type(manifest::INDEX).revalidate();
+    if kind.is_some() {
+        answer = answer.header("oci-filters-applied", "artifactType");
+    }
+    Ok(match link {
+        Some(link) => answer.header("link", link),
+        None => answer,
+    })
+}
+
+/// Which digest the page before ended with.
+fn after(request: &Request) -> Result<Option<Digest>, Failure> {
+    request.query("last").map(name::digest).transpose()
+}
+
+/// Those that one page could want, and one more, in the order of their digests.
+fn stored(
+    repository: &Repository,
+    image: &str,
+    subject: &Digest,
+    kind: Option<&str>,
+    after: Option<&Digest>,
+) -> Result<Vec<Referrer>, Failure> {
+    let prefix = records::referrers(image, subject);
+    let first = after.map_or_else(|| prefix.clone(), |after| format!("{prefix}{after}"));
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    for entry in repository.scan(prefix).after(first) {
+        let entry = entry?;
+        let size = entry.value.len();
+        let referrer = entry.json::<Referrer>()?.value;
+        if kind.is_some_and(|kind| referrer.artifact_type.as_deref() != Some(kind)) {
+            continue;
+        }
+        found.push(referrer);
+        bytes += size;
+        if found.len() > PAGE || bytes > PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// As many as make a page, at least one, and whether there are more.
+fn page(referrers: impl Iterator<Item = Referrer>) -> Result<(Vec<Value>, bool), Failure> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for referrer in referrers {
+        let value = serde_json::to_value(&referrer)?;
+        bytes += value.to_string().len();
+        if !page.is_empty() && (page.len() == PAGE || bytes > PAGE_BYTES) {
+            return Ok((page, true));
+        }
+        page.push(value);
+    }
+    Ok((page, false))
+}
+
+/// As it stands in a query: everything but what never needs encoding is encoded.
+fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let pieces = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    pieces.collect()
+}

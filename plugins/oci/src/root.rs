@@ -1,0 +1,79 @@
+//! What lies directly below `/v2/`, and every address and method that the protocol does not have.
+
+use crate::{failure, name};
+use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response, Router};
+
+/// The rows of `/v2/` without a repository.
+pub(crate) fn routes(router: &mut Router) {
+    router.get("/", plan_ping, ping);
+    router.get("/_catalog", plan_catalog, catalog);
+    refuse_the_rest(router);
+}
+
+/// Rows behind all others, which refuse in the protocol's words.
+pub(crate) fn refuse_the_rest(router: &mut Router) {
+    for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
+        router.row(method, "/", refuse, never);
+        router.row(method, "/{path..}", refuse, never);
+    }
+}
+
+/// A credential, and no more: clients learn here how to get one.
+fn plan_ping(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
+    Ok(Intent::read())
+}
+
+fn ping(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
+    let answer = Response::bytes("{}").content_type("application/json");
+    Ok(answer.header("docker-distribution-api-version", "registry/2.0"))
+}
+
+/// Refused to anyone, and so without asking who it is.
+fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
+    Ok(Intent::open())
+}
+
+fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
+    Err(Failure::new(405, "UNSUPPORTED", "catalog not yet implemented"))
+}
+
+fn refuse(request: &Request, _params: &Params) -> Result<Intent, Failure> {
+    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    Err(match request.claim.as_deref() {
+        Some("image") => below_a_repository(request, &path)?,
+        _ => below_nothing(&path),
+    })
+}
+
+fn never(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
+    Err(failure::bad_path())
+}
+
+fn below_nothing(path: &[&str]) -> Failure {
+    match path {
+        [] | ["_catalog"] => failure::bad_method(),
+        ["repositories"] | ["repositories", ""] => failure::no_image(),
+        _ => failure::bad_path(),
+    }
+}
+
+fn below_a_repository(request: &Request, path: &[&str]) -> Result<Failure, Failure> {
+    let known = |rest: &[&str]| {
+        matches!(
+            rest,
+            [.., "manifests" | "blobs" | "referrers", _] | [.., "tags", "list"] | [.., "blobs", "uploads", _]
+        )
+    };
+    let alone = matches!(
+        path,
+        [] | [""] | ["manifests" | "blobs" | "referrers", _] | ["tags", "list"] | ["blobs", "uploads", _]
+    );
+    match path {
+        _ if alone => Ok(failure::no_image()),
+        path if known(path) => {
+            name::check_repository(request)?;
+            Ok(failure::bad_method())
+        }
+        _ => Ok(failure::bad_path()),
+    }
+}

@@ -1,0 +1,76 @@
+//! What can be set for a repository.
+
+use packhouse_sdk::{Failure, Repository};
+use serde::Deserialize;
+
+/// A repository's settings, as far as this format reads them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Settings {
+    /// Whether a manifest stays when its last tag is gone.
+    #[serde(default = "yes")]
+    pub(crate) keep_untagged: bool,
+    /// Patterns of names that no proxy beside this repository may serve.
+    #[serde(default)]
+    pub(crate) claimed_names: Vec<String>,
+    /// `auto`, `always` or `never`.
+    #[serde(default)]
+    pub(crate) library_prefix: String,
+    /// A proxy's.
+    #[serde(default)]
+    pub(crate) upstream: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Settings {
+    /// Of this repository.
+    ///
+    /// # Errors
+    /// An internal failure when the host's are not as this format knows them.
+    pub(crate) fn of(repository: &Repository) -> Result<Self, Failure> {
+        Ok(repository.settings()?)
+    }
+
+    /// Whether a pattern claims this name: `*` stands for any characters, slashes among them.
+    pub(crate) fn claims(&self, name: &str) -> bool {
+        self.claimed_names.iter().any(|pattern| fits(pattern, name))
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        let Some((_, after)) = rest.split_once(piece) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, name, expected) in [
+            ("app", "app", true),
+            ("app", "apps", false),
+            ("team/*", "team/a/b", true),
+            ("team/*", "team", false),
+            ("*-internal", "a-internal", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The list of an image's tags, in the order of their bytes, a page at a time.
+
+use crate::{failure, group, name, proxy, records};
+use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Tags of one page: with the longest names they make less than the MiB that an answer may have.
+const PAGE: usize = 5_000;
+
+#[derive(Serialize)]
+struct List<'a> {
+    name: String,
+    tags: Vec<&'a str>,
+}
+
+pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
+    let image = name::image(request, params)?;
+    page(request)?;
+    Ok(Intent::read().subject(image))
+}
+
+pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    let image = name::image(request, params)?;
+    let (wanted, last) = page(request)?;
+    let mut known = false;
+    let mut tags = BTreeSet::new();
+    for repository in group::sources(cx, &image)? {
+        // One more than wanted tells whether there is another page.
+        let found = match repository.kind().as_str() {
+            "proxy" => proxy::tags(cx, repository, &image, wanted + 1, last)?,
+            _ => stored(repository, &image, wanted + 1, last)?,
+        };
+        known |= found.is_some();
+        tags.extend(found.unwrap_or_default());
+    }
+    if !known {
+        return Err(failure::unknown_image());
+    }
+    let page: Vec<&str> = tags.iter().map(String::as_str).take(wanted).collect();
+    let link = page.last().filter(|_| tags.len() > wanted).map(|last| next(request, &image, wanted, last));
+    let name = format!("repositories/{}/{image}", name::repository(request));
+    let answer = Response::json(&List { name, tags: page })?.revalidate();
+    Ok(match link {
+        Some(link) => answer.header("link", link),
+        None => answer,
+    })
+}
+
+/// How many are wanted, after which.
+fn page<'a>(request: &'a Request) -> Result<(usize, &'a str), Failure> {
+    let wanted = match request.query("n") {
+        // More digits than a number here may have is more than a page in any case.
+        Some(n) if !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()) => {
+            n.parse().unwrap_or(usize::MAX).min(PAGE)
+        }
+        Some(_) => return Err(failure::bad_page()),
+        None => PAGE,
+    };
+    let last = request.query("last").unwrap_or_default();
+    match last.len() > 256 || last.contains(char::is_control) {
+        true => Err(failure::bad_page()),
+        false => Ok((wanted, last)),
+    }
+}
+
+fn stored(
+    repository: &Repository,
+    image: &str,
+    limit: usize,
+    last: &str,
+) -> Result<Option<Vec<String>>, Failure> {
+    let prefix = records::tags(image);
+    let page = u32::try_from(limit).unwrap_or(u32::MAX);
+    let keys = repository.keys(prefix.as_str()).after(format!("{prefix}{last}")).page(page);
+    let tags = keys.take(limit).map(|key| Ok(key?.strip_prefix(&prefix).unwrap_or_default().to_owned()));
+    let tags: Vec<String> = tags.collect::<Result<_, Failure>>()?;
+    // An image whose tags are all gone still is one.
+    let known = !tags.is_empty() || group::holds(repository, image)?;
+    Ok(known.then_some(tags))
+}
+
+/// A tag is made of characters that need no encoding.
+fn next(request: &Request, image: &str, wanted: usize, last: &str) -> String {
+    let path = name::location(request, image, "tags/list");
+    format!("<{path}?n={wanted}&last={last}>; rel=\"next\"")
+}

@@ -1,0 +1,153 @@
+//! Removing tags and manifests: asked for, or because nothing points to a manifest any more where untagged ones are not kept.
+
+use crate::records::{self, ManifestRecord, TagRecord};
+use crate::{TRIES, busy, failure};
+use packhouse_sdk::{Digest, Expectation, Failure, Outcome, Repository, Transaction, VersionId};
+
+/// Tags that go in one commit: each is three changes of the 10,000 that one may have.
+const PAGE: u32 = 1_000;
+
+/// Removes those of these manifests that nothing points to: no tag, no index, and, for one that says something about another,
+/// not that other. What a removed one pointed to is looked at in turn.
+///
+/// # Errors
+/// 503 when others change the image each time.
+pub(crate) fn drop_all(repository: &Repository, image: &str, digests: Vec<Digest>) -> Result<(), Failure> {
+    let mut suspects = digests;
+    while let Some(digest) = suspects.pop() {
+        for tries in 0.. {
+            match drop_one(repository, image, &digest)? {
+                Dropped::Yes(next) => suspects.extend(next),
+                Dropped::No => {}
+                Dropped::Overtaken if tries < TRIES => continue,
+                Dropped::Overtaken => return Err(busy()),
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+enum Dropped {
+    Yes(Vec<Digest>),
+    No,
+    Overtaken,
+}
+
+fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Dropped, Failure> {
+    // Whoever begins to point to it puts this record: read before looking, required when removing.
+    let expect = touched(repository, image)?;
+    let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))? else {
+        return Ok(Dropped::No);
+    };
+    if is_pointed_to(repository, image, digest, &entry.value)? {
+        return Ok(Dropped::No);
+    }
+    let mut change = repository.begin()?;
+    change.require(&records::touched(image), expect);
+    let next = remove(repository, &mut change, image, digest, &entry.value)?;
+    Ok(match change.commit()? {
+        Outcome::Applied(_) => Dropped::Yes(next),
+        Outcome::Stale(_) | Outcome::UnknownBlobs(_) => Dropped::Overtaken,
+    })
+}
+
+fn is_pointed_to(
+    repository: &Repository,
+    image: &str,
+    digest: &Digest,
+    record: &ManifestRecord,
+) -> Result<bool, Failure> {
+    for prefix in [records::tags_of(image, digest), records::indexes(image, digest)] {
+        if repository.keys(prefix).page(1).next().transpose()?.is_some() {
+            return Ok(true);
+        }
+    }
+    match &record.subject {
+        Some(subject) => Ok(repository.get(&records::manifest(image, subject))?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// Adds a manifest's removal to a change; what it pointed to, and what said something about it.
+fn remove(
+    repository: &Repository,
+    change: &mut Transaction,
+    image: &str,
+    digest: &Digest,
+    record: &ManifestRecord,
+) -> Result<Vec<Digest>, Failure> {
+    change.remove(&records::manifest(image, digest), Expectation::Present);
+    if let Some(subject) = &record.subject {
+        change.remove(&records::referrer(image, subject, digest), Expectation::Anything);
+    }
+    for child in &record.children {
+        change.remove(&records::part(image, child, digest), Expectation::Anything);
+    }
+    let mut next = record.children.clone();
+    let prefix = records::referrers(image, digest);
+    for key in repository.keys(prefix.as_str()) {
+        next.extend(key?.strip_prefix(&prefix).and_then(|digest| digest.parse().ok()));
+    }
+    Ok(next)
+}
+
+/// Removes a manifest with all its tags, whoever points to it; what it pointed to, and what said something about it.
+///
+/// # Errors
+/// 404 `MANIFEST_UNKNOWN`; 503 when others change the image each time.
+pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<Digest>, Failure> {
+    let key = records::manifest(image, digest);
+    for _ in 0..TRIES {
+        let expect = touched(repository, image)?;
+        let entry = repository.get_json::<ManifestRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
+        let prefix = records::tags_of(image, digest);
+        let keys = repository.keys(prefix.as_str()).page(PAGE).take(PAGE as usize);
+        let keys: Vec<String> = keys.collect::<Result<_, _>>()?;
+        let mut change = repository.begin()?;
+        change.require(&records::touched(image), expect);
+        for tag in keys.iter().filter_map(|key| key.strip_prefix(&prefix)) {
+            remove_tag(&mut change, image, digest, tag, Expectation::Anything);
+        }
+        // With more tags than one commit takes, the manifest goes with the last of them.
+        let last = keys.len() < PAGE as usize;
+        let next = match last {
+            true => remove(repository, &mut change, image, digest, &entry.value)?,
+            false => Vec::new(),
+        };
+        if let (Outcome::Applied(_), true) = (change.commit()?, last) {
+            return Ok(next);
+        }
+    }
+    Err(busy())
+}
+
+/// Removes a tag alone; the manifest that it was of.
+///
+/// # Errors
+/// 404 `MANIFEST_UNKNOWN`; 503 when others change the tag each time.
+pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Result<Digest, Failure> {
+    let key = records::tag(image, tag);
+    for _ in 0..TRIES {
+        let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
+        let digest = entry.value.digest;
+        let mut change = repository.begin()?;
+        remove_tag(&mut change, image, &digest, tag, Expectation::Revision(entry.revision));
+        if let Outcome::Applied(_) = change.commit()? {
+            return Ok(digest);
+        }
+    }
+    Err(busy())
+}
+
+fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str, expect: Expectation) {
+    change.remove(&records::tag(image, tag), expect);
+    change.remove(&records::tagged(image, digest, tag), Expectation::Anything);
+    change.hide(&VersionId::new(image, tag));
+}
+
+/// That nothing of the image has begun to be pointed to since.
+fn touched(repository: &Repository, image: &str) -> Result<Expectation, Failure> {
+    let touched = repository.get(&records::touched(image))?;
+    Ok(touched.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision)))
+}

@@ -1,0 +1,303 @@
+//! Two worlds for a protocol's table: the format natively over the memory host, and its real component in the runtime over a
+//! store. They are sent the same, and must answer the same.
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use packhouse_runtime::{
+    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Plugin, RepositoryView, RequestHead,
+    Runtime, RuntimeConfig,
+};
+use packhouse_sdk::Format;
+use packhouse_store::{
+    Append, BlobsConfig, NewMember, NewOrganization, NewRepository, Store, StoreConfig, StoreError,
+};
+use packhouse_testkit::{Case, Effects, MemoryHost, TestRequest, World, run};
+use std::sync::Arc;
+
+/// The host's data path without HTTP and identity, over a store in a folder and blobs in memory.
+struct Wasm {
+    executor: tokio::runtime::Runtime,
+    plugin: Arc<Plugin>,
+    store: Store,
+    view: RepositoryView,
+    _runtime: Runtime,
+    _home: tempfile::TempDir,
+}
+
+impl Wasm {
+    fn new(format: &str, settings: &serde_json::Value) -> Self {
+        let executor =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let home = tempfile::TempDir::new().unwrap();
+        let (runtime, store, view) = executor.block_on(async {
+            let config = StoreConfig { blobs: BlobsConfig::Memory, ..StoreConfig::new(home.path()) };
+            let store = Store::open(config).await.unwrap();
+            let plugins = packhouse_tests::checkout().join("target/release/plugins");
+            assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
+            let runtime = Runtime::load(RuntimeConfig { plugins, ..RuntimeConfig::default() }, store.clone())
+                .await
+                .unwrap();
+            let view = repository(&store, format, settings).await;
+            (runtime, store, view)
+        });
+        let plugin = runtime.plugin(format).expect("the plugin is built");
+        Self { executor, plugin, store, view, _runtime: runtime, _home: home }
+    }
+
+    async fn answer(&self, request: &TestRequest, head: &Arc<RequestHead>) -> packhouse_testkit::Answer {
+        let intent = match self.plugin.route("hosted", head).await.unwrap() {
+            Ok(intent) => intent,
+            Err(failure) => return refused(failure),
+        };
+        if let BodyPlan::Body { limit } | BodyPlan::Append { limit, .. } = intent.body
+            && request.body.len() as u64 > limit
+        {
+            return packhouse_testkit::Answer::refusal(
+                413,
+                "file_too_large",
+                &format!("At most {limit} bytes"),
+            );
+        }
+        match self.take(request, head, &intent).await {
+            Ok(answer) => answered(answer).await,
+            Err(failure) => refused(failure),
+        }
+    }
+
+    async fn take(
+        &self,
+        request: &TestRequest,
+        head: &Arc<RequestHead>,
+        intent: &Intent,
+    ) -> Result<Answer, Failure> {
+        let call = |action| Call { target: Some(self.view.clone()), ..Call::new(Arc::clone(head), action) };
+        if intent.check {
+            self.plugin.check(call(Action::Read)).await.unwrap()?;
+        }
+        let (body, appended) = self.receive(request, intent).await.unwrap();
+        self.plugin.handle(Call { body, appended, ..call(intent.action) }).await.unwrap()
+    }
+
+    async fn receive(
+        &self,
+        request: &TestRequest,
+        intent: &Intent,
+    ) -> Result<(Option<packhouse_store::Blob>, Option<Appended>), StoreError> {
+        let bytes = Bytes::from(request.body.clone());
+        match &intent.body {
+            BodyPlan::Body { limit } => {
+                let mut stager = self.store.stage(&intent.digests, *limit);
+                stager.write(bytes).await?;
+                Ok((Some(stager.finish().await?), None))
+            }
+            BodyPlan::Append { upload: name, offset, limit } => {
+                let Some(upload) = self.store.upload(self.view.id, name).await? else {
+                    return Ok((None, None));
+                };
+                let Append::Ready(mut appender) = upload.append(*offset, *limit).await? else {
+                    return Ok((None, None));
+                };
+                let received = bytes.len() as u64;
+                appender.write(bytes).await?;
+                appender.finish().await?;
+                Ok((None, Some(Appended { upload: name.clone(), received })))
+            }
+            _ => Ok((None, None)),
+        }
+    }
+
+    /// What a path is below: a claim of the plugin's, or the repository's address.
+    fn address(&self, claim: Option<&str>) -> String {
+        let claims = &self.plugin.description().claims;
+        let path = match claims.iter().find(|known| Some(known.name.as_str()) == claim) {
+            Some(claim) => claim.path.trim_end_matches('/').replace("{repository}", &self.view.name),
+            None => format!("/repositories/{}", self.view.name),
+        };
+        format!("https://packhouse.test{path}")
+    }
+}
+
+async fn repository(store: &Store, format: &str, settings: &serde_json::Value) -> RepositoryView {
+    let organization = NewOrganization { name: "default".into(), base_url: None, host: None };
+    let owner = NewMember {
+        email: "owner@localhost".into(),
+        name: String::new(),
+        password_hash: String::new(),
+        permissions: "{}".into(),
+    };
+    let (organization, _) = store.bootstrap(organization, owner).await.unwrap().expect("an empty database");
+    let repository = NewRepository {
+        name: "releases".into(),
+        format: format.into(),
+        kind: "hosted".into(),
+        public: false,
+        settings: settings.to_string(),
+        upstream: None,
+        members: Vec::new(),
+    };
+    let row = store
+        .create_repository(organization.id, repository, None)
+        .await
+        .unwrap()
+        .expect("a name that is free");
+    RepositoryView { id: row.id, name: row.name, kind: row.kind, settings: settings.to_string().into() }
+}
+
+/// What the host would send: HEAD and the rest of HTTP are left to the tests of the whole program.
+async fn answered(answer: Answer) -> packhouse_testkit::Answer {
+    let body = match answer.content {
+        Content::None => Vec::new(),
+        Content::Inline(bytes) => bytes.to_vec(),
+        Content::Blob(blob) => {
+            let mut stream = blob.stream(0..blob.size());
+            let mut bytes = Vec::new();
+            while let Some(piece) = stream.next().await {
+                bytes.extend_from_slice(&piece.unwrap());
+            }
+            bytes
+        }
+    };
+    let headers =
+        answer.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+    packhouse_testkit::Answer {
+        status: answer.status,
+        headers: headers.collect(),
+        body,
+        problems: Vec::new(),
+        modified: answer.modified,
+    }
+}
+
+fn refused(failure: Failure) -> packhouse_testkit::Answer {
+    let problems: Vec<_> =
+        failure.problems.into_iter().map(|problem| (problem.code, problem.message)).collect();
+    let messages: Vec<_> = problems.iter().map(|(_, message)| message.as_str()).collect();
+    let headers =
+        failure.headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+    packhouse_testkit::Answer {
+        status: failure.status,
+        headers: headers.collect(),
+        body: messages.join("\n").into_bytes(),
+        problems,
+        modified: None,
+    }
+}
+
+impl World for Wasm {
+    fn send(&mut self, request: &TestRequest) -> packhouse_testkit::Answer {
+        let Some(head) = head(request, self.address(request.claim.as_deref())) else {
+            return packhouse_testkit::Answer::refusal(400, "invalid_request", "The address makes no sense");
+        };
+        let mut answer = self.executor.block_on(self.answer(request, &Arc::new(head)));
+        if request.method == "HEAD" {
+            answer.body.clear();
+        }
+        answer
+    }
+
+    fn effects(&mut self) -> Effects {
+        let mut records = Vec::new();
+        self.executor.block_on(async {
+            let mut after: Option<String> = None;
+            loop {
+                let page = self.store.scan(self.view.id, "", after.as_deref(), 1000).await.unwrap();
+                let Some(last) = page.last() else { return };
+                after = Some(last.key.clone());
+                records.extend(page.into_iter().map(|entry| (entry.key, entry.value.to_vec())));
+            }
+        });
+        Effects { records, ..Effects::default() }
+    }
+}
+
+/// The request as the host would hand it on; none for a path that it refuses.
+fn head(request: &TestRequest, address: String) -> Option<RequestHead> {
+    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+    let path = path.strip_prefix('/')?;
+    let segments = path.split('/').filter(|_| !path.is_empty()).map(segment).collect::<Option<_>>()?;
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(name)?, decode(value)?))
+    };
+    Some(RequestHead {
+        method: request.method.clone(),
+        claim: request.claim.clone(),
+        path: segments,
+        query: query.split('&').filter(|piece| !piece.is_empty()).map(pair).collect::<Option<_>>()?,
+        headers: request.sent_headers(),
+        address,
+        caller: request.caller.clone(),
+        request_id: "test".into(),
+    })
+}
+
+fn segment(encoded: &str) -> Option<String> {
+    decode(encoded)
+        .filter(|segment| segment != "." && segment != ".." && !segment.chars().any(char::is_control))
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Two worlds that are sent the same; the one answer must be like the other.
+struct Both<'a> {
+    native: &'a mut dyn World,
+    wasm: &'a mut dyn World,
+    /// Names that each world has made itself, as those of uploads: the component's, and what stands for it natively.
+    names: Vec<(String, String)>,
+}
+
+impl World for Both<'_> {
+    fn send(&mut self, request: &TestRequest) -> packhouse_testkit::Answer {
+        let translate = |target: &str, (wasm, native): &(String, String)| target.replace(wasm, native);
+        let target =
+            self.names.iter().fold(request.target.clone(), |target, names| translate(&target, names));
+        let native = self.native.send(&TestRequest { target, ..request.clone() });
+        let wasm = self.wasm.send(request);
+        if let (Some(wasm), Some(native)) = (made_name(&wasm), made_name(&native))
+            && wasm != native
+        {
+            self.names.push((wasm, native));
+        }
+        assert_eq!(comparable(&native), comparable(&wasm), "{} {}", request.method, request.target);
+        wasm
+    }
+
+    fn effects(&mut self) -> Effects {
+        self.wasm.effects()
+    }
+}
+
+/// The last segment of a `Location`.
+fn made_name(answer: &packhouse_testkit::Answer) -> Option<String> {
+    answer.header("location")?.rsplit('/').next().map(str::to_owned)
+}
+
+/// What must be equal: all but the time of day and what is computed from it.
+fn comparable(answer: &packhouse_testkit::Answer) -> (u16, Vec<String>, Vec<(String, String)>, usize) {
+    let mut names: Vec<String> = answer.headers.iter().map(|(name, _)| name.clone()).collect();
+    names.sort();
+    (answer.status, names, answer.problems.clone(), answer.body.len())
+}
+
+fn keys(effects: &Effects) -> Vec<String> {
+    effects.records.iter().map(|(key, _)| key.clone()).collect()
+}
+
+/// Runs a table natively and through the component, in a hosted repository called `releases` with these settings; `settings`
+/// holds a value for every setting that the format reads. Both worlds must answer alike and hold the same records in the end.
+pub(crate) fn in_both_worlds<F: Format>(settings: &serde_json::Value, cases: &[Case]) {
+    let description: serde_json::Value = serde_json::from_str(&F::describe().to_json()).unwrap();
+    let mut native = MemoryHost::new().mount::<F>("releases", "hosted", settings.clone());
+    let mut wasm = Wasm::new(description["format"].as_str().unwrap(), settings);
+    run(&mut Both { native: &mut native, wasm: &mut wasm, names: Vec::new() }, cases);
+    assert_eq!(keys(&native.effects()), keys(&wasm.effects()));
+}
