@@ -36,6 +36,13 @@ impl Api {
         self.client.send(post(path, body))
     }
 
+    /// A PATCH with a JSON body.
+    #[track_caller]
+    pub fn patch(&self, path: &str, body: &Value) -> Response {
+        let request = Request::new("PATCH", path).header("Content-Type", "application/json");
+        self.client.send(request.body(body.to_string()))
+    }
+
     /// A call without one.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str) -> Response {

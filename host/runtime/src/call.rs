@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_store::{Blob, RepositoryId};
+use packhouse_store::{AuditEvent, Blob, RepositoryId};
 
 use crate::request::{Action, RequestHead};
 use crate::services::{NoServices, Services};
@@ -61,6 +61,8 @@ pub struct Call {
     pub appended: Option<Appended>,
     /// Upstream, identity and signing, as far as this caller may use them.
     pub services: Arc<dyn Services>,
+    /// What is remembered with each commit of a call that writes; what was shown and hidden is added to it.
+    pub audit: Option<AuditEvent>,
 }
 
 impl Call {
@@ -75,6 +77,7 @@ impl Call {
             parts: Vec::new(),
             appended: None,
             services: Arc::new(NoServices),
+            audit: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_store::{Blob, RepositoryId, Store};
+use packhouse_store::{AuditEvent, Blob, RepositoryId, Store};
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
@@ -38,6 +38,8 @@ pub(crate) struct HostState {
     pub(crate) parts: Vec<Part>,
     pub(crate) appended: Option<Appended>,
     pub(crate) services: Arc<dyn Services>,
+    /// What is remembered with each commit.
+    pub(crate) audit: Option<AuditEvent>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and the target's records.
@@ -72,6 +74,7 @@ impl HostState {
             parts: call.parts,
             appended: call.appended,
             services: call.services,
+            audit: call.audit,
             kept: Vec::new(),
             looked_outside: false,
             now: None,

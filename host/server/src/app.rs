@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use packhouse_runtime::Runtime;
@@ -30,7 +29,6 @@ pub(crate) struct App {
     pub(crate) stop: CancellationToken,
     /// Where the two hosts listen, once they do.
     pub(crate) listening: OnceLock<Listening>,
-    disabled: RwLock<Vec<String>>,
     serving: AtomicBool,
 }
 
@@ -47,7 +45,6 @@ impl App {
     /// The state before anything listens.
     pub(crate) fn new(config: Config, store: Store, runtime: Runtime) -> App {
         App {
-            disabled: RwLock::new(config.disabled.clone()),
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             config,
             store,
@@ -60,10 +57,9 @@ impl App {
         }
     }
 
-    /// Whether the format's repositories are served at present.
-    pub(crate) fn enabled(&self, format: &str) -> bool {
-        let disabled = self.disabled.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        !disabled.iter().any(|name| name == format)
+    /// Whether the format's repositories are served at present: as the organization switched it, else as the settings say.
+    pub(crate) fn enabled(&self, format: &str, switched: Option<bool>) -> bool {
+        switched.unwrap_or_else(|| !self.config.disabled.iter().any(|name| name == format))
     }
 
     /// Both hosts serve from now on, or no longer.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use packhouse_store::{
-    Blob, CatalogChange, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository, Outcome,
-    RepositoryId, Store, StoreConfig, StoreError, Version, VersionFile,
+    AuditEvent, Blob, CatalogChange, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository,
+    OrganizationId, Outcome, RepositoryId, Store, StoreConfig, StoreError, Version, VersionFile,
 };
 
 #[tokio::main]
@@ -22,15 +22,15 @@ async fn main() -> Result<(), StoreError> {
         config.database_url = url;
     }
     let store = Store::open(config).await?;
-    let repository = repository(&store).await?;
+    let place = place(&store).await?;
     let (writers, seconds, before) = (number(1, 8), number(2, 5), number(3, 0));
     if before > 0 {
-        publish(&store, repository, 64, Stop::After(before)).await?;
+        publish(&store, place, 64, Stop::After(before)).await?;
     }
     let begun = Instant::now();
     let (statements, done) = (
         store.statements(),
-        publish(&store, repository, writers, Stop::At(begun + Duration::from_secs(seconds))).await?,
+        publish(&store, place, writers, Stop::At(begun + Duration::from_secs(seconds))).await?,
     );
     let rate = done as f64 / begun.elapsed().as_secs_f64();
     let statements = (store.statements() - statements) as f64 / done as f64;
@@ -40,33 +40,29 @@ async fn main() -> Result<(), StoreError> {
 }
 
 #[derive(Clone, Copy)]
+struct Place {
+    repository: RepositoryId,
+    /// The organization in which each publish is an event as well: with `AUDIT` set.
+    audited: Option<OrganizationId>,
+}
+
+#[derive(Clone, Copy)]
 enum Stop {
     At(Instant),
     After(u64),
 }
 
-async fn publish(
-    store: &Store,
-    repository: RepositoryId,
-    writers: u64,
-    stop: Stop,
-) -> Result<u64, StoreError> {
+async fn publish(store: &Store, place: Place, writers: u64, stop: Stop) -> Result<u64, StoreError> {
     let done = Arc::new(AtomicU64::new(0));
-    let tasks: Vec<_> = (0..writers)
-        .map(|_| tokio::spawn(write(store.clone(), repository, stop, Arc::clone(&done))))
-        .collect();
+    let tasks: Vec<_> =
+        (0..writers).map(|_| tokio::spawn(write(store.clone(), place, stop, Arc::clone(&done)))).collect();
     for task in tasks {
         task.await.map_err(|problem| StoreError::Invalid(problem.to_string()))??;
     }
     Ok(done.load(Ordering::Relaxed))
 }
 
-async fn write(
-    store: Store,
-    repository: RepositoryId,
-    stop: Stop,
-    done: Arc<AtomicU64>,
-) -> Result<(), StoreError> {
+async fn write(store: Store, place: Place, stop: Stop, done: Arc<AtomicU64>) -> Result<(), StoreError> {
     loop {
         let over = match stop {
             Stop::At(end) => Instant::now() >= end,
@@ -75,15 +71,15 @@ async fn write(
         if over {
             return Ok(());
         }
-        let commit = one(rand::random()).await?;
-        match store.commit(repository, commit).await? {
+        let commit = one(rand::random(), place.audited).await?;
+        match store.commit(place.repository, commit).await? {
             Outcome::Applied(_) => done.fetch_add(1, Ordering::Relaxed),
             other => return Err(StoreError::Invalid(format!("{other:?}"))),
         };
     }
 }
 
-async fn one(id: u64) -> Result<Commit, StoreError> {
+async fn one(id: u64, organization: Option<OrganizationId>) -> Result<Commit, StoreError> {
     let blob = Blob::from_bytes(Bytes::from(id.to_le_bytes().repeat(512)));
     let sha256 = blob.sha256().await?;
     let path = format!("org/example/lib{:03}/{id:016x}/lib-{id:016x}.jar", id % 1000);
@@ -97,10 +93,25 @@ async fn one(id: u64) -> Result<Commit, StoreError> {
     let value = Bytes::from(format!("{{\"sha256\":\"{sha256}\",\"size\":4096,\"modified\":1700000000000}}"));
     let change =
         Change::Put { key: format!("file/{path}"), value, expect: Expectation::Absent, blobs: vec![sha256] };
-    Ok(Commit { changes: vec![change], catalog: vec![CatalogChange::Show(version)], keeps: vec![blob] })
+    let audit = organization.map(|organization| AuditEvent {
+        organization,
+        actor: "owner@localhost".to_owned(),
+        credential: "token:3759482716253184".to_owned(),
+        action: "publish".to_owned(),
+        subject: format!("bench/{path}"),
+        address: "127.0.0.1".to_owned(),
+        request_id: format!("{id:024x}"),
+        detail: String::new(),
+    });
+    Ok(Commit {
+        changes: vec![change],
+        catalog: vec![CatalogChange::Show(version)],
+        keeps: vec![blob],
+        audit,
+    })
 }
 
-async fn repository(store: &Store) -> Result<RepositoryId, StoreError> {
+async fn place(store: &Store) -> Result<Place, StoreError> {
     let organization = NewOrganization { name: "bench".to_owned(), base_url: None, host: None };
     let owner = NewMember {
         email: "owner@localhost".to_owned(),
@@ -122,5 +133,7 @@ async fn repository(store: &Store) -> Result<RepositoryId, StoreError> {
         members: Vec::new(),
     };
     let made = store.create_repository(organization.id, new, None).await?;
-    made.map(|row| row.id).ok_or_else(|| StoreError::Invalid("the name is in use".to_owned()))
+    let made = made.ok_or_else(|| StoreError::Invalid("the name is in use".to_owned()))?;
+    let audited = std::env::var_os("AUDIT").map(|_| organization.id);
+    Ok(Place { repository: made.id, audited })
 }

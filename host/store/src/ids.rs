@@ -10,7 +10,7 @@ use crate::error::StoreError;
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub struct $name(pub i64);
 
         impl fmt::Display for $name {
@@ -63,6 +63,12 @@ pub(crate) fn new_id() -> i64 {
     }
 }
 
+/// No identifier that was made at this time (ms since 1970) or later is smaller.
+pub(crate) fn first_id_at(at: i64) -> i64 {
+    const SECONDS: i64 = i64::MAX >> BELOW_SECONDS;
+    at.div_euclid(1000).clamp(0, SECONDS) << BELOW_SECONDS
+}
+
 /// Milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn now_ms() -> i64 {
@@ -79,6 +85,15 @@ mod tests {
         let ids: Vec<i64> = (0..10_000).map(|_| new_id()).collect();
         assert!(ids.iter().zip(ids.iter().skip(1)).all(|(one, next)| one < next));
         assert!(ids.iter().all(|id| *id > 0));
+    }
+
+    #[test]
+    fn the_order_of_identifiers_is_that_of_time() {
+        let before = now_ms();
+        let id = new_id();
+        assert!(first_id_at(before) <= id && id < first_id_at(now_ms() + 2000));
+        assert_eq!(first_id_at(-1), 0);
+        assert!(first_id_at(i64::MAX) > id);
     }
 
     #[test]

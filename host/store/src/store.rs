@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::accounts::{Snapshots, TokenUse};
+use crate::accounts::{Refusals, Snapshots, TokenUse};
 use crate::blobs::Storage;
 use crate::config::StoreConfig;
 use crate::db::{Database, Generation};
@@ -29,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) writer: Writer,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) token_use: TokenUse,
+    pub(crate) refusals: Refusals,
     ready: Mutex<Option<Instant>>,
 }
 
@@ -43,9 +44,10 @@ impl Store {
         let lease_ms = i64::try_from(config.gc_grace.as_millis()).unwrap_or(i64::MAX);
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
-        let (token_use, ready) = (TokenUse::default(), Mutex::default());
-        let inner = Arc::new(Inner { config, db, storage, writer, snapshots, token_use, ready });
+        let (token_use, refusals, ready) = (TokenUse::default(), Refusals::default(), Mutex::default());
+        let inner = Arc::new(Inner { config, db, storage, writer, snapshots, token_use, refusals, ready });
         TokenUse::write_now_and_then(&inner);
+        Refusals::write_now_and_then(&inner);
         let store = Store { inner };
         store.sweep_at_start().await?;
         Ok(store)
@@ -70,6 +72,7 @@ impl Store {
         self.inner.writer.stop().await;
         self.inner.storage.settle_down().await;
         let _ = self.write_token_use().await;
+        let _ = self.write_refusals().await;
         self.inner.db.close().await;
     }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use packhouse_store::{
-    CatalogChange, Change, Commit, Digest, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
-    RepositoryId, Sha256,
+    AuditEvent, CatalogChange, Change, Commit, Digest, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES,
+    MAX_VALUE_BYTES, RepositoryId, Sha256,
 };
+use serde_json::{Value, json};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -14,7 +15,7 @@ use crate::bindings::packhouse::format::records::{
     Expectation, HostTransaction, Outcome, Version, VersionId,
 };
 use crate::imports::HostError;
-use crate::state::HostState;
+use crate::state::{Access, HostState};
 
 /// A change of one repository that is being put together. What is wrong with it is told by `commit`.
 pub struct TransactionRep {
@@ -177,6 +178,39 @@ impl HostState {
     }
 }
 
+/// How many versions an event names.
+const NAMED_VERSIONS: usize = 10;
+
+/// The versions that a commit shows or hides, each once, as an event's details.
+fn details(catalog: &[CatalogChange]) -> String {
+    let named = |change: &CatalogChange| match change {
+        CatalogChange::Show(packhouse_store::Version { name, version, .. })
+        | CatalogChange::Hide { name, version }
+        | CatalogChange::HideFile { name, version, .. } => json!({"name": name, "version": version}),
+    };
+    let mut versions: Vec<Value> = Vec::new();
+    for version in catalog.iter().map(named) {
+        if versions.len() == NAMED_VERSIONS {
+            break;
+        }
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    json!({"versions": versions}).to_string()
+}
+
+impl HostState {
+    /// What is remembered of a commit: nothing where the call only reads, as when a cache is filled, or the commit changes nothing.
+    fn event(&self, transaction: &TransactionRep) -> Option<AuditEvent> {
+        let writes = matches!(self.access, Access::Act(action) if action.writes());
+        let requires = |change: &Change| matches!(change, Change::Require { .. });
+        let changes = !transaction.catalog.is_empty() || !transaction.changes.iter().all(requires);
+        let event = self.audit.as_ref().filter(|_| writes && changes)?;
+        Some(AuditEvent { detail: details(&transaction.catalog), ..event.clone() })
+    }
+}
+
 impl HostTransaction for HostState {
     fn put(
         &mut self,
@@ -232,7 +266,8 @@ impl HostTransaction for HostState {
         let repository = transaction.repository;
         let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();
-        let commit = Commit { changes: transaction.changes, catalog: transaction.catalog, keeps };
+        let audit = self.event(&transaction);
+        let commit = Commit { changes: transaction.changes, catalog: transaction.catalog, keeps, audit };
         let storage = self.storage()?;
         let _excused = self.clock.excuse();
         Ok(match storage.commit(repository, commit).await? {

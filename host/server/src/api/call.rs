@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
-use http::header::{AUTHORIZATION, CONNECTION};
+use http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId, now_ms};
@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::error::ApiError;
 use super::portal::{self, Visitor};
 use super::route::{Right, Route};
+use super::shown::Shown;
 use super::{Answer, body, error};
 use crate::app::App;
 use crate::catalogue::{self, Code};
@@ -45,6 +46,8 @@ pub(crate) struct Call {
     pub(crate) address: IpAddr,
     /// The time of the call, in ms since 1970: the same all through it.
     pub(crate) now: i64,
+    /// Names the call in its answer, the log and the audit log.
+    pub(crate) request_id: String,
     headers: HeaderMap,
     path: HashMap<String, String>,
     query: HashMap<String, String>,
@@ -60,7 +63,12 @@ pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request
     let request_id = request_id::next();
     let judged = Arc::new(AtomicBool::new(matches!(route.right, Right::Anyone | Right::SignedIn)));
     let method = request.method().clone();
-    let outcome = answer(Arc::clone(&app), route, request, Arc::clone(&judged)).await;
+    let mut shown = Shown::default();
+    let outcome =
+        answer(Arc::clone(&app), route, request, &request_id, Arc::clone(&judged), &mut shown).await;
+    if let Err(error) = &outcome {
+        shown.count(&app, error);
+    }
     let mut answer = match outcome {
         // A handler that forgot to ask for the right that its row names gives nothing away.
         Ok(answer) if answer.status().is_success() && !judged.load(Ordering::Relaxed) => {
@@ -90,17 +98,31 @@ fn finish(answer: &mut Response, request_id: &str) {
 /// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
 const CONFIRMATION: &str = "x-confirmation-token";
 
-async fn answer(app: Arc<App>, route: &'static Route, request: Request, judged: Arc<AtomicBool>) -> Answer {
+async fn answer(
+    app: Arc<App>,
+    route: &'static Route,
+    request: Request,
+    request_id: &str,
+    judged: Arc<AtomicBool>,
+    shown: &mut Shown,
+) -> Answer {
     let (mut parts, body) = request.into_parts();
+    let address = address(&parts, &app);
+    shown.address = address.to_string();
     let body = body::read(&parts.headers, body, route.wants_body(), &app.config.limits).await?;
+    shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
     let (caller, csrf) = match route.right {
         Right::Anyone => (None, None),
         _ => session(&app, &parts).await.map(|(caller, csrf)| (Some(caller), csrf))?,
     };
+    shown.caller = caller
+        .as_ref()
+        .map(|caller| (caller.member.organization, caller.member.email.clone(), credential(&caller.session)));
     let path = path(&mut parts).await?;
     let call = Call {
-        address: address(&parts, &app),
+        address,
         now: now_ms(),
+        request_id: request_id.to_owned(),
         query: query(&parts)?,
         headers: parts.headers,
         path,
@@ -115,6 +137,12 @@ async fn answer(app: Arc<App>, route: &'static Route, request: Request, judged: 
         answer.headers_mut().insert(portal::CSRF, csrf);
     }
     Ok(answer)
+}
+
+/// Names a session in the audit log. It is kept as a hash of 256 random bits, of which this is a part that tells nobody more.
+pub(crate) fn credential(session: &[u8; 32]) -> String {
+    let [a, b, c, d, e, f, ..] = session;
+    format!("session:{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
 }
 
 /// Who calls, and the CSRF token of a browser's session. `Authorization` goes before a cookie.
@@ -268,22 +296,36 @@ impl Call {
         if spent { Ok(()) } else { Err(ApiError::from(wrong)) }
     }
 
-    /// An event of this caller's, allowed, to be written with the change that it tells of.
+    /// An event of this caller's, to be written with the change that it tells of.
     pub(crate) fn event(
         &self,
         action: &str,
         subject: impl Into<String>,
     ) -> Result<Option<AuditEvent>, ApiError> {
-        let member = &self.caller()?.member;
-        Ok(Some(AuditEvent {
-            organization: member.organization,
-            actor: member.email.clone(),
+        let Caller { member, session, .. } = self.caller()?;
+        let credential = credential(session);
+        Ok(Some(self.event_of(member.organization, &member.email, &credential, action, subject)))
+    }
+
+    /// An event of somebody who has no session, or none yet; `credential` names what was shown, and is no part of it.
+    pub(crate) fn event_of(
+        &self,
+        organization: OrganizationId,
+        actor: &str,
+        credential: &str,
+        action: &str,
+        subject: impl Into<String>,
+    ) -> AuditEvent {
+        AuditEvent {
+            organization,
+            actor: actor.to_owned(),
+            credential: credential.to_owned(),
             action: action.to_owned(),
             subject: subject.into(),
             address: self.address.to_string(),
-            allowed: true,
-            detail: "{}".to_owned(),
-        }))
+            request_id: self.request_id.clone(),
+            detail: String::new(),
+        }
     }
 }
 

@@ -57,6 +57,14 @@ impl ApiError {
         }
     }
 
+    /// The row; none where something failed here.
+    pub(crate) fn code(&self) -> Option<&'static Code> {
+        match self {
+            ApiError::Refused { code, .. } => Some(code),
+            ApiError::Internal(_) => None,
+        }
+    }
+
     /// The answer, under this request's id.
     pub(crate) fn into_answer(self, request_id: &str) -> Response {
         let (code, message, retry_after) = match self {

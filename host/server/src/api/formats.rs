@@ -1,15 +1,19 @@
-//! `GET /v1/formats`: the plugins as operators see them.
+//! `GET /v1/formats` and `PATCH /v1/formats/{format}`: the plugins as operators see them, and switching a format on or off for
+//! an organization, without a restart and on every server at once.
+
+use std::sync::Arc;
 
 use axum::Json;
 use axum::response::IntoResponse;
 use packhouse_runtime::Plugin;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Answer;
 use super::call::Call;
-use super::error::ErrorBody;
+use super::error::ApiError;
 use crate::app::App;
+use crate::catalogue;
 
 /// Bounds of one call and one upload.
 #[derive(Serialize, ToSchema)]
@@ -28,6 +32,7 @@ pub(crate) struct FormatView {
     format: String,
     version: String,
     kinds: Vec<String>,
+    /// Whether its repositories are served.
     enabled: bool,
     /// Whether it can delete and mark versions.
     upkeep: bool,
@@ -35,7 +40,7 @@ pub(crate) struct FormatView {
 }
 
 impl FormatView {
-    fn new(app: &App, plugin: &Plugin) -> FormatView {
+    fn new(app: &App, plugin: &Plugin, switched: Option<bool>) -> FormatView {
         let description = plugin.description();
         let runtime = &app.config.runtime;
         let own = runtime.per_plugin.get(&description.format).and_then(|plugin| plugin.limits.as_ref());
@@ -44,7 +49,7 @@ impl FormatView {
             format: description.format.clone(),
             version: plugin.version().to_owned(),
             kinds: description.kinds.clone(),
-            enabled: app.enabled(&description.format),
+            enabled: app.enabled(&description.format, switched),
             upkeep: plugin.has_upkeep(),
             limits: FormatLimits {
                 max_file_bytes: plugin.max_file_bytes(),
@@ -67,11 +72,40 @@ pub(crate) struct Formats {
 }
 
 /// Lists the loaded plugins with their limits and state.
-#[utoipa::path(get, path = "/v1/formats", responses((status = 200, body = Formats),
-    (status = 401, body = ErrorBody), (status = 403, body = ErrorBody)))]
+#[utoipa::path(get, path = "/v1/formats", responses((status = 200, body = Formats)))]
 pub(crate) async fn list(call: Call) -> Answer {
     call.only(&[])?;
     call.judge_permission()?;
-    let items = call.app.runtime.plugins().iter().map(|plugin| FormatView::new(&call.app, plugin)).collect();
+    let switched = call.app.store.formats_enabled(call.organization()?).await?;
+    let view = |plugin: &Arc<Plugin>| {
+        let own = switched.iter().find(|(format, _)| *format == plugin.description().format);
+        FormatView::new(&call.app, plugin, own.map(|(_, enabled)| *enabled))
+    };
+    let items = call.app.runtime.plugins().iter().map(view).collect();
     Ok(Json(Formats { items, next: None }).into_response())
+}
+
+/// A change of a format.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeFormat {
+    enabled: bool,
+}
+
+/// Switches a format on or off in the caller's organization. While it is off, its repositories answer 503 `format_disabled`;
+/// nothing of them is lost.
+#[utoipa::path(patch, path = "/v1/formats/{format}", params(("format" = String, Path)), request_body = ChangeFormat,
+    responses((status = 200, body = FormatView)))]
+pub(crate) async fn change(mut call: Call) -> Answer {
+    let wanted: ChangeFormat = call.body()?;
+    call.only(&[])?;
+    let Some(plugin) = call.app.runtime.plugin(call.path("format")) else {
+        return Err(ApiError::from(&catalogue::NOT_FOUND));
+    };
+    call.judge_permission()?;
+    let format = plugin.description().format.as_str();
+    let action = if wanted.enabled { "enable_format" } else { "disable_format" };
+    let event = call.event(action, format)?;
+    call.app.store.set_format_enabled(call.organization()?, format, wanted.enabled, event).await?;
+    Ok(Json(FormatView::new(&call.app, &plugin, Some(wanted.enabled))).into_response())
 }

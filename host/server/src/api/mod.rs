@@ -4,6 +4,7 @@
 //! in the order of the API's description and lets no answer out whose right was not judged.
 
 pub(crate) mod address;
+mod audit;
 mod body;
 mod call;
 mod error;
@@ -19,6 +20,7 @@ pub(crate) mod portal;
 mod repositories;
 mod route;
 mod sessions;
+mod shown;
 mod tokens;
 
 #[cfg(test)]
@@ -101,6 +103,8 @@ fn routes() -> &'static [Route] {
             Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),
             Route::new(M::DELETE, "/v1/tokens/{id}", OfObject, Nothing, tokens::revoke),
             Route::new(M::GET, "/v1/formats", Holds(ManageOwnerAccount), Nothing, formats::list),
+            Route::new(M::PATCH, "/v1/formats/{format}", Holds(ManageOwnerAccount), Json, formats::change),
+            Route::new(M::GET, "/v1/audit-events", Holds(ManageOwnerAccount), Nothing, audit::list),
             Route::new(M::GET, "/v1/openapi.json", Anyone, Nothing, openapi::document),
         ]
     })

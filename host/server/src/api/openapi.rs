@@ -1,4 +1,9 @@
 //! `GET /v1/openapi.json`: the description of this API, from the code that serves it.
+//!
+//! A handler describes its parameters, its body, its answers of success, and those refusals that few others have (409, 429).
+//! Refusals that follow from its row of the route table are added here (`answers`).
+
+mod answers;
 
 use std::collections::BTreeSet;
 
@@ -28,8 +33,10 @@ use super::route::Route;
         super::tokens::create, super::tokens::list, super::tokens::revoke, super::tokens::rotate,
         super::packages::list,
         super::packages::versions,
-        super::formats::list, document
+        super::formats::list, super::formats::change,
+        super::audit::list, document
     ),
+    components(schemas(super::error::ErrorBody)),
     security(("session" = [])),
     modifiers(&Session)
 )]
@@ -50,9 +57,35 @@ impl Modify for Session {
 #[utoipa::path(get, path = "/v1/openapi.json", security(()), responses((status = 200, description = "OpenAPI 3.1")))]
 pub(crate) async fn document(call: Call) -> Answer {
     call.only(&[])?;
-    let mut document = Document::openapi();
+    let mut document = described(super::routes());
     document.servers = call.app.config.api_url.as_ref().map(|url| vec![Server::new(url.as_str())]);
     Ok(Json(document).into_response())
+}
+
+/// The document with the refusals that follow from the route table.
+fn described(routes: &[Route]) -> utoipa::openapi::OpenApi {
+    let mut document = Document::openapi();
+    for route in routes {
+        if let Some(operation) = operation(&mut document, route) {
+            answers::add(operation, route);
+        }
+    }
+    document
+}
+
+fn operation<'a>(
+    document: &'a mut utoipa::openapi::OpenApi,
+    route: &Route,
+) -> Option<&'a mut utoipa::openapi::path::Operation> {
+    let item = document.paths.paths.get_mut(route.path)?;
+    match route.method.as_str() {
+        "GET" => item.get.as_mut(),
+        "POST" => item.post.as_mut(),
+        "PUT" => item.put.as_mut(),
+        "PATCH" => item.patch.as_mut(),
+        "DELETE" => item.delete.as_mut(),
+        _ => None,
+    }
 }
 
 /// Fails unless the document and the route table name the same methods and paths.

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use http::header::SET_COOKIE;
-use packhouse_store::{AuditEvent, ConfirmationRow, MemberRow, SessionRow};
+use packhouse_store::{ConfirmationRow, MemberRow, Refusal, SessionRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -117,7 +117,7 @@ pub(crate) async fn sign_in(
     let members = match right {
         Ok(members) => members,
         Err(error) => {
-            refused(call, &email, &known).await;
+            refused(call, &error, &known);
             return Err(error);
         }
     };
@@ -129,6 +129,8 @@ pub(crate) async fn sign_in(
 pub(crate) async fn begin(call: &Call, member: MemberRow) -> Result<SignedIn, ApiError> {
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = call.now + SESSION_MS;
+    let credential = super::call::credential(&sha256);
+    let event = call.event_of(member.organization, &member.email, &credential, "sign_in", &member.email);
     let row = SessionRow {
         secret_sha256: sha256,
         organization: member.organization,
@@ -136,7 +138,7 @@ pub(crate) async fn begin(call: &Call, member: MemberRow) -> Result<SignedIn, Ap
         created_at: call.now,
         expires_at,
     };
-    call.app.store.create_session(row, Some(event(call, &member, true))).await?;
+    call.app.store.create_session(row, Some(event)).await?;
     Ok(SignedIn { secret, expires_at, member })
 }
 
@@ -190,24 +192,18 @@ async fn choose(call: &Call, members: Vec<MemberRow>, named: Option<&str>) -> Re
     }
 }
 
-/// Remembers a refused attempt in each organization that has the member.
-async fn refused(call: &Call, email: &str, known: &[MemberRow]) {
+/// Counts a refused attempt in each organization that has the member; in none where there is no such member.
+fn refused(call: &Call, error: &ApiError, known: &[MemberRow]) {
+    let Some(code) = error.code() else { return };
     for member in known {
-        if let Err(error) = call.app.store.audit(event(call, member, false)).await {
-            tracing::warn!(%error, email, "a refused sign-in could not be written to the audit log");
-        }
-    }
-}
-
-fn event(call: &Call, member: &MemberRow, allowed: bool) -> AuditEvent {
-    AuditEvent {
-        organization: member.organization,
-        actor: member.email.clone(),
-        action: "sign_in".to_owned(),
-        subject: member.email.clone(),
-        address: call.address.to_string(),
-        allowed,
-        detail: "{}".to_owned(),
+        let refusal = Refusal {
+            organization: Some(member.organization),
+            actor: member.email.clone(),
+            credential: format!("member:{}", member.id),
+            address: call.address.to_string(),
+            code: code.code.to_owned(),
+        };
+        call.app.store.refused(refusal, call.now);
     }
 }
 

@@ -363,12 +363,14 @@ async fn every_change_is_in_the_audit_log() {
     let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
     world.call(&owner, "DELETE", &path, Value::Null).await.ok(204);
     world.call("", "POST", "/v1/sessions", json!({"email": "owner@example.com", "password": "x"})).await;
-    let events = world.app.store.audit_events(world.organization, None, 10).await.unwrap();
+    world.app.store.write_refusals().await.unwrap();
+    let filter = packhouse_store::AuditFilter::default();
+    let events = world.app.store.audit_events(world.organization, &filter, None, 10).await.unwrap();
     let actions: Vec<(&str, bool)> =
-        events.iter().map(|row| (row.event.action.as_str(), row.event.allowed)).collect();
+        events.iter().map(|row| (row.event.action.as_str(), row.refused.is_none())).collect();
     assert_eq!(
         actions,
-        [("sign_in", false), ("revoke_token", true), ("create_token", true), ("sign_in", true)]
+        [("refused", false), ("revoke_token", true), ("create_token", true), ("sign_in", true)]
     );
 }
 

@@ -126,6 +126,13 @@ pub(crate) static KEYS: &[Key] = &[
         "Mail server for invitations and password resets.",
     ),
     key(
+        "audit_days",
+        "PACKHOUSE_AUDIT_DAYS",
+        Kind::Count,
+        "365",
+        "Days for which the audit log is kept; 0 for ever.",
+    ),
+    key(
         "owner.email",
         "PACKHOUSE_OWNER_EMAIL",
         Kind::Text,
@@ -218,7 +225,7 @@ pub(crate) static PLUGIN_KEYS: &[Key] = &[
         "ENABLED",
         Kind::Switch,
         "true",
-        "Whether its repositories are served at the first start.",
+        "Whether its repositories are served where no organization has switched the format.",
     ),
     key("wasi", "WASI", Kind::Switch, "false", "Links WASI with nothing granted, for guests that import it."),
     key(

@@ -56,6 +56,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Time between two collections of garbage; none for no collection.
     pub(crate) gc_interval: Option<Duration>,
+    /// Days for which the audit log is kept; none: for ever.
+    pub(crate) audit_days: Option<u64>,
 }
 
 /// The owner whom an empty database gets.
@@ -122,6 +124,7 @@ impl Config {
             owner: read.owner()?,
             limits: read.limits()?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
+            audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
             data,
         })
     }

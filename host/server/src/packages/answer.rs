@@ -1,10 +1,11 @@
 //! The answer to a request whose repository and plugin are known: one that was kept, else the plugin's, step by step.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
 use packhouse_runtime::{Action, Intent, Plugin, RepositoryView, RequestHead};
-use packhouse_store::RepositoryRow;
+use packhouse_store::{AuditEvent, RepositoryRow};
 
 use super::identify::Known;
 use super::kept::{self, Answers, Key, Revisions};
@@ -17,6 +18,8 @@ use crate::app::App;
 
 /// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
 const UNCHECKED_BYTES: u64 = 64 * 1024;
+/// How much of a path the audit log keeps.
+const MAX_SUBJECT_BYTES: usize = 512;
 
 /// A request below a repository's address, with what is known of it.
 pub(crate) struct Asking<'a> {
@@ -30,6 +33,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) plugin: &'a Plugin,
     /// Who asks.
     pub(crate) known: &'a Known,
+    /// From which address.
+    pub(crate) peer: IpAddr,
     /// The request as the plugin sees it.
     pub(crate) head: Arc<RequestHead>,
     /// The time, in ms since 1970.
@@ -66,9 +71,38 @@ impl Asking<'_> {
         self.check(intent, &view).await?;
         let received =
             receive::receive(&self.app.store, Some(self.repository.id), intent, headers, body).await?;
-        let answer = call::handle(self.plugin, &self.head, intent.action, Some(view), received).await?;
+        let answer = call::handle(
+            self.plugin,
+            &self.head,
+            intent.action,
+            Some(view),
+            received,
+            self.event(intent.action),
+        )
+        .await?;
         let keepable = answer.keepable && intent.action == Action::Read;
         Ok((send::prepare(answer, !self.repository.public).await?, keepable))
+    }
+
+    /// What the audit log says of a change; none of what only reads.
+    fn event(&self, action: Action) -> Option<AuditEvent> {
+        let name = match action {
+            Action::Publish => "publish",
+            Action::Delete => "delete",
+            Action::Open | Action::Read => return None,
+        };
+        let mut subject = format!("{}/{}", self.repository.name, self.head.path.join("/"));
+        subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
+        Some(AuditEvent {
+            organization: self.repository.organization,
+            actor: self.known.caller.clone().unwrap_or_default(),
+            credential: self.known.credential.clone().unwrap_or_default(),
+            action: name.to_owned(),
+            subject,
+            address: self.peer.to_string(),
+            request_id: self.head.request_id.clone(),
+            detail: String::new(),
+        })
     }
 
     fn authorize(&self, wanted: Wanted) -> Result<(), Refused> {

@@ -2,7 +2,7 @@
 
 use packhouse_runtime::{Action, Description, Intent};
 
-use crate::access::{self, Kind, Question, RepositoryFacts, Rules, Verdict, Wanted};
+use crate::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
 use crate::packages::identify::Known;
 use crate::packages::shape::Refused;
 
@@ -63,6 +63,13 @@ pub(crate) fn authorize(
     });
     match access::decide(&Question { repository, rules, presented: &known.presented, wanted, now }) {
         Verdict::Allowed => Ok(()),
-        Verdict::Refused(refusal) => Err(Refused::from(refusal)),
+        Verdict::Refused(refusal) => {
+            // A repository that is not there is nobody's fault, and neither is what it does not take.
+            let judged =
+                matches!(refusal.status, 401 | 403) || (refusal.status == 404 && repository.is_some());
+            let refused = Refused::from(refusal);
+            let shown = known.presented != Presented::Nothing;
+            Err(if judged && shown { refused.of_credential() } else { refused })
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use packhouse_runtime::{
     Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead,
 };
-use packhouse_store::RepositoryRow;
+use packhouse_store::{AuditEvent, RepositoryRow};
 use serde_json::Value;
 
 use crate::packages::receive::Received;
@@ -56,9 +56,10 @@ pub(crate) async fn handle(
     action: Action,
     target: Option<RepositoryView>,
     received: Received,
+    audit: Option<AuditEvent>,
 ) -> Result<Answer, Refused> {
     let Received { body, parts, appended } = received;
-    let call = Call { target, body, parts, appended, ..Call::new(Arc::clone(head), action) };
+    let call = Call { target, body, parts, appended, audit, ..Call::new(Arc::clone(head), action) };
     let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
     handled.map_err(Refused::from)
 }

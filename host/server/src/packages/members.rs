@@ -60,7 +60,9 @@ pub(crate) async fn sign_in(
 
 fn too_many(wait: Duration) -> Refused {
     let seconds = wait.as_secs().max(1);
-    Refused::of(&catalogue::TOO_MANY_ATTEMPTS).and_header(RETRY_AFTER, HeaderValue::from(seconds))
+    Refused::of(&catalogue::TOO_MANY_ATTEMPTS)
+        .and_header(RETRY_AFTER, HeaderValue::from(seconds))
+        .of_credential()
 }
 
 fn keyed(member: &MemberRow, password: &Secret) -> [u8; 32] {

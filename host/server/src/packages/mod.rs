@@ -28,7 +28,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use packhouse_runtime::{ErrorStyle, Plugin};
-use packhouse_store::{OrganizationRow, RepositoryRow};
+use packhouse_store::{LookUp, OrganizationId, OrganizationRow, Refusal, RepositoryRow};
 use tokio::net::TcpListener;
 
 use self::answer::Asking;
@@ -63,6 +63,9 @@ struct Visit {
     style: ErrorStyle,
     base_url: String,
     credential: Option<String>,
+    /// Whose the credential is.
+    caller: Option<String>,
+    organization: Option<OrganizationId>,
 }
 
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
@@ -100,11 +103,16 @@ impl Packages {
             style: ErrorStyle::Plain,
             base_url: String::new(),
             credential: None,
+            caller: None,
+            organization: None,
         };
         let mut body = Arriving::new(body, self.app.config.limits.body_idle);
         let mut response = match self.answer(&parts, &mut body, &mut visit).await {
             Ok(response) => response,
-            Err(refused) => self.refuse(refused, &parts, &visit),
+            Err(refused) => {
+                self.count(&refused, &visit);
+                self.refuse(refused, &parts, &visit)
+            }
         };
         let spent = body.drain(&parts.headers).await;
         if !spent && parts.version < Version::HTTP_2 {
@@ -117,6 +125,19 @@ impl Packages {
         self.meters.answered(&parts.method, response.status(), started.elapsed());
         log::line(&parts, &response, &visit, started.elapsed());
         response
+    }
+
+    /// Counts the refusal of a credential, for the audit log.
+    fn count(&self, refused: &Refused, visit: &Visit) {
+        let Some(code) = refused.credential_code() else { return };
+        let refusal = Refusal {
+            organization: visit.organization,
+            actor: visit.caller.clone().unwrap_or_default(),
+            credential: visit.credential.clone().unwrap_or_default(),
+            address: visit.peer.to_string(),
+            code: code.to_owned(),
+        };
+        self.app.store.refused(refusal, packhouse_store::now_ms());
     }
 
     fn refuse(&self, refused: Refused, parts: &Parts, visit: &Visit) -> Response<Body> {
@@ -167,9 +188,11 @@ impl Packages {
         (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
     ) -> Result<Response<Body>, Refused> {
         let credential = Credential::read(&parts.headers);
+        visit.organization = Some(organization.id);
         let known =
             identify::identify(&self.app, organization.id, &below.name, credential, visit.peer).await?;
         visit.credential.clone_from(&known.credential);
+        visit.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
 
         let claimed = below.claim.as_ref().map(|(plugin, _)| Arc::clone(plugin));
@@ -185,7 +208,7 @@ impl Packages {
         }
 
         let repository = known.facts.repository.as_ref();
-        let serving = plugin.as_deref().filter(|plugin| self.serves(repository, plugin));
+        let serving = plugin.as_deref().filter(|plugin| self.serves(&known.facts, plugin));
         let (Some(repository), Some(plugin)) = (repository, serving) else {
             let wanted = authorize::wanted_by_method(parts.method.as_str());
             authorize::authorize(&known, &authorize::rules(description), wanted, false, now)?;
@@ -197,7 +220,8 @@ impl Packages {
             request_id: &visit.request_id,
         };
         let head = head::head(parts, below, query, plugin.description(), circumstances);
-        let asking = Asking { app: &self.app, parts, repository, plugin, known: &known, head, now };
+        let asking =
+            Asking { app: &self.app, parts, repository, plugin, known: &known, peer: visit.peer, head, now };
         let prepared = asking.answer(&self.answers, body).await?;
         let asked = Asked {
             head: parts.method == Method::HEAD,
@@ -209,9 +233,10 @@ impl Packages {
     }
 
     /// Whether this plugin serves this repository at present. A claim leads to repositories of its own format alone.
-    fn serves(&self, repository: Option<&RepositoryRow>, plugin: &Plugin) -> bool {
+    fn serves(&self, facts: &LookUp, plugin: &Plugin) -> bool {
         let format = plugin.description().format.as_str();
-        repository.is_some_and(|row| row.format == format) && self.app.enabled(format)
+        facts.repository.as_ref().is_some_and(|row| row.format == format)
+            && self.app.enabled(format, facts.enabled)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Refused {
     row: Option<&'static Code>,
     /// The row in a registry's words, where the status alone does not tell it.
     in_registry: Option<&'static Code>,
+    /// Whether it is a credential that is refused.
+    of_credential: bool,
 }
 
 impl Refused {
@@ -48,6 +50,7 @@ impl Refused {
             problems: vec![problem],
             row: Some(row),
             in_registry: None,
+            of_credential: false,
         }
     }
 
@@ -56,6 +59,16 @@ impl Refused {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value));
         self
+    }
+
+    /// The same, as the refusal of a credential: it is counted in the audit log.
+    pub(crate) fn of_credential(self) -> Self {
+        Self { of_credential: true, ..self }
+    }
+
+    /// The code by which a credential is refused; none where something else is the reason.
+    pub(crate) fn credential_code(&self) -> Option<&'static str> {
+        self.row.filter(|_| self.of_credential).map(|row| row.code)
     }
 
     /// The status it will have.
@@ -84,7 +97,7 @@ impl From<Failure> for Refused {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
         let (status, headers, problems) = (status(failure.status), failure.headers, failure.problems);
-        Self { status, headers, problems, row, in_registry: None }
+        Self { status, headers, problems, row, in_registry: None, of_credential: false }
     }
 }
 

@@ -10,6 +10,11 @@ use crate::metrics;
 
 /// How often the recorder of metrics is tended.
 const TEND: Duration = Duration::from_secs(30);
+/// How often the audit log is shortened.
+const FORGET: Duration = Duration::from_hours(1);
+/// How many events are forgotten in one transaction.
+const FORGET_AT_ONCE: u32 = 2000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Collects garbage at the configured interval until the stop.
 pub(crate) async fn collect(app: Arc<App>) {
@@ -18,6 +23,26 @@ pub(crate) async fn collect(app: Arc<App>) {
         match app.store.collect_garbage().await {
             Ok(collected) => tracing::info!(?collected, "garbage was collected"),
             Err(error) => tracing::warn!(%error, "garbage could not be collected; the next time will do"),
+        }
+    }
+}
+
+/// Forgets the audit log's oldest events until the stop, a bounded number at a time so that no publish waits long.
+pub(crate) async fn forget_audit(app: Arc<App>) {
+    let Some(days) = app.config.audit_days else { return };
+    let kept = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MS);
+    loop {
+        let before = packhouse_store::now_ms().saturating_sub(kept);
+        let pause_for = match app.store.forget_audit(before, FORGET_AT_ONCE).await {
+            Ok(forgotten) if forgotten >= u64::from(FORGET_AT_ONCE) => Duration::from_millis(100),
+            Ok(_) => FORGET,
+            Err(error) => {
+                tracing::warn!(%error, "the audit log could not be shortened; the next time will do");
+                FORGET
+            }
+        };
+        if !pause(pause_for, &app.stop).await {
+            return;
         }
     }
 }

@@ -120,6 +120,7 @@ fn start(app: &Arc<App>, sockets: Sockets) -> anyhow::Result<Hosts> {
         tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
         tokio::spawn(serve_router(api::router(Arc::clone(app))?, sockets.api, limits, stop.clone())),
         tokio::spawn(background::collect(Arc::clone(app))),
+        tokio::spawn(background::forget_audit(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(stop.clone())),
     ];
     if let Some(listener) = sockets.metrics {

@@ -1,26 +1,31 @@
-//! Who did what to what, when and from where.
+//! Who did what to what, when and from where, and what was refused to whom.
+//!
+//! A change and its event are written in one transaction. Refusals are counted (`refusals`), one row for each credential,
+//! address, code and minute.
 
-use crate::db::{Row, Transaction, values};
+use crate::db::{OverRows, Row, Transaction, Value, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, new_id, now_ms};
+use crate::ids::{OrganizationId, first_id_at, new_id, now_ms};
 use crate::store::Store;
 
-/// Something that happened and is to be remembered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Something that was done and is to be remembered. No field may hold a secret.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditEvent {
     /// Where.
     pub organization: OrganizationId,
     /// Who: an e-mail, or the name of a token.
     pub actor: String,
-    /// What: `create_token`, `sign_in`, …
+    /// By which credential: `token:ID`, `session:…`, …; never a part of its secret.
+    pub credential: String,
+    /// What: `create_token`, `sign_in`, `publish`, …
     pub action: String,
     /// To what.
     pub subject: String,
-    /// From which address.
+    /// From which address; empty: from the command line of the machine.
     pub address: String,
-    /// Whether it was allowed.
-    pub allowed: bool,
-    /// Further facts, as JSON. No secrets.
+    /// In which request.
+    pub request_id: String,
+    /// Further facts, as a JSON object; empty: none.
     pub detail: String,
 }
 
@@ -29,10 +34,31 @@ pub struct AuditEvent {
 pub struct AuditRow {
     /// Rises with time.
     pub id: i64,
-    /// When, in ms since 1970.
+    /// When, in ms since 1970; of a refusal, when it was last counted.
     pub at: i64,
     /// What.
     pub event: AuditEvent,
+    /// The code by which it was refused; none: it was done.
+    pub refused: Option<String>,
+    /// How often: 1 of what was done.
+    pub times: u64,
+}
+
+/// Which events are asked for; what is none does not matter.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct AuditFilter {
+    /// By this actor.
+    pub actor: Option<String>,
+    /// Of this action.
+    pub action: Option<String>,
+    /// By this credential.
+    pub credential: Option<String>,
+    /// Refused, or done.
+    pub refused: Option<bool>,
+    /// At this time or later, in ms since 1970.
+    pub since: Option<i64>,
+    /// Before this time, in ms since 1970.
+    pub until: Option<i64>,
 }
 
 impl Store {
@@ -47,41 +73,89 @@ impl Store {
     pub async fn audit_events(
         &self,
         organization: OrganizationId,
+        filter: &AuditFilter,
         before: Option<i64>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let values = values![organization.0, before.unwrap_or(i64::MAX), i64::from(limit)];
+        // Identifiers rise with time, so that the index finds the beginning of a time too.
+        let since = filter.since.unwrap_or(0);
+        let until = filter.until.unwrap_or(i64::MAX);
+        let values = values![
+            organization.0,
+            before.unwrap_or(i64::MAX),
+            first_id_at(since),
+            since,
+            until,
+            filter.actor.as_deref(),
+            filter.action.as_deref(),
+            filter.credential.as_deref(),
+            filter.refused.map(i64::from),
+            i64::from(limit),
+        ];
         let rows = self.inner.db.fetch(LIST, values).await?;
         rows.iter().map(|row| audit_row(organization, row)).collect()
     }
+
+    /// Forgets events of before `before` (ms since 1970), at most `limit` of them: how many. A bounded number at a time, so that
+    /// nobody waits long for the database.
+    pub async fn forget_audit(&self, before: i64, limit: u32) -> Result<u64, StoreError> {
+        self.inner.db.execute(FORGET, values![first_id_at(before), i64::from(limit)]).await
+    }
 }
 
-const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, action, subject, address, allowed, detail) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-const LIST: &str = "SELECT id, at, actor, action, subject, address, allowed, detail FROM audit_events \
-    WHERE organization = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, \
+    request_id, allowed, detail) VALUES ";
+const LIST: &str = "SELECT id, at, actor, credential, action, subject, address, request_id, refused, times, detail \
+    FROM audit_events WHERE organization = $1 AND id < $2 AND id >= $3 AND at >= $4 AND at < $5 \
+    AND ($6 IS NULL OR actor = $6) AND ($7 IS NULL OR action = $7) AND ($8 IS NULL OR credential = $8) \
+    AND ($9 IS NULL OR allowed = 1 - $9) ORDER BY id DESC LIMIT $10";
+const FORGET: &str = "DELETE FROM audit_events WHERE id IN \
+    (SELECT id FROM audit_events WHERE id < $1 ORDER BY id LIMIT $2)";
 
 /// Writes an event together with what it tells of.
 pub(super) async fn remember(
     transaction: &mut Transaction,
     event: Option<AuditEvent>,
 ) -> Result<(), StoreError> {
-    let Some(event) = event else { return Ok(()) };
-    let AuditEvent { organization, actor, action, subject, address, allowed, detail } = event;
-    let values =
-        values![new_id(), organization.0, now_ms(), actor, action, subject, address, allowed, detail];
-    transaction.execute(INSERT, values).await?;
+    transaction.execute_each(vec![insert(event.iter())]).await?;
     Ok(())
+}
+
+/// Writes events in one statement.
+pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> OverRows {
+    let now = now_ms();
+    let row = |event: &AuditEvent| {
+        let text = |text: &str| Value::from(text);
+        [
+            Value::from(new_id()),
+            Value::from(event.organization.0),
+            Value::from(now),
+            text(&event.actor),
+            text(&event.credential),
+            text(&event.action),
+            text(&event.subject),
+            text(&event.address),
+            text(&event.request_id),
+            Value::from(1),
+            text(if event.detail.is_empty() { "{}" } else { &event.detail }),
+        ]
+    };
+    OverRows::new(INSERT, events.map(row).collect(), "")
 }
 
 fn audit_row(organization: OrganizationId, row: &Row) -> Result<AuditRow, StoreError> {
     let mut columns = row.columns();
     let (id, at) = (columns.int()?, columns.int()?);
-    let (actor, action, subject) = (columns.text()?, columns.text()?, columns.text()?);
-    let (address, allowed, detail) = (columns.text()?, columns.bool()?, columns.text()?);
-    Ok(AuditRow {
-        id,
-        at,
-        event: AuditEvent { organization, actor, action, subject, address, allowed, detail },
-    })
+    let event = AuditEvent {
+        organization,
+        actor: columns.text()?,
+        credential: columns.text()?,
+        action: columns.text()?,
+        subject: columns.text()?,
+        address: columns.text()?,
+        request_id: columns.text()?,
+        detail: String::new(),
+    };
+    let (refused, times) = (columns.opt_text()?, columns.unsigned()?);
+    Ok(AuditRow { id, at, event: AuditEvent { detail: columns.text()?, ..event }, refused, times })
 }

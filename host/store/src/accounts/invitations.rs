@@ -91,7 +91,8 @@ impl Store {
         let InvitationRow { organization, email, permissions, .. } = invitation(secret_sha256, &row)?;
         let new = NewMember { email, name, password_hash, permissions };
         let made = members::insert(&mut transaction, organization, new).await?;
-        let audit = audit.map(|event| AuditEvent { allowed: made.is_some(), ..event });
+        let detail = format!(r#"{{"member":{}}}"#, made.is_some());
+        let audit = audit.map(|event| AuditEvent { detail, ..event });
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         Ok(made.map_or(Accepted::Taken, |member| Accepted::Member(Box::new(member))))

@@ -22,6 +22,8 @@ const MAX_KEPT: usize = 10_000;
 pub struct LookUp {
     /// The repository of this name, with its revision.
     pub repository: Option<RepositoryRow>,
+    /// Whether its organization has switched its format on or off; none: as the settings have it.
+    pub enabled: Option<bool>,
     /// The token of this hash in this organization, whatever its state; its list of repositories is not filled in.
     pub token: Option<TokenRow>,
     /// Whether the token names the repository, or the key's owner has it.
@@ -136,7 +138,7 @@ pub(crate) fn look_up_sql() -> String {
         "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, k.id, {KEY_COLUMNS}, \
          o.name, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
          JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
-         WHERE g.subscriber = k.owner LIMIT 1)), s.settings \
+         WHERE g.subscriber = k.owner LIMIT 1)), s.settings, f.enabled \
          FROM (SELECT 1 AS one) AS q \
          LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
@@ -145,7 +147,8 @@ pub(crate) fn look_up_sql() -> String {
          LEFT JOIN access_keys k ON k.secret_sha256 = $3 AND k.organization = $1 \
          LEFT JOIN key_owners o ON o.id = k.owner \
          LEFT JOIN key_owner_repositories y ON y.owner = k.owner AND y.repository = r.id \
-         LEFT JOIN sso_settings s ON s.organization = $1"
+         LEFT JOIN sso_settings s ON s.organization = $1 \
+         LEFT JOIN formats f ON f.organization = r.organization AND f.format = r.format"
     )
 }
 
@@ -160,5 +163,6 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
         key_owner: columns.opt_text()?,
         reaches: columns.opt_int()?.is_some(),
         sign_in: columns.opt_text()?,
+        enabled: columns.opt_int()?.map(|enabled| enabled != 0),
     })
 }

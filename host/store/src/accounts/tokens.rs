@@ -123,7 +123,7 @@ impl Store {
     ) -> Result<TokenRow, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let row = insert(&mut transaction, organization, token).await?;
-        remember(&mut transaction, audit).await?;
+        remember(&mut transaction, named(audit, row.id)).await?;
         transaction.commit().await?;
         Ok(row)
     }
@@ -175,7 +175,7 @@ impl Store {
             "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND id = $2 AND revoked_at IS NULL";
         let revoked = transaction.execute(revoke, values![organization.0, id.0, now]).await? == 1;
         if revoked {
-            remember(&mut transaction, audit).await?;
+            remember(&mut transaction, named(audit, id)).await?;
             transaction.commit().await?;
         }
         Ok(revoked)
@@ -201,6 +201,10 @@ impl Store {
             return Ok(if there { Rotation::Changed } else { Rotation::Gone });
         }
         let row = insert(&mut transaction, old.organization, successor).await?;
+        let audit = audit.map(|event| AuditEvent {
+            detail: format!(r#"{{"token":"{}","replaced":"{}"}}"#, row.id, old.id),
+            ..event
+        });
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         Ok(Rotation::Rotated(Box::new(row)))
@@ -255,6 +259,11 @@ pub(super) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
         created_at: columns.int()?,
         last_used_at: columns.opt_int()?,
     })
+}
+
+/// The event with the token's identifier: names are not unique.
+fn named(audit: Option<AuditEvent>, id: TokenId) -> Option<AuditEvent> {
+    audit.map(|event| AuditEvent { detail: format!(r#"{{"token":"{id}"}}"#), ..event })
 }
 
 async fn insert(

@@ -8,6 +8,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0001_schema.sql"),
     include_str!("../migrations/0002_accounts.sql"),
     include_str!("../migrations/0003_sso.sql"),
+    include_str!("../migrations/0004_audit.sql"),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

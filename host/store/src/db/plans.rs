@@ -18,7 +18,7 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// The tables of the schema and their short names in the statements.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     "records",
     "r",
     "blobs",
@@ -37,6 +37,7 @@ const TABLES: [&str; 18] = [
     "y",
     "z",
     "g",
+    "f",
 ];
 
 #[tokio::test]

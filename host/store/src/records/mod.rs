@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::accounts::AuditEvent;
 use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
@@ -104,6 +105,8 @@ pub struct Commit {
     /// Staged blobs that are made durable, and held in the repository for the time of grace, in the same step. They are held
     /// also when the outcome is not `Applied`.
     pub keeps: Vec<Blob>,
+    /// What is remembered of it, in the same transaction, when it is applied.
+    pub audit: Option<AuditEvent>,
 }
 
 /// What became of a commit. A lost race is an outcome, not an error.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::catalog::Shown;
 use super::{Done, Job, sql};
+use crate::accounts::{AuditEvent, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
 use crate::db::{OverRows, Transaction, Value};
@@ -23,6 +24,7 @@ pub(super) struct Batch<'a> {
     leases: BTreeSet<(i64, RepositoryId)>,
     committed: BTreeSet<RepositoryId>,
     catalog: Vec<(RepositoryId, &'a CatalogChange)>,
+    audit: Vec<&'a AuditEvent>,
 }
 
 #[derive(Default)]
@@ -66,9 +68,9 @@ impl<'a> Batch<'a> {
                 held.insert((blob.repository, blob.sha256));
             }
         }
-        let (fresh, catalog) = (Vec::new(), Vec::new());
+        let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
         let (leases, committed) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Batch { revisions, records, blobs, held, fresh, leases, committed, catalog })
+        Ok(Batch { revisions, records, blobs, held, fresh, leases, committed, catalog, audit })
     }
 
     /// What becomes of a job after those before it.
@@ -125,6 +127,7 @@ impl<'a> Batch<'a> {
         for change in &commit.changes {
             self.change(repository, change, revision);
         }
+        self.audit.extend(&commit.audit);
         self.catalog.extend(commit.catalog.iter().map(|change| (repository, change)));
         Ok(Outcome::Applied(revision))
     }
@@ -193,6 +196,7 @@ impl<'a> Batch<'a> {
         for shown in Shown::phases(&self.catalog) {
             changes.extend(shown.changes()?);
         }
+        changes.push(insert_audit(self.audit.into_iter()));
         Ok(changes)
     }
 }

@@ -1,8 +1,8 @@
 //! Organizations, members, repositories, tokens, and what a request asks of them.
 
 use packhouse_store::{
-    AuditEvent, ConfirmationRow, Expectation, MemberChange, MemberRow, NewToken, Rotation, Scope, SessionRow,
-    Store, now_ms,
+    AuditEvent, AuditFilter, AuditRow, Commit, ConfirmationRow, Expectation, MemberChange, MemberRow,
+    NewToken, Outcome, Refusal, Rotation, Scope, SessionRow, Store, now_ms,
 };
 
 use crate::support::{World, commit, in_both, member, organization, put, repository};
@@ -10,7 +10,9 @@ use crate::support::{World, commit, in_both, member, organization, put, reposito
 in_both! {
     one_first_organization, hosts_are_unique, members, a_deleted_member_leaves_nothing_that_works, sessions,
     confirmations_are_spent_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set, tokens,
-    rotation_is_compare_and_set, a_look_up_is_one_statement, events_are_written_with_the_change, use_is_written_later,
+    rotation_is_compare_and_set, a_look_up_is_one_statement, events_are_written_with_the_change,
+    a_commit_brings_its_event, refusals_are_counted_by_minute, old_events_are_forgotten, formats_are_switched,
+    use_is_written_later,
 }
 
 fn event(world: &World, action: &str) -> AuditEvent {
@@ -20,8 +22,7 @@ fn event(world: &World, action: &str) -> AuditEvent {
         action: action.to_owned(),
         subject: "subject".to_owned(),
         address: "127.0.0.1".to_owned(),
-        allowed: true,
-        detail: "{}".to_owned(),
+        ..AuditEvent::default()
     }
 }
 
@@ -276,12 +277,98 @@ async fn events_are_written_with_the_change(world: &World) {
         .unwrap();
     assert!(again.is_none());
     store.audit(event(world, "two")).await.unwrap();
-    let events = store.audit_events(world.organization, None, 10).await.unwrap();
+    let events = store.audit_events(world.organization, &AuditFilter::default(), None, 10).await.unwrap();
     let mut actions: Vec<_> = events.iter().map(|row| row.event.action.as_str()).collect();
     actions.sort_unstable();
     assert_eq!(actions, ["one", "two"]);
-    let older = store.audit_events(world.organization, Some(events[0].id), 10).await.unwrap();
+    let older = store
+        .audit_events(world.organization, &AuditFilter::default(), Some(events[0].id), 10)
+        .await
+        .unwrap();
     assert_eq!(older, events[1..]);
+}
+
+async fn events(world: &World, filter: AuditFilter) -> Vec<AuditRow> {
+    world.store.audit_events(world.organization, &filter, None, 100).await.unwrap()
+}
+
+async fn a_commit_brings_its_event(world: &World) {
+    let audited = |expect, action: &str| Commit {
+        audit: Some(event(world, action)),
+        ..commit([put("key", "value", expect)])
+    };
+    let applied = world.store.commit(world.repository, audited(Expectation::Absent, "done")).await.unwrap();
+    assert!(matches!(applied, Outcome::Applied(_)));
+    let stale = world.store.commit(world.repository, audited(Expectation::Absent, "not done")).await.unwrap();
+    assert!(matches!(stale, Outcome::Stale(_)));
+    let found = events(world, AuditFilter::default()).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].event, AuditEvent { detail: "{}".to_owned(), ..event(world, "done") });
+    assert_eq!((found[0].refused.as_deref(), found[0].times), (None, 1));
+}
+
+async fn refusals_are_counted_by_minute(world: &World) {
+    let refusal = |organization, address: &str| Refusal {
+        organization,
+        actor: "owner@localhost".to_owned(),
+        credential: "token:1".to_owned(),
+        address: address.to_owned(),
+        code: "unauthorized".to_owned(),
+    };
+    let (minute, here) = (now_ms() / 60_000 * 60_000, Some(world.organization));
+    let before = world.store.statements();
+    for at in [minute, minute + 59_999, minute + 60_000] {
+        world.store.refused(refusal(here, "127.0.0.1"), at);
+    }
+    world.store.refused(refusal(None, "127.0.0.2"), minute);
+    assert_eq!(world.store.statements(), before, "a refusal costs no statement");
+    world.store.write_refusals().await.unwrap();
+    world.store.refused(refusal(here, "127.0.0.1"), minute + 30_000);
+    world.store.write_refusals().await.unwrap();
+    let refused = AuditFilter { refused: Some(true), ..AuditFilter::default() };
+    let mut found: Vec<_> =
+        events(world, refused.clone()).await.into_iter().map(|row| (row.event.address, row.times)).collect();
+    found.sort();
+    let counted = [("127.0.0.1", 1), ("127.0.0.1", 3), ("127.0.0.2", 1)];
+    assert_eq!(found, counted.map(|(address, times)| (address.to_owned(), times)));
+    world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
+    world.store.refused(refusal(None, "127.0.0.3"), minute);
+    world.store.write_refusals().await.unwrap();
+    assert_eq!(
+        events(world, refused).await.len(),
+        3,
+        "of several organizations, nobody knows which is meant"
+    );
+}
+
+async fn old_events_are_forgotten(world: &World) {
+    let store = &world.store;
+    for action in ["one", "two", "three"] {
+        store.audit(event(world, action)).await.unwrap();
+    }
+    let now = now_ms();
+    assert_eq!(store.forget_audit(now - 5_000, 10).await.unwrap(), 0);
+    let soon = now + 5_000;
+    assert_eq!(events(world, AuditFilter { since: Some(soon), ..AuditFilter::default() }).await, []);
+    let until = AuditFilter { until: Some(soon), since: Some(now - 60_000), ..AuditFilter::default() };
+    assert_eq!(events(world, until).await.len(), 3);
+    assert_eq!(store.forget_audit(soon, 2).await.unwrap(), 2);
+    assert_eq!(events(world, AuditFilter::default()).await[0].event.action, "three");
+    assert_eq!(store.forget_audit(soon, 2).await.unwrap(), 1);
+}
+
+async fn formats_are_switched(world: &World) {
+    let (store, here) = (&world.store, world.organization);
+    let repository = store.find_repository(here, world.repository).await.unwrap().unwrap();
+    let (name, format) = (repository.name, repository.format);
+    let found = async || store.look_up(here, &name, None).await.unwrap().enabled;
+    assert_eq!(found().await, None);
+    for enabled in [false, true, false] {
+        store.set_format_enabled(here, &format, enabled, Some(event(world, "switch"))).await.unwrap();
+        assert_eq!(found().await, Some(enabled));
+    }
+    assert_eq!(store.formats_enabled(here).await.unwrap(), [(format, false)]);
+    assert_eq!(events(world, AuditFilter::default()).await.len(), 3);
 }
 
 async fn use_is_written_later(world: &World) {

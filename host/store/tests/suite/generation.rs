@@ -21,12 +21,7 @@ async fn differs_after_every_commit_of_anyone(world: &World) {
         let writer = if round % 2 == 0 { &world.store } else { &another };
         let event = packhouse_store::AuditEvent {
             organization: world.organization,
-            actor: String::new(),
-            action: String::new(),
-            subject: String::new(),
-            address: String::new(),
-            allowed: true,
-            detail: String::new(),
+            ..packhouse_store::AuditEvent::default()
         };
         writer.audit(event).await.unwrap();
         let now = world.store.generation().unwrap();

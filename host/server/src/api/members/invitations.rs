@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{Accepted, AuditEvent, InvitationRow};
+use packhouse_store::{Accepted, InvitationRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -91,15 +91,13 @@ pub(crate) async fn accept(mut call: Call) -> Answer {
     let store = &call.app.store;
     let invitation = store.find_invitation(&sha256, call.now).await?.ok_or_else(gone)?;
     let hash = call.app.passwords.hash(password).await?;
-    let event = AuditEvent {
-        organization: invitation.organization,
-        actor: invitation.email.clone(),
-        action: "accept_invitation".to_owned(),
-        subject: invitation.email,
-        address: call.address.to_string(),
-        allowed: true,
-        detail: "{}".to_owned(),
-    };
+    let event = call.event_of(
+        invitation.organization,
+        &invitation.email,
+        "invitation",
+        "accept_invitation",
+        &invitation.email,
+    );
     match store.accept_invitation(&sha256, call.now, name, hash, Some(event)).await? {
         Accepted::Member(row) => Ok((StatusCode::CREATED, Json(MemberView::from(&*row))).into_response()),
         Accepted::Taken => Err(ApiError::from(&catalogue::USER_ALREADY_EXISTS)),

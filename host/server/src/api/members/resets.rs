@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{AuditEvent, PasswordResetRow};
+use packhouse_store::PasswordResetRow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -73,15 +73,8 @@ pub(crate) async fn complete(mut call: Call) -> Answer {
     let store = &call.app.store;
     let member = store.find_password_reset(&sha256, call.now).await?.ok_or_else(gone)?;
     let hash = call.app.passwords.hash(password).await?;
-    let event = AuditEvent {
-        organization: member.organization,
-        actor: member.email.clone(),
-        action: "set_password".to_owned(),
-        subject: member.email,
-        address: call.address.to_string(),
-        allowed: true,
-        detail: "{}".to_owned(),
-    };
+    let event =
+        call.event_of(member.organization, &member.email, "password_reset", "set_password", &member.email);
     match store.complete_password_reset(&sha256, call.now, &hash, Some(event)).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(gone()),

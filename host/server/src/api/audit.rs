@@ -1,0 +1,123 @@
+//! `GET /v1/audit-events`: who did what to what, when, from where, and whether it was allowed.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use packhouse_store::{AuditFilter, AuditRow};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::Answer;
+use super::call::Call;
+use super::error::ApiError;
+use super::paging::{self, Page};
+
+/// Whether it was done.
+#[derive(Clone, Copy, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// It was done.
+    Allowed,
+    /// A credential was refused.
+    Refused,
+}
+
+/// An event.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EventView {
+    id: String,
+    /// In ms since 1970; of refusals, that of the last.
+    at: i64,
+    /// An e-mail address, or a token's name; empty where nobody knows the credential.
+    actor: String,
+    /// `token:ID`, `session:…`, `member:ID` (by password), …; empty where nobody knows it.
+    credential: String,
+    /// What was done: `create_token`, `publish`, …; `refused` where a credential was refused.
+    action: String,
+    /// To what.
+    subject: String,
+    /// The caller's; empty: the command line of the server's machine.
+    address: String,
+    /// As in the answer's X-Request-Id; null of refusals, which are counted together.
+    request_id: Option<String>,
+    outcome: Outcome,
+    /// The code of the refusal.
+    code: Option<String>,
+    /// How often within one minute: 1 of what was done.
+    times: u64,
+    /// Further facts.
+    #[schema(value_type = Object)]
+    detail: Map<String, Value>,
+}
+
+impl From<AuditRow> for EventView {
+    fn from(row: AuditRow) -> EventView {
+        let AuditRow { id, at, event, refused, times } = row;
+        EventView {
+            id: id.to_string(),
+            at,
+            actor: event.actor,
+            credential: event.credential,
+            action: event.action,
+            subject: event.subject,
+            address: event.address,
+            request_id: Some(event.request_id).filter(|id| !id.is_empty()),
+            outcome: if refused.is_some() { Outcome::Refused } else { Outcome::Allowed },
+            code: refused,
+            times,
+            detail: serde_json::from_str(&event.detail).unwrap_or_default(),
+        }
+    }
+}
+
+/// Lists events of the caller's organization, the newest first. Refusals of credentials are counted: one event for each
+/// credential, address, code and minute. Those of other servers of the same database come up to 20 s later.
+#[utoipa::path(get, path = "/v1/audit-events",
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`"),
+        ("actor" = Option<String>, Query, description = "Only events of this actor"),
+        ("action" = Option<String>, Query, description = "Only events of this action"),
+        ("credential" = Option<String>, Query, description = "Only events of this credential"),
+        ("outcome" = Option<String>, Query, description = "`allowed` or `refused`"),
+        ("since" = Option<i64>, Query, description = "Only events at this time or later, in ms since 1970"),
+        ("until" = Option<i64>, Query, description = "Only events before this time, in ms since 1970")),
+    responses((status = 200, body = Page<EventView>)))]
+pub(crate) async fn list(call: Call) -> Answer {
+    call.only(&["limit", "after", "actor", "action", "credential", "outcome", "since", "until"])?;
+    let limit = paging::limit(&call)?;
+    let after = paging::after(&call)?;
+    let filter = filter(&call)?;
+    call.judge_permission()?;
+    let organization = call.organization()?;
+    // What this server counted so far belongs on the page.
+    call.app.store.write_refusals().await?;
+    let rows = call.app.store.audit_events(organization, &filter, after, limit + 1).await?;
+    let page = Page::cut(rows, limit, |row| row.id.to_string(), EventView::from);
+    Ok(Json(page).into_response())
+}
+
+fn filter(call: &Call) -> Result<AuditFilter, ApiError> {
+    let text = |name: &str| match call.query(name) {
+        Some(text) if text.contains('\0') => Err(ApiError::invalid(&format!("`{name}` holds a NUL."))),
+        text => Ok(text.map(str::to_owned)),
+    };
+    let refused = match call.query("outcome") {
+        None => None,
+        Some("allowed") => Some(false),
+        Some("refused") => Some(true),
+        Some(_) => return Err(ApiError::invalid("`outcome` is `allowed` or `refused`.")),
+    };
+    Ok(AuditFilter {
+        actor: text("actor")?,
+        action: text("action")?,
+        credential: text("credential")?,
+        refused,
+        since: time(call, "since")?,
+        until: time(call, "until")?,
+    })
+}
+
+fn time(call: &Call, name: &str) -> Result<Option<i64>, ApiError> {
+    let time = call.query(name).map(str::parse).transpose();
+    time.map_err(|_| ApiError::invalid(&format!("`{name}` is a time in milliseconds since 1970-01-01 UTC.")))
+}

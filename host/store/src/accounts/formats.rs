@@ -1,0 +1,40 @@
+//! Which formats an organization has switched on or off. A format without a row is as the settings have it.
+
+use crate::accounts::AuditEvent;
+use crate::accounts::audit::remember;
+use crate::db::values;
+use crate::error::StoreError;
+use crate::ids::OrganizationId;
+use crate::store::Store;
+
+impl Store {
+    /// Switches a format on or off in an organization: the next look-up of every server sees it.
+    pub async fn set_format_enabled(
+        &self,
+        organization: OrganizationId,
+        format: &str,
+        enabled: bool,
+        audit: Option<AuditEvent>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let set = "INSERT INTO formats (organization, format, enabled) VALUES ($1, $2, $3) \
+                   ON CONFLICT (organization, format) DO UPDATE SET enabled = excluded.enabled";
+        transaction.execute(set, values![organization.0, format, enabled]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await
+    }
+
+    /// The formats that the organization has switched, each with whether it is on.
+    pub async fn formats_enabled(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Vec<(String, bool)>, StoreError> {
+        let list = "SELECT format, enabled FROM formats WHERE organization = $1 ORDER BY format";
+        let rows = self.inner.db.fetch(list, values![organization.0]).await?;
+        let switched = rows.iter().map(|row| {
+            let mut columns = row.columns();
+            Ok((columns.text()?, columns.bool()?))
+        });
+        switched.collect()
+    }
+}

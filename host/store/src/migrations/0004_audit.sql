@@ -1,0 +1,15 @@
+-- Events with their credential and request; refusals counted by `minute` since 1970, `refused` being the code of the answer and
+-- `times` how often. And which formats an organization has switched on or off.
+
+ALTER TABLE audit_events ADD COLUMN credential TEXT NOT NULL DEFAULT '';
+ALTER TABLE audit_events ADD COLUMN request_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE audit_events ADD COLUMN refused TEXT;
+ALTER TABLE audit_events ADD COLUMN minute BIGINT;
+ALTER TABLE audit_events ADD COLUMN times BIGINT NOT NULL DEFAULT 1;
+CREATE UNIQUE INDEX audit_refusals ON audit_events (organization, minute, credential, address, refused)
+    WHERE minute IS NOT NULL;
+
+CREATE TABLE formats (
+    organization BIGINT NOT NULL REFERENCES organizations, format {text} NOT NULL, enabled BIGINT NOT NULL,
+    PRIMARY KEY (organization, format)
+){rowless};
