@@ -24,6 +24,33 @@ pub enum Challenge {
     Bearer,
 }
 
+/// Where the host gives out bearers for the format, and which words of a scope mean which action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TokenService {
+    path: String,
+    read: String,
+    publish: String,
+    delete: String,
+}
+
+impl TokenService {
+    /// At this path, as `/v2/token`, with the words `pull`, `push` and `delete`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            read: "pull".to_owned(),
+            publish: "push".to_owned(),
+            delete: "delete".to_owned(),
+        }
+    }
+
+    /// Other words for reading, publishing and deleting; lower-case letters.
+    pub fn words(mut self, [read, publish, delete]: [&str; 3]) -> Self {
+        (self.read, self.publish, self.delete) = (read.to_owned(), publish.to_owned(), delete.to_owned());
+        self
+    }
+}
+
 /// A path at the root of the host that the format serves besides `/repositories/NAME/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claim {
@@ -115,6 +142,8 @@ pub struct Description {
     upstream_credentials: Vec<String>,
     encoded_slash: bool,
     request_headers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_service: Option<TokenService>,
     claims: Vec<Claim>,
     settings: BTreeMap<String, Setting>,
     limits: Limits,
@@ -139,6 +168,7 @@ impl Description {
             upstream_credentials: Vec::new(),
             encoded_slash: false,
             request_headers: Vec::new(),
+            token_service: None,
             claims: Vec::new(),
             settings: BTreeMap::new(),
             limits: Limits::default(),
@@ -202,6 +232,12 @@ impl Description {
     /// Request headers that it wants to see, besides `accept` and `content-*`; in lower case.
     pub fn request_headers(mut self, names: &[&str]) -> Self {
         self.request_headers = owned(names);
+        self
+    }
+
+    /// Where the host gives out bearers; a bearer challenge needs one.
+    pub fn token_service(mut self, service: TokenService) -> Self {
+        self.token_service = Some(service);
         self
     }
 

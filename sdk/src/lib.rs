@@ -63,7 +63,7 @@ mod wasm;
 
 pub use blob::{Blob, Upload, Writer};
 pub use context::{Context, Identity, Log, Signing};
-pub use description::{Challenge, Claim, Description, ErrorStyle, Setting};
+pub use description::{Challenge, Claim, Description, ErrorStyle, Setting, TokenService};
 pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;

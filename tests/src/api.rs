@@ -36,11 +36,17 @@ impl Api {
         self.client.send(post(path, body))
     }
 
+    /// A call of another method with a JSON body.
+    #[track_caller]
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Response {
+        let request = Request::new(method, path).header("Content-Type", "application/json");
+        self.client.send(request.body(body.to_string()))
+    }
+
     /// A PATCH with a JSON body.
     #[track_caller]
     pub fn patch(&self, path: &str, body: &Value) -> Response {
-        let request = Request::new("PATCH", path).header("Content-Type", "application/json");
-        self.client.send(request.body(body.to_string()))
+        self.send("PATCH", path, body)
     }
 
     /// A call without one.

@@ -46,8 +46,8 @@ pub struct Answer {
     pub content: Content,
     /// When what is served was last changed, in ms since 1970.
     pub modified: Option<u64>,
-    /// Whether the answer depends on the request, the settings and the target's records alone, and so may be kept until one of
-    /// those changes: false when clock, caller, upstream, identity or other repositories were used.
+    /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
+    /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
     pub keepable: bool,
 }
 

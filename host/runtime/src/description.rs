@@ -46,6 +46,9 @@ pub struct Description {
     /// Request headers that the plugin wants to see besides `accept` and `content-*`, in lower case. Never a credential's.
     #[serde(default)]
     pub request_headers: Vec<String>,
+    /// Where bearers are given out; a `bearer` challenge needs one.
+    #[serde(default)]
+    pub token_service: Option<TokenService>,
     /// Paths at the root of the repository host that are this format's.
     #[serde(default)]
     pub claims: Vec<Claim>,
@@ -79,6 +82,22 @@ pub enum Challenge {
     Bearer,
 }
 
+/// Where the host gives out bearers for this format, and which words of a scope mean which action. The host answers there.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct TokenService {
+    /// At the root, without a slash at its end, as `/v2/token`.
+    pub path: String,
+    /// The word for reading.
+    #[serde(default = "pull")]
+    pub read: String,
+    /// The word for publishing.
+    #[serde(default = "push")]
+    pub publish: String,
+    /// The word for deleting.
+    #[serde(default = "delete")]
+    pub delete: String,
+}
+
 /// A path at the root that is a format's.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Claim {
@@ -86,7 +105,8 @@ pub struct Claim {
     pub name: String,
     /// As `/v2/`; with `{repository}` where a repository's name stands. The rest below it is the request's path.
     pub path: String,
-    /// For a bearer challenge: the scope's template, with `{repository}`, `{subject}` and `{action}`.
+    /// For a bearer challenge: the scope's template, with `{repository}`, `{subject}` (that of the intent) and `{action}` in
+    /// this order. `{subject}` may be left out.
     #[serde(default)]
     pub challenge: Option<String>,
 }
@@ -142,6 +162,18 @@ fn forbidden() -> u16 {
     403
 }
 
+fn pull() -> String {
+    "pull".to_owned()
+}
+
+fn push() -> String {
+    "push".to_owned()
+}
+
+fn delete() -> String {
+    "delete".to_owned()
+}
+
 /// Headers that carry credentials; no plugin sees them, whatever it asks for.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
 
@@ -185,6 +217,7 @@ impl Description {
             check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
         }
         self.claims.iter().try_for_each(Claim::validate)?;
+        self.token_service.iter().try_for_each(TokenService::validate)?;
         self.settings.iter().try_for_each(|(name, setting)| setting.validate(name))
     }
 }
@@ -194,7 +227,40 @@ impl Claim {
         check("a claim's name", &self.name, !self.name.is_empty(), "not empty")?;
         let path = &self.path;
         let rooted = path.starts_with('/') && path.len() > 1 && !path.starts_with("/repositories/");
-        check("a claim's path", path, rooted, "below `/` and not `/repositories/`, which is every format's")
+        check("a claim's path", path, rooted, "below `/` and not `/repositories/`, which is every format's")?;
+        let template = self.challenge.as_deref().unwrap_or("{repository}{action}");
+        let at = |place: &str| template.find(place);
+        let in_order = match (at("{repository}"), at("{subject}"), at("{action}")) {
+            (Some(repository), subject, Some(action)) => {
+                repository < action && subject.is_none_or(|subject| (repository..action).contains(&subject))
+            }
+            _ => false,
+        };
+        check(
+            "a claim's challenge",
+            template,
+            in_order,
+            "with {repository}, {subject} and {action} in this order",
+        )
+    }
+}
+
+impl TokenService {
+    fn validate(&self) -> Result<(), String> {
+        let path = &self.path;
+        let rooted = path.starts_with('/') && path.len() > 1 && !path.ends_with('/') && !path.contains("//");
+        let ours = rooted && !path.starts_with("/repositories/");
+        check(
+            "token_service.path",
+            path,
+            ours,
+            "below `/`, without a slash at its end, and not `/repositories/`",
+        )?;
+        for word in [&self.read, &self.publish, &self.delete] {
+            let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+            check("a word of token_service", word, plain, "lower-case letters")?;
+        }
+        Ok(())
     }
 }
 
@@ -246,6 +312,12 @@ mod tests {
             (r#""refused_read_status": 200"#, "400 to 499"),
             (r#""request_headers": ["cookie"]"#, "no credential's"),
             (r#""claims": [{"name": "a", "path": "/"}]"#, "a claim's path"),
+            (
+                r#""claims": [{"name": "a", "path": "/a/", "challenge": "{action}:{repository}"}]"#,
+                "in this order",
+            ),
+            (r#""token_service": {"path": "/v2/token/"}"#, "token_service.path"),
+            (r#""token_service": {"path": "/t", "read": "a b"}"#, "lower-case letters"),
             (r#""settings": {"s": {"kind": "boolean", "default": 1}}"#, "a setting's default"),
             (r#""encoded_slash": 1"#, "expected a boolean"),
         ] {

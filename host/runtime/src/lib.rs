@@ -27,7 +27,9 @@ mod state;
 pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, RepositoryView, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
-pub use description::{Challenge, Claim, Description, DescriptionLimits, ErrorStyle, Setting, SettingKind};
+pub use description::{
+    Challenge, Claim, Description, DescriptionLimits, ErrorStyle, Setting, SettingKind, TokenService,
+};
 pub use error::{CallError, LoadError};
 pub use plugin::Plugin;
 pub use request::{Action, BodyPlan, Intent, RequestHead};

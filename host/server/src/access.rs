@@ -261,6 +261,14 @@ pub(crate) fn decide(question: &Question<'_>) -> Verdict {
     }
 }
 
+/// Decides where a request names no repository: whether its credential is taken. What it reaches is another question.
+pub(crate) fn decide_credential(question: &Question<'_>) -> Verdict {
+    match refused_credential(question).filter(|_| question.wanted != Wanted::Open) {
+        Some(refusal) => Verdict::Refused(refusal),
+        None => Verdict::Allowed,
+    }
+}
+
 fn refusal(question: &Question<'_>) -> Option<Refusal> {
     if let Some(facts) = question.repository.filter(|_| anyone_may(question)) {
         return disabled(facts);

@@ -9,7 +9,7 @@ use packhouse_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::identity::{Passwords, Sealer, Throttle};
+use crate::identity::{Bearers, Passwords, Sealer, Throttle};
 
 /// The state of the program; handed out as an `Arc`.
 pub(crate) struct App {
@@ -23,6 +23,8 @@ pub(crate) struct App {
     pub(crate) sealer: Sealer,
     /// Checks passwords.
     pub(crate) passwords: Passwords,
+    /// Signs and checks what token services give out.
+    pub(crate) bearers: Bearers,
     /// Holds up who guesses passwords, on both hosts.
     pub(crate) throttle: Throttle,
     /// Cancelled when the server is to stop.
@@ -50,6 +52,7 @@ impl App {
             store,
             runtime,
             passwords: Passwords::new(),
+            bearers: Bearers::default(),
             throttle: Throttle::new(),
             stop: CancellationToken::new(),
             listening: OnceLock::new(),

@@ -150,6 +150,7 @@ catalogue! {
     // The API's description: what the specification leaves open.
     MALFORMED_JSON = "malformed_json" 400 Error Api "The body is not JSON: {}.";
     INVALID_REQUEST = "invalid_request" 400 Error Both "{}";
+    MALFORMED_ADDRESS = "invalid_request" 400 Error Packages "The address is malformed: {}.";
     ORGANIZATION_REQUIRED = "organization_required" 400 Error Api "This e-mail address is in several organizations; name one in `organization`.";
     INVALID_REPOSITORY_NAME = "invalid_repository_name" 400 Error Api "A repository's name is made of a-z and 0-9, joined by single `.`, `_` or `-`, with at most 64 characters.";
     INVALID_FORMAT = "invalid_format" 400 Error Api "`format` is one of: {}.";
@@ -163,6 +164,8 @@ catalogue! {
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
+    NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";
+    GROUP_EMPTY = "not_found" 404 Error Packages "This group has no member that you may read.";
     METHOD_NOT_ALLOWED = "method_not_allowed" 405 Error Both "This method is not for this address.";
     NOT_SUPPORTED = "not_supported" 405 Error Api "The format of this repository does not offer this.";
     WRITES_NOT_PERMITTED_ON_GROUP = "writes_not_permitted_on_group" 405 Code Packages "A group repository has no storage of its own; write to one of its members.";

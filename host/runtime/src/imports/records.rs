@@ -40,12 +40,8 @@ impl RepositoryRep {
 }
 
 impl HostState {
-    /// For reading; what comes of another repository than the target does not depend on the target's records alone.
     fn reading(&mut self, handle: &Resource<RepositoryRep>) -> Result<RepositoryView, HostError> {
-        let repository = self.held(handle)?;
-        let (view, target) = (repository.view.clone(), repository.target);
-        self.looked_outside |= !target;
-        Ok(view)
+        Ok(self.held(handle)?.view.clone())
     }
 
     fn changing(&mut self, handle: &Resource<RepositoryRep>) -> Result<RepositoryView, HostError> {

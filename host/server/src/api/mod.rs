@@ -17,7 +17,7 @@ mod openapi;
 mod packages;
 mod paging;
 pub(crate) mod portal;
-mod repositories;
+pub(crate) mod repositories;
 mod route;
 mod sessions;
 mod shown;

@@ -1,10 +1,12 @@
 //! Secrets and who presents them: how tokens look and are kept, how passwords are checked. Rules of access are not here.
 
+mod bearer;
 mod password;
 mod seal;
 mod secret;
 mod throttle;
 
+pub(crate) use bearer::{Bearer, Bearers, Grant, Holder, LIFETIME_S, says_bearer};
 pub(crate) use password::Passwords;
 pub(crate) use seal::{SHORTEST as SHORTEST_KEY, SealError, Sealer};
 pub(crate) use secret::{Minted, Secret, fingerprint, mint, random_password, says_token};

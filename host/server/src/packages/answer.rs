@@ -7,14 +7,16 @@ use http::request::Parts;
 use packhouse_runtime::{Action, Intent, Plugin, RepositoryView, RequestHead};
 use packhouse_store::{AuditEvent, RepositoryRow};
 
-use super::identify::Known;
+use super::identify::{Bearing, Known};
 use super::kept::{self, Answers, Key, Revisions};
 use super::receive::{self, Arriving};
+use super::scope::Scopes;
 use super::send::{self, Prepared};
-use super::shape::Refused;
+use super::shape::{Lacking, Refused};
 use super::{authorize, call};
 use crate::access::{Kind, Wanted};
 use crate::app::App;
+use crate::catalogue;
 
 /// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
 const UNCHECKED_BYTES: u64 = 64 * 1024;
@@ -35,6 +37,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) known: &'a Known,
     /// From which address.
     pub(crate) peer: IpAddr,
+    /// How a bearer's scopes look here, where there are any.
+    pub(crate) scopes: Option<Scopes<'a>>,
     /// The request as the plugin sees it.
     pub(crate) head: Arc<RequestHead>,
     /// The time, in ms since 1970.
@@ -48,39 +52,84 @@ impl Asking<'_> {
         answers: &Answers,
         body: &mut Arriving,
     ) -> Result<Arc<Prepared>, Refused> {
-        let revisions = Revisions::of(self.repository);
-        let key = Key::of(self.repository.id, &self.head);
-        if let Some(kept) = key.as_ref().and_then(|key| answers.get(key, revisions)) {
-            self.admit(authorize::wanted(&kept.intent))?;
+        let members = self.members();
+        let revisions = Revisions::of(self.repository, &members);
+        let key = Key::of(self.repository.id, &members, &self.head);
+        if let Some(kept) = key.as_ref().and_then(|key| answers.get(key, &revisions)) {
+            self.admit(&kept.intent)?;
             return Ok(Arc::clone(&kept.answer));
         }
         let intent = self.route().await?;
-        self.admit(authorize::wanted(&intent))?;
-        let (prepared, keepable) = self.ask(&intent, body).await?;
+        self.admit(&intent)?;
+        self.refuse_empty_group(&intent, &members)?;
+        let others = self.others(&intent, &members).await?;
+        let (prepared, keepable) = self.ask(&intent, others, body).await?;
         let Some(key) = key.filter(|_| keepable) else { return Ok(Arc::new(prepared)) };
         let prepared = Arc::new(kept::in_memory(prepared).await?);
         answers.keep(key, revisions, intent, Arc::clone(&prepared));
         Ok(prepared)
     }
 
+    /// A group's members that this caller may read.
+    fn members(&self) -> Vec<&RepositoryRow> {
+        let description = self.plugin.description();
+        match self.known.facts.members.as_slice() {
+            [] => Vec::new(),
+            members => authorize::readable(self.known, description, members, self.now),
+        }
+    }
+
+    fn refuse_empty_group(&self, intent: &Intent, members: &[&RepositoryRow]) -> Result<(), Refused> {
+        let group = Kind::of(&self.repository.kind) == Kind::Group;
+        match group && intent.action == Action::Read && members.is_empty() {
+            true => Err(Refused::of(&catalogue::GROUP_EMPTY)),
+            false => Ok(()),
+        }
+    }
+
+    /// What is handed over besides the target: the members of a group, and what the intent reads from, where both the credential
+    /// and the bearer that it came in allow it.
+    async fn others(
+        &self,
+        intent: &Intent,
+        members: &[&RepositoryRow],
+    ) -> Result<Vec<RepositoryView>, Refused> {
+        let description = self.plugin.description();
+        let mut views: Vec<RepositoryView> = members.iter().map(|row| call::view(row, description)).collect();
+        let wanted = Wanted::Read { for_publish: false };
+        let granted = |name: &&String| match &self.known.bearing {
+            Bearing::Granted(grants) => grants.iter().any(|grant| {
+                grant.repository == **name && grant.covers(name, grant.subject.as_deref(), wanted)
+            }),
+            Bearing::Direct => true,
+            Bearing::Refused => false,
+        };
+        let names: Vec<String> = intent.also_read.iter().filter(granted).cloned().collect();
+        let organization = self.repository.organization;
+        let found = self.app.store.look_up_others(organization, &names, &self.known.facts).await?;
+        let readable = authorize::readable(self.known, description, &found, self.now);
+        let named = |name: &String| readable.iter().find(|row| row.name == *name);
+        views.extend(names.iter().filter_map(named).map(|row| call::view(row, description)));
+        Ok(views)
+    }
+
     /// What follows once the request is allowed: can it succeed, its body, the plugin. Says whether the answer may be kept.
-    async fn ask(&self, intent: &Intent, body: &mut Arriving) -> Result<(Prepared, bool), Refused> {
+    async fn ask(
+        &self,
+        intent: &Intent,
+        others: Vec<RepositoryView>,
+        body: &mut Arriving,
+    ) -> Result<(Prepared, bool), Refused> {
         let headers = &self.parts.headers;
         receive::refuse_by_length(intent, headers)?;
         let view = call::view(self.repository, self.plugin.description());
-        self.check(intent, &view).await?;
+        self.check(intent, &view, &others).await?;
         let received =
             receive::receive(&self.app.store, Some(self.repository.id), intent, headers, body).await?;
-        let answer = call::handle(
-            self.plugin,
-            &self.head,
-            intent.action,
-            Some(view),
-            received,
-            self.event(intent.action),
-        )
-        .await?;
-        let keepable = answer.keepable && intent.action == Action::Read;
+        let (handed, event) = ((Some(view), others), self.event(intent.action));
+        let answer = call::handle(self.plugin, &self.head, intent.action, handed, received, event).await?;
+        // What an intent names besides is in no revision.
+        let keepable = answer.keepable && intent.action == Action::Read && intent.also_read.is_empty();
         Ok((send::prepare(answer, !self.repository.public).await?, keepable))
     }
 
@@ -107,12 +156,24 @@ impl Asking<'_> {
 
     fn authorize(&self, wanted: Wanted) -> Result<(), Refused> {
         let rules = authorize::rules(Some(self.plugin.description()));
-        authorize::authorize(self.known, &rules, wanted, true, self.now)
+        let facts = authorize::facts(self.repository, true);
+        authorize::authorize(&self.known.presented, &rules, wanted, Some(facts), self.now)
     }
 
-    /// Lets a request in, and notes that its token or key was used.
-    fn admit(&self, wanted: Wanted) -> Result<(), Refused> {
-        self.authorize(wanted)?;
+    /// Lets a request in, and notes that its token or key was used. A bearer that was not given for it is told which scope it lacks.
+    fn admit(&self, intent: &Intent) -> Result<(), Refused> {
+        let wanted = authorize::wanted(intent);
+        let (name, subject) = (self.repository.name.as_str(), intent.subject.as_deref());
+        let scope = || self.scopes.and_then(|scopes| scopes.text(name, subject, wanted));
+        let lacks = match &self.known.bearing {
+            Bearing::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
+            Bearing::Direct | Bearing::Refused => false,
+        };
+        let lacking = Lacking::of(&self.known.bearing, lacks);
+        self.authorize(wanted).map_err(|refused| refused.lacking(scope(), lacking))?;
+        if lacks && wanted != Wanted::Open {
+            return Err(Refused::of(&catalogue::UNAUTHORIZED).lacking(scope(), lacking));
+        }
         if let Some(token) = &self.known.facts.token {
             self.app.store.token_used(token.id, self.now);
         }
@@ -138,12 +199,18 @@ impl Asking<'_> {
         }
     }
 
-    async fn check(&self, intent: &Intent, view: &RepositoryView) -> Result<(), Refused> {
+    async fn check(
+        &self,
+        intent: &Intent,
+        view: &RepositoryView,
+        others: &[RepositoryView],
+    ) -> Result<(), Refused> {
         let headers = &self.parts.headers;
         let small = receive::declared(headers).is_some_and(|length| length <= UNCHECKED_BYTES);
         if !intent.check || (small && !receive::expects_continue(headers)) {
             return Ok(());
         }
-        call::check(self.plugin, &self.head, intent.action, Some(view.clone())).await
+        let handed = (Some(view.clone()), others.to_vec());
+        call::check(self.plugin, &self.head, intent.action, handed).await
     }
 }

@@ -1,6 +1,7 @@
 //! Authorize: puts the one question of access for a request, with the facts that were read together.
 
 use packhouse_runtime::{Action, Description, Intent};
+use packhouse_store::{Reached, RepositoryRow};
 
 use crate::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
 use crate::packages::identify::Known;
@@ -48,28 +49,63 @@ pub(crate) fn rules(description: Option<&Description>) -> Rules {
     }
 }
 
-/// Whether the caller may do what is wanted; else the refusal as it is answered.
+/// Whether the caller may do what is wanted in this repository; else the refusal as it is answered.
 pub(crate) fn authorize(
-    known: &Known,
+    presented: &Presented,
     rules: &Rules,
     wanted: Wanted,
-    enabled: bool,
+    repository: Option<RepositoryFacts>,
     now: i64,
 ) -> Result<(), Refused> {
-    let repository = known.facts.repository.as_ref().map(|row| RepositoryFacts {
-        kind: Kind::of(&row.kind),
-        public: row.public,
-        enabled,
-    });
-    match access::decide(&Question { repository, rules, presented: &known.presented, wanted, now }) {
+    let question = Question { repository, rules, presented, wanted, now };
+    verdict(&question, access::decide(&question))
+}
+
+/// The same where there is no repository to speak of: the credential is judged, and nothing else.
+pub(crate) fn authorize_credential(
+    presented: &Presented,
+    rules: &Rules,
+    wanted: Wanted,
+    now: i64,
+) -> Result<(), Refused> {
+    let question = Question { repository: None, rules, presented, wanted, now };
+    verdict(&question, access::decide_credential(&question))
+}
+
+fn verdict(question: &Question<'_>, verdict: Verdict) -> Result<(), Refused> {
+    match verdict {
         Verdict::Allowed => Ok(()),
         Verdict::Refused(refusal) => {
             // A repository that is not there is nobody's fault, and neither is what it does not take.
-            let judged =
-                matches!(refusal.status, 401 | 403) || (refusal.status == 404 && repository.is_some());
+            let there = question.repository.is_some();
+            let judged = matches!(refusal.status, 401 | 403) || (refusal.status == 404 && there);
             let refused = Refused::from(refusal);
-            let shown = known.presented != Presented::Nothing;
+            let shown = *question.presented != Presented::Nothing;
             Err(if judged && shown { refused.of_credential() } else { refused })
         }
     }
+}
+
+/// What access needs to know of a repository.
+pub(crate) fn facts(row: &RepositoryRow, enabled: bool) -> RepositoryFacts {
+    RepositoryFacts { kind: Kind::of(&row.kind), public: row.public, enabled }
+}
+
+/// Of these repositories, those of the format that the same caller may read, in their order. None is a group: no group shows
+/// another.
+pub(crate) fn readable<'a>(
+    known: &Known,
+    description: &Description,
+    others: impl IntoIterator<Item = &'a Reached>,
+    now: i64,
+) -> Vec<&'a RepositoryRow> {
+    let rules = rules(Some(description));
+    let wanted = Wanted::Read { for_publish: false };
+    let may = |other: &&Reached| {
+        let (facts, presented) = (facts(&other.row, true), known.presented_to(other));
+        other.row.format == description.format
+            && facts.kind != Kind::Group
+            && authorize(&presented, &rules, wanted, Some(facts), now).is_ok()
+    };
+    others.into_iter().filter(may).map(|other| &other.row).collect()
 }

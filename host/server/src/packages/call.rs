@@ -42,9 +42,9 @@ pub(crate) async fn check(
     plugin: &Plugin,
     head: &Arc<RequestHead>,
     action: Action,
-    target: Option<RepositoryView>,
+    (target, others): (Option<RepositoryView>, Vec<RepositoryView>),
 ) -> Result<(), Refused> {
-    let call = Call { target, ..Call::new(Arc::clone(head), action) };
+    let call = Call { target, others, ..Call::new(Arc::clone(head), action) };
     let checked = plugin.check(call).await.map_err(|error| failed(plugin, "check", head, error))?;
     checked.map_err(Refused::from)
 }
@@ -54,12 +54,12 @@ pub(crate) async fn handle(
     plugin: &Plugin,
     head: &Arc<RequestHead>,
     action: Action,
-    target: Option<RepositoryView>,
+    (target, others): (Option<RepositoryView>, Vec<RepositoryView>),
     received: Received,
     audit: Option<AuditEvent>,
 ) -> Result<Answer, Refused> {
     let Received { body, parts, appended } = received;
-    let call = Call { target, body, parts, appended, audit, ..Call::new(Arc::clone(head), action) };
+    let call = Call { target, others, body, parts, appended, audit, ..Call::new(Arc::clone(head), action) };
     let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
     handled.map_err(Refused::from)
 }

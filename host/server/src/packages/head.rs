@@ -36,7 +36,7 @@ pub(crate) fn head(
 ) -> Arc<RequestHead> {
     Arc::new(RequestHead {
         method: parts.method.as_str().to_owned(),
-        claim: below.claim.map(|(_, name)| name),
+        claim: below.claim.map(|claim| claim.name),
         path: below.path.into_iter().map(without_token).collect(),
         query: query.into_iter().map(|(name, value)| (name, without_token(value))).collect(),
         headers: headers(&parts.headers, &description.request_headers),

@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use packhouse_store::{LookUp, MemberRow, OrganizationId, RepositoryId};
+use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, RepositoryId};
 
 use crate::access::{KeyFacts, Presented, Rights, TokenFacts};
 use crate::app::App;
-use crate::identity::{self, Secret};
+use crate::identity::{self, Grant, Holder, Secret};
 use crate::packages::members;
 use crate::packages::shape::Refused;
 use crate::permissions::Permissions;
@@ -66,7 +66,7 @@ impl Credential {
     }
 
     /// The hash of what may be a token.
-    fn fingerprint(&self) -> Option<[u8; 32]> {
+    pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
         match self {
             Self::Nothing | Self::Unreadable => None,
             Self::Bearer(secret) | Self::Basic { password: secret, .. } => {
@@ -86,45 +86,106 @@ pub(crate) struct Known {
     pub(crate) caller: Option<String>,
     /// Names the credential in the log; never a part of it.
     pub(crate) credential: Option<String>,
+    /// The member whose account it is, or whose token.
+    pub(crate) member: Option<MemberRow>,
+    /// What a bearer leaves of the credential's rights.
+    pub(crate) bearing: Bearing,
 }
 
-/// Looks up the repository of this name and the credential. 429 for a password that was guessed at too often, 503 when the
-/// store cannot be read.
+/// Whether a credential came by itself, or in a bearer that a token service gave out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Bearing {
+    /// By itself.
+    Direct,
+    /// In a bearer that is not taken.
+    Refused,
+    /// In a bearer that grants this and no more.
+    Granted(Vec<Grant>),
+}
+
+/// Looks up the repository of this name and the credential, which may be a bearer where the request is below a claim of
+/// `service`'s format. 429 for a password that was guessed at too often, 503 when the store cannot be read.
 pub(crate) async fn identify(
     app: &App,
     organization: OrganizationId,
     repository: &str,
-    credential: Credential,
-    peer: IpAddr,
+    (credential, peer): (Credential, IpAddr),
+    service: Option<&str>,
 ) -> Result<Known, Refused> {
+    if let (Credential::Bearer(secret), Some(format)) = (&credential, service)
+        && identity::says_bearer(secret.reveal())
+    {
+        return by_bearer(app, organization, repository, secret, format).await;
+    }
     let fingerprint = credential.fingerprint();
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
     if let Some(known) = token(&facts, &credential).or_else(|| key(&facts)) {
         return Ok(known);
     }
-    let nobody = |presented| Known { facts: Arc::clone(&facts), presented, caller: None, credential: None };
     let Credential::Basic { username, password } = credential else {
-        return Ok(nobody(match credential {
+        let presented = match credential {
             Credential::Nothing => Presented::Nothing,
             _ => Presented::Unknown,
-        }));
+        };
+        return Ok(nobody(facts, presented));
     };
     // A build with an old token asks again and again: that is no guessing, and must not hold up its owner's sign-in.
     if identity::says_token(password.reveal()) {
-        return Ok(nobody(Presented::Unknown));
+        return Ok(nobody(facts, Presented::Unknown));
     }
-    let Some(member) = members::sign_in(app, organization, &username, password, peer).await? else {
-        return Ok(nobody(Presented::Unknown));
+    match members::sign_in(app, organization, &username, password, peer).await? {
+        Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
+        _ => Ok(nobody(facts, Presented::Unknown)),
+    }
+}
+
+/// A bearer's credential, looked up anew.
+async fn by_bearer(
+    app: &App,
+    organization: OrganizationId,
+    repository: &str,
+    secret: &Secret,
+    format: &str,
+) -> Result<Known, Refused> {
+    let bearer = app.bearers.verify(&app.store, secret.reveal(), packhouse_store::now_ms()).await?;
+    let bearer = bearer.filter(|bearer| bearer.organization == organization.0 && bearer.format == format);
+    let holder = bearer.as_ref().map(|bearer| &bearer.holder);
+    let fingerprint = match holder {
+        Some(Holder::Token(hash)) => hex::decode(hash).ok().and_then(|hash| <[u8; 32]>::try_from(hash).ok()),
+        _ => None,
     };
-    if !sso::allows_password(facts.sign_in.as_deref(), &member) {
-        return Ok(nobody(Presented::Unknown));
-    }
+    let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
+    let known = match holder {
+        None => None,
+        Some(Holder::Nobody) => Some(nobody(facts.clone(), Presented::Nothing)),
+        Some(Holder::Token(_)) => token(&facts, &Credential::Bearer(secret.clone())).or_else(|| key(&facts)),
+        Some(holder @ Holder::Member(id, _)) => {
+            let member = app.store.find_member(organization, MemberId(*id)).await?;
+            let still = |member: &MemberRow| {
+                holder.is(member) && sso::allows_password(facts.sign_in.as_deref(), member)
+            };
+            member.filter(still).map(|member| account(facts.clone(), member))
+        }
+    };
+    Ok(match (known, bearer) {
+        (Some(known), Some(bearer)) => Known { bearing: Bearing::Granted(bearer.grants), ..known },
+        _ => Known { bearing: Bearing::Refused, ..nobody(facts, Presented::Unknown) },
+    })
+}
+
+fn nobody(facts: Arc<LookUp>, presented: Presented) -> Known {
+    Known { facts, presented, caller: None, credential: None, member: None, bearing: Bearing::Direct }
+}
+
+/// A member's own account.
+fn account(facts: Arc<LookUp>, member: MemberRow) -> Known {
     let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
-    Ok(Known {
+    Known {
         caller: Some(member.email.clone()),
         credential: Some(format!("member:{}", member.id)),
-        ..nobody(Presented::Member(rights))
-    })
+        member: Some(member),
+        ..nobody(facts, Presented::Member(rights))
+    }
 }
 
 /// The token that was found, as access is decided on it.
@@ -161,6 +222,8 @@ fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
         presented: Presented::Token(presented, username),
         caller: shown.or_else(|| Some(row.name.clone())),
         credential: Some(format!("token:{}", row.id)),
+        member: facts.owner.clone(),
+        bearing: Bearing::Direct,
     })
 }
 
@@ -178,7 +241,28 @@ fn key(facts: &Arc<LookUp>) -> Option<Known> {
         presented: Presented::Key(presented),
         caller: facts.key_owner.clone(),
         credential: Some(format!("access-key:{}", row.id)),
+        member: None,
+        bearing: Bearing::Direct,
     })
+}
+
+impl Known {
+    /// The same credential as access to another repository is decided on it.
+    pub(crate) fn presented_to(&self, other: &Reached) -> Presented {
+        let rights = || self.member.as_ref().map(|member| rights(member, other.row.id)).unwrap_or_default();
+        match &self.presented {
+            Presented::Token(token, username) => {
+                let owner = token.owner.map(|_| rights());
+                Presented::Token(
+                    TokenFacts { listed: other.reaches, owner, ..token.clone() },
+                    username.clone(),
+                )
+            }
+            Presented::Key(key) => Presented::Key(KeyFacts { given: other.reaches, ..key.clone() }),
+            Presented::Member(_) => Presented::Member(rights()),
+            nothing => nothing.clone(),
+        }
+    }
 }
 
 fn rights(member: &MemberRow, repository: RepositoryId) -> Rights {

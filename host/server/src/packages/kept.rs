@@ -23,17 +23,24 @@ const KEY_BYTES: usize = 4 * 1024;
 /// What an entry costs besides its key and content: headers, handles, the cache's own book-keeping.
 const ENTRY_BYTES: u64 = 1024;
 
-/// When an answer was made: it holds as long as both are the repository's.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// When an answer was made: it holds as long as these are the repository's, and those of its members that were handed over.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Revisions {
     records: u64,
     settings: u64,
+    members: Box<[(RepositoryId, u64, u64)]>,
 }
 
 impl Revisions {
-    /// The repository's, as they were read with the credential.
-    pub(crate) fn of(repository: &RepositoryRow) -> Self {
-        Self { records: repository.revision, settings: repository.settings_revision }
+    /// As they were read with the credential, with the members that this caller may read: who may read others gets other
+    /// answers.
+    pub(crate) fn of(repository: &RepositoryRow, members: &[&RepositoryRow]) -> Self {
+        let of = |row: &&RepositoryRow| (row.id, row.revision, row.settings_revision);
+        Self {
+            records: repository.revision,
+            settings: repository.settings_revision,
+            members: members.iter().map(of).collect(),
+        }
     }
 }
 
@@ -51,13 +58,20 @@ pub(crate) struct Kept {
 pub(crate) struct Key(Box<[u8]>);
 
 impl Key {
+    /// With the members that are handed over, so that callers who may read different ones do not displace each other's answers.
     /// None for a request whose answer is never kept.
-    pub(crate) fn of(repository: RepositoryId, head: &RequestHead) -> Option<Self> {
+    pub(crate) fn of(
+        repository: RepositoryId,
+        members: &[&RepositoryRow],
+        head: &RequestHead,
+    ) -> Option<Self> {
         if !matches!(head.method.as_str(), "GET" | "HEAD") {
             return None;
         }
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&repository.0.to_be_bytes());
+        bytes.extend_from_slice(&(members.len() as u64).to_be_bytes());
+        members.iter().for_each(|member| bytes.extend_from_slice(&member.id.0.to_be_bytes()));
         part(&mut bytes, &head.method);
         part(&mut bytes, head.claim.as_deref().unwrap_or_default());
         part(&mut bytes, &head.address);
@@ -101,8 +115,8 @@ impl Answers {
     }
 
     /// The answer to this request, if it was made at these revisions.
-    pub(crate) fn get(&self, key: &Key, revisions: Revisions) -> Option<Arc<Kept>> {
-        self.cache.get(&*key.0).filter(|kept| kept.revisions == revisions)
+    pub(crate) fn get(&self, key: &Key, revisions: &Revisions) -> Option<Arc<Kept>> {
+        self.cache.get(&*key.0).filter(|kept| kept.revisions == *revisions)
     }
 
     /// Keeps an answer that may be kept, made at these revisions or later.
@@ -161,7 +175,7 @@ mod tests {
     }
 
     fn key(path: &[&str], accept: &str) -> Key {
-        Key::of(RepositoryId(1), &head(path, accept)).unwrap()
+        Key::of(RepositoryId(1), &[], &head(path, accept)).unwrap()
     }
 
     fn intent() -> Intent {
@@ -182,7 +196,9 @@ mod tests {
         Arc::new(send::prepare(answer, true).await.unwrap())
     }
 
-    const AT: Revisions = Revisions { records: 3, settings: 1 };
+    fn at(records: u64, settings: u64, member: u64) -> Revisions {
+        Revisions { records, settings, members: Box::new([(RepositoryId(9), member, 0)]) }
+    }
 
     #[test]
     fn keys_differ_when_a_plugin_could_tell_the_requests_apart() {
@@ -191,10 +207,10 @@ mod tests {
             key(&["ab"], "*/*"),
             key(&["a", "b", ""], "*/*"),
             key(&["a", "b"], "text/html"),
-            Key::of(RepositoryId(2), &head(&["a", "b"], "*/*")).unwrap(),
-            Key::of(RepositoryId(1), &RequestHead { method: "HEAD".into(), ..head(&["a", "b"], "*/*") })
+            Key::of(RepositoryId(2), &[], &head(&["a", "b"], "*/*")).unwrap(),
+            Key::of(RepositoryId(1), &[], &RequestHead { method: "HEAD".into(), ..head(&["a", "b"], "*/*") })
                 .unwrap(),
-            Key::of(RepositoryId(1), &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") })
+            Key::of(RepositoryId(1), &[], &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") })
                 .unwrap(),
         ];
         for (at, one) in all.iter().enumerate() {
@@ -202,28 +218,30 @@ mod tests {
         }
         assert_eq!(key(&["a"], "*/*"), key(&["a"], "*/*"));
         assert!(
-            Key::of(RepositoryId(1), &RequestHead { method: "PUT".into(), ..head(&["a"], "") }).is_none()
+            Key::of(RepositoryId(1), &[], &RequestHead { method: "PUT".into(), ..head(&["a"], "") })
+                .is_none()
         );
-        assert!(Key::of(RepositoryId(1), &head(&["a".repeat(KEY_BYTES).as_str()], "")).is_none());
+        assert!(Key::of(RepositoryId(1), &[], &head(&["a".repeat(KEY_BYTES).as_str()], "")).is_none());
     }
 
     #[tokio::test]
     async fn an_answer_holds_until_something_is_changed() {
         let answers = Answers::new();
-        answers.keep(key(&["a"], ""), AT, intent(), answer(200, 10).await);
-        assert!(answers.get(&key(&["a"], ""), AT).is_some());
-        assert!(answers.get(&key(&["b"], ""), AT).is_none());
-        assert!(answers.get(&key(&["a"], ""), Revisions { records: 4, ..AT }).is_none());
-        assert!(answers.get(&key(&["a"], ""), Revisions { settings: 2, ..AT }).is_none());
+        answers.keep(key(&["a"], ""), at(3, 1, 1), intent(), answer(200, 10).await);
+        assert!(answers.get(&key(&["a"], ""), &at(3, 1, 1)).is_some());
+        assert!(answers.get(&key(&["b"], ""), &at(3, 1, 1)).is_none());
+        assert!(answers.get(&key(&["a"], ""), &at(4, 1, 1)).is_none());
+        assert!(answers.get(&key(&["a"], ""), &at(3, 2, 1)).is_none());
+        assert!(answers.get(&key(&["a"], ""), &at(3, 1, 2)).is_none());
     }
 
     #[tokio::test]
     async fn what_is_large_or_no_success_is_not_kept() {
         let answers = Answers::new();
-        answers.keep(key(&["large"], ""), AT, intent(), answer(200, 300 * 1024).await);
-        answers.keep(key(&["missing"], ""), AT, intent(), answer(404, 10).await);
-        assert!(answers.get(&key(&["large"], ""), AT).is_none());
-        assert!(answers.get(&key(&["missing"], ""), AT).is_none());
+        answers.keep(key(&["large"], ""), at(3, 1, 1), intent(), answer(200, 300 * 1024).await);
+        answers.keep(key(&["missing"], ""), at(3, 1, 1), intent(), answer(404, 10).await);
+        assert!(answers.get(&key(&["large"], ""), &at(3, 1, 1)).is_none());
+        assert!(answers.get(&key(&["missing"], ""), &at(3, 1, 1)).is_none());
     }
 
     #[tokio::test]
@@ -231,7 +249,7 @@ mod tests {
         let answers = Answers::within(4 * 1024 * 1024);
         for number in 0..200 {
             let path = number.to_string();
-            answers.keep(key(&[&path], ""), AT, intent(), answer(200, 200 * 1024).await);
+            answers.keep(key(&[&path], ""), at(3, 1, 1), intent(), answer(200, 200 * 1024).await);
         }
         assert!(answers.cache.weight() <= 4 * 1024 * 1024);
     }

@@ -13,8 +13,11 @@ mod multipart;
 mod organizations;
 mod receive;
 mod resolve;
+mod scope;
 mod send;
 mod shape;
+mod token_service;
+mod unnamed;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -27,8 +30,8 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use packhouse_runtime::{ErrorStyle, Plugin};
-use packhouse_store::{LookUp, OrganizationId, OrganizationRow, Refusal, RepositoryRow};
+use packhouse_runtime::{Challenge, Description, ErrorStyle, Plugin};
+use packhouse_store::{OrganizationId, OrganizationRow, Refusal, RepositoryRow};
 use tokio::net::TcpListener;
 
 use self::answer::Asking;
@@ -37,8 +40,10 @@ use self::identify::Credential;
 use self::kept::Answers;
 pub(crate) use self::receive::Arriving;
 use self::resolve::{Below, Place, Target};
+use self::scope::Scopes;
 use self::send::Asked;
 use self::shape::{Frame, Refused};
+use self::unnamed::Unnamed;
 use crate::api::address::caller;
 use crate::app::App;
 use crate::catalogue;
@@ -61,6 +66,8 @@ struct Visit {
     request_id: String,
     peer: IpAddr,
     style: ErrorStyle,
+    /// Where the challenge of a refusal is a bearer's: the token service's path.
+    token_service: Option<String>,
     base_url: String,
     credential: Option<String>,
     /// Whose the credential is.
@@ -100,7 +107,8 @@ impl Packages {
         let mut visit = Visit {
             request_id: request_id::next(),
             peer: caller(peer, &parts.headers, &self.app.config.trusted_proxies),
-            style: ErrorStyle::Plain,
+            style: resolve::style(parts.uri.path(), &self.app.runtime),
+            token_service: None,
             base_url: String::new(),
             credential: None,
             caller: None,
@@ -145,9 +153,11 @@ impl Packages {
             true => self.app.base_url(),
             false => visit.base_url.clone(),
         };
+        let token_service = visit.token_service.as_ref().map(|path| format!("{base_url}{path}"));
         let frame = Frame {
             style: visit.style,
             realm: organizations::realm(&base_url),
+            token_service: token_service.as_deref(),
             request_id: &visit.request_id,
             head: parts.method == Method::HEAD,
         };
@@ -161,21 +171,27 @@ impl Packages {
         visit: &mut Visit,
     ) -> Result<Response<Body>, Refused> {
         let Target { host, place, query } = resolve::resolve(parts, &self.app.runtime)?;
-        let below = match place {
+        match &place {
             Place::Bare => return bare(parts),
             Place::Nowhere => return Err(Refused::of(&catalogue::UNAUTHORIZED)),
             Place::NotEnabled => return Err(Refused::of(&catalogue::NOT_ENABLED)),
-            Place::Repository(below) => below,
-        };
-        if let Some((plugin, _)) = &below.claim {
-            // What goes wrong before the repository is known is told in the style of whose path it is.
-            visit.style = plugin.description().error_style;
+            Place::TokenService(_) | Place::Below(_) => (),
         }
         let organization = self.organizations.find(&self.app, host.as_deref()).await?;
         visit.base_url = organizations::base_url(&self.app, organization.as_ref(), host.as_deref());
-        match organization {
-            Some(organization) => self.serve_below(parts, body, visit, (organization, below, query)).await,
-            None => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+        let Some(organization) = organization else { return Err(Refused::of(&catalogue::UNAUTHORIZED)) };
+        match place {
+            Place::Below(below) => self.serve_below(parts, body, visit, (organization, below, query)).await,
+            Place::TokenService(plugin) => {
+                // Whoever is refused here shall show a password, not ask for a bearer.
+                visit.style = plugin.description().error_style;
+                visit.organization = Some(organization.id);
+                let service = token_service::Service { app: &self.app, plugin: &plugin, peer: visit.peer };
+                let (answer, credential) = service.answer(parts, query, body, organization.id).await?;
+                visit.credential = credential;
+                Ok(answer)
+            }
+            Place::Bare | Place::Nowhere | Place::NotEnabled => Err(Refused::of(&catalogue::UNAUTHORIZED)),
         }
     }
 
@@ -187,42 +203,73 @@ impl Packages {
         visit: &mut Visit,
         (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
     ) -> Result<Response<Body>, Refused> {
-        let credential = Credential::read(&parts.headers);
+        let credential = (Credential::read(&parts.headers), visit.peer);
         visit.organization = Some(organization.id);
-        let known =
-            identify::identify(&self.app, organization.id, &below.name, credential, visit.peer).await?;
+        let claim = below.claim.clone();
+        let service = claim.as_ref().map(|claim| claim.plugin.description());
+        let service = service.filter(|description| description.token_service.is_some());
+        let format = service.map(|description| description.format.as_str());
+        let name = below.name.clone();
+        let known = identify::identify(
+            &self.app,
+            organization.id,
+            name.as_deref().unwrap_or_default(),
+            credential,
+            format,
+        )
+        .await?;
         visit.credential.clone_from(&known.credential);
         visit.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
 
-        let claimed = below.claim.as_ref().map(|(plugin, _)| Arc::clone(plugin));
+        // A claim leads to repositories of its own format alone.
+        let of_claim = |row: &&RepositoryRow| {
+            claim.as_ref().is_none_or(|claim| claim.plugin.description().format == row.format)
+        };
+        let repository = known.facts.repository.as_ref().filter(of_claim);
         let of_format = |row: &RepositoryRow| self.app.runtime.plugin(&row.format);
-        let plugin = claimed.or_else(|| known.facts.repository.as_ref().and_then(of_format));
+        let plugin = claim.as_ref().map(|claim| Arc::clone(&claim.plugin));
+        let plugin = plugin.or_else(|| repository.and_then(of_format));
         let description = plugin.as_ref().map(|plugin| plugin.description());
-        visit.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        visit.speak_as(description);
         if below.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
             return Err(Refused::with(
-                &catalogue::INVALID_REQUEST,
-                "A path segment may not hold an encoded slash here.",
+                &catalogue::MALFORMED_ADDRESS,
+                "a path segment may not hold an encoded slash here",
             ));
         }
 
-        let repository = known.facts.repository.as_ref();
-        let serving = plugin.as_deref().filter(|plugin| self.serves(&known.facts, plugin));
-        let (Some(repository), Some(plugin)) = (repository, serving) else {
+        let on = |plugin: &&Plugin| self.app.enabled(&plugin.description().format, known.facts.enabled);
+        let serving = plugin.as_deref().filter(on);
+        let Some(plugin) = serving else {
             let wanted = authorize::wanted_by_method(parts.method.as_str());
-            authorize::authorize(&known, &authorize::rules(description), wanted, false, now)?;
+            let facts = repository.map(|row| authorize::facts(row, false));
+            authorize::authorize(&known.presented, &authorize::rules(description), wanted, facts, now)?;
             return Err(Refused::of(&catalogue::FORMAT_DISABLED));
         };
+        let template = claim.as_ref().and_then(|claim| claim.challenge.as_deref());
+        let words = plugin.description().token_service.as_ref();
+        let scopes = template.zip(words).map(|(template, words)| Scopes::new(template, words));
         let circumstances = Circumstances {
             base_url: &visit.base_url,
             caller: known.caller.clone(),
             request_id: &visit.request_id,
         };
         let head = head::head(parts, below, query, plugin.description(), circumstances);
-        let asking =
-            Asking { app: &self.app, parts, repository, plugin, known: &known, peer: visit.peer, head, now };
-        let prepared = asking.answer(&self.answers, body).await?;
+        let (app, known, peer) = (self.app.as_ref(), &known, visit.peer);
+        let prepared = match (repository, name) {
+            (Some(repository), _) => {
+                let asking = Asking { app, parts, repository, plugin, known, peer, scopes, head, now };
+                asking.answer(&self.answers, body).await?
+            }
+            (None, name) => {
+                let unnamed = Unnamed { app, parts, plugin, known, scopes, head, now };
+                match name {
+                    Some(name) => return Err(unnamed.absent(&name).await),
+                    None => unnamed.answer(body).await?,
+                }
+            }
+        };
         let asked = Asked {
             head: parts.method == Method::HEAD,
             reads: parts.method == Method::HEAD || parts.method == Method::GET,
@@ -231,12 +278,15 @@ impl Packages {
         };
         Ok(send::respond(&prepared, asked))
     }
+}
 
-    /// Whether this plugin serves this repository at present. A claim leads to repositories of its own format alone.
-    fn serves(&self, facts: &LookUp, plugin: &Plugin) -> bool {
-        let format = plugin.description().format.as_str();
-        facts.repository.as_ref().is_some_and(|row| row.format == format)
-            && self.app.enabled(format, facts.enabled)
+impl Visit {
+    /// Refusals look as the format's description wants them from here on.
+    fn speak_as(&mut self, description: Option<&Description>) {
+        self.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        let bearer = description.filter(|description| description.challenge == Challenge::Bearer);
+        self.token_service =
+            bearer.and_then(|description| Some(description.token_service.as_ref()?.path.clone()));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, Uri, Version};
-use packhouse_runtime::{Plugin, Runtime};
+use packhouse_runtime::{Claim, ErrorStyle, Plugin, Runtime};
 
 use crate::catalogue;
 use crate::packages::shape::Refused;
@@ -26,22 +26,35 @@ pub(crate) enum Place {
     Nowhere,
     /// Trusted publishing, which is not offered yet: clients then use their token.
     NotEnabled,
-    /// Something below a repository's address.
-    Repository(Below),
+    /// The token service of this plugin's format.
+    TokenService(Arc<Plugin>),
+    /// Something below a repository's address, or below a claim.
+    Below(Below),
 }
 
-/// A path below a repository's address.
+/// A path below a repository's address, or below a claim.
 pub(crate) struct Below {
-    /// The repository's name, which may be no repository's.
-    pub(crate) name: String,
+    /// The repository's name, which may be no repository's; none below a claim that names none.
+    pub(crate) name: Option<String>,
     /// What follows, as plugins see it.
     pub(crate) path: Vec<String>,
     /// Whether a segment came with an encoded slash.
     pub(crate) encoded_slash: bool,
-    /// The claim on a root path that led here, and whose it is.
-    pub(crate) claim: Option<(Arc<Plugin>, String)>,
+    /// The claim on a root path that led here.
+    pub(crate) claim: Option<Claimed>,
     /// What stands between the host and `path`, without a slash at its end.
     pub(crate) address: String,
+}
+
+/// A claim on a root path.
+#[derive(Clone)]
+pub(crate) struct Claimed {
+    /// Whose it is.
+    pub(crate) plugin: Arc<Plugin>,
+    /// Its name in the description.
+    pub(crate) name: String,
+    /// The template of its scopes.
+    pub(crate) challenge: Option<String>,
 }
 
 /// A request's target, read.
@@ -66,6 +79,17 @@ pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refuse
     Ok(Target { host, place: place(path, runtime), query })
 }
 
+/// The error style of the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
+/// format's protocol is answered in it, whatever is wrong.
+pub(crate) fn style(path: &str, runtime: &Runtime) -> ErrorStyle {
+    let below = |claim: &Claim| {
+        let fixed = claim.path.split('{').next().unwrap_or_default();
+        path.starts_with(fixed) || path == fixed.trim_end_matches('/')
+    };
+    let claim = runtime.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
+    claim.map_or(ErrorStyle::Plain, |(plugin, _)| plugin.description().error_style)
+}
+
 fn within_limits(parts: &Parts) -> Result<(), Refused> {
     let target = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
     if target > MAX_TARGET_BYTES {
@@ -81,7 +105,7 @@ fn within_limits(parts: &Parts) -> Result<(), Refused> {
 fn malformed(error: PathError) -> Refused {
     match error {
         PathError::TooLong => Refused::of(&catalogue::URI_TOO_LONG),
-        other => Refused::with(&catalogue::INVALID_REQUEST, &format!("{other}.")),
+        other => Refused::with(&catalogue::MALFORMED_ADDRESS, &other.to_string()),
     }
 }
 
@@ -114,6 +138,9 @@ fn place(path: Path, runtime: &Runtime) -> Place {
     if is_trusted_publishing(&path.segments) {
         return Place::NotEnabled;
     }
+    if let Some(plugin) = token_service(&path.segments, runtime) {
+        return Place::TokenService(plugin);
+    }
     claimed(path, runtime)
 }
 
@@ -123,13 +150,29 @@ fn is_trusted_publishing(segments: &[String]) -> bool {
     matches!(names.as_slice(), ["_", "oidc", _, ..] | ["-", _, "v1", "oidc"])
 }
 
+fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> {
+    let is_here = |plugin: &&Arc<Plugin>| {
+        let service = plugin.description().token_service.as_ref();
+        service.is_some_and(|service| {
+            service.path.trim_matches('/').split('/').eq(segments.iter().map(String::as_str))
+        })
+    };
+    runtime.plugins().iter().find(is_here).cloned()
+}
+
 fn below_repositories(path: Path) -> Place {
     let encoded_slash = path.encoded_slash;
     let mut segments = path.segments.into_iter().skip(1);
     match segments.next().filter(|name| !name.is_empty()) {
         Some(name) => {
             let address = format!("/repositories/{name}");
-            Place::Repository(Below { name, path: tail(segments), encoded_slash, claim: None, address })
+            Place::Below(Below {
+                name: Some(name),
+                path: tail(segments),
+                encoded_slash,
+                claim: None,
+                address,
+            })
         }
         None => Place::Nowhere,
     }
@@ -150,13 +193,17 @@ fn claimed(path: Path, runtime: &Runtime) -> Place {
     let Some((length, name, plugin, claim)) = matches.max_by_key(|(length, ..)| *length) else {
         return Place::Nowhere;
     };
-    let name = name.unwrap_or_default();
-    let address = claim.path.trim_end_matches('/').replace("{repository}", &name);
-    Place::Repository(Below {
+    let address =
+        claim.path.trim_end_matches('/').replace("{repository}", name.as_deref().unwrap_or_default());
+    Place::Below(Below {
         name,
         encoded_slash: path.encoded_slash,
         path: tail(path.segments.into_iter().skip(length)),
-        claim: Some((Arc::clone(plugin), claim.name.clone())),
+        claim: Some(Claimed {
+            plugin: Arc::clone(plugin),
+            name: claim.name.clone(),
+            challenge: claim.challenge.clone(),
+        }),
         address,
     })
 }
@@ -201,12 +248,10 @@ mod tests {
             ("/repositories/r/", "r", vec![]),
             ("/repositories/r/a/", "r", vec!["a", ""]),
         ] {
-            let Place::Repository(below) = below_repositories(Path::parse(raw).unwrap()) else {
-                panic!("{raw}")
-            };
+            let Place::Below(below) = below_repositories(Path::parse(raw).unwrap()) else { panic!("{raw}") };
             assert_eq!(
-                (below.name.as_str(), below.path),
-                (name, rest.iter().map(ToString::to_string).collect())
+                (below.name.as_deref(), below.path),
+                (Some(name), rest.iter().map(ToString::to_string).collect())
             );
         }
         for raw in ["/repositories", "/repositories/"] {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Refusal;
 use crate::catalogue::{self, Code, Place};
+use crate::packages::identify::Bearing;
 use crate::wire::body::Body;
 
 /// A reason phrase is a line for people; longer ones are cut.
@@ -28,6 +29,40 @@ pub(crate) struct Refused {
     in_registry: Option<&'static Code>,
     /// Whether it is a credential that is refused.
     of_credential: bool,
+    /// What a bearer challenge adds: the scope that is needed, and what is wrong with the credential that came.
+    scope: Option<String>,
+    lacking: Lacking,
+}
+
+/// What is wrong with a credential, in the words of a bearer challenge (RFC 6750, section 3.1).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Lacking {
+    /// Nothing that a bearer challenge has a word for.
+    #[default]
+    Nothing,
+    /// A bearer came that is not taken.
+    Token,
+    /// A bearer came that was not given for this.
+    Scope,
+}
+
+impl Lacking {
+    /// For a credential that came like this, and that does or does not lack the scope.
+    pub(crate) fn of(bearing: &Bearing, scope: bool) -> Self {
+        match (bearing, scope) {
+            (Bearing::Direct, _) => Self::Nothing,
+            (_, true) => Self::Scope,
+            (_, false) => Self::Token,
+        }
+    }
+
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Token => Some("invalid_token"),
+            Self::Scope => Some("insufficient_scope"),
+        }
+    }
 }
 
 impl Refused {
@@ -51,7 +86,20 @@ impl Refused {
             row: Some(row),
             in_registry: None,
             of_credential: false,
+            scope: None,
+            lacking: Lacking::Nothing,
         }
+    }
+
+    /// The same with what a bearer challenge says besides, should there be one.
+    pub(crate) fn lacking(mut self, scope: Option<String>, lacking: Lacking) -> Self {
+        (self.scope, self.lacking) = (scope, lacking);
+        self
+    }
+
+    /// Whether it says that the request makes no sense, rather than what became of it.
+    pub(crate) fn is_malformed(&self) -> bool {
+        self.status == StatusCode::BAD_REQUEST
     }
 
     /// The same with one more field, which replaces one of its name.
@@ -96,8 +144,10 @@ impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
-        let (status, headers, problems) = (status(failure.status), failure.headers, failure.problems);
-        Self { status, headers, problems, row, in_registry: None, of_credential: false }
+        let Failure { status: number, headers, problems } = failure;
+        let (scope, lacking) = (None, Lacking::Nothing);
+        let (in_registry, of_credential) = (None, false);
+        Self { status: status(number), headers, problems, row, in_registry, of_credential, scope, lacking }
     }
 }
 
@@ -145,6 +195,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) style: ErrorStyle,
     /// The realm of a challenge: the repository host's name.
     pub(crate) realm: &'a str,
+    /// The address of the token service, where the challenge is a bearer's.
+    pub(crate) token_service: Option<&'a str>,
     /// The request's id.
     pub(crate) request_id: &'a str,
     /// Whether the request is a HEAD.
@@ -154,17 +206,17 @@ pub(crate) struct Frame<'a> {
 /// Makes the answer.
 pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     let sentence = sentence(&refused);
-    let object = match frame.style {
-        ErrorStyle::Plain => plain(&refused, &sentence, frame.request_id),
+    let (status, object) = match frame.style {
+        ErrorStyle::Plain => (refused.status, plain(&refused, &sentence, frame.request_id)),
         ErrorStyle::Registry => registry(&refused, &sentence, frame.request_id),
     };
     let bytes = Bytes::from(Value::Object(object).to_string());
-    let mut headers = own_headers(&refused, frame.realm);
+    let mut headers = own_headers(&refused, frame);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let mut response = Response::new(if frame.head { Body::empty() } else { Body::full(bytes) });
-    *response.status_mut() = refused.status;
+    *response.status_mut() = status;
     *response.headers_mut() = headers;
     if let Some(reason) = reason(&sentence) {
         response.extensions_mut().insert(reason);
@@ -172,7 +224,7 @@ pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     response
 }
 
-fn own_headers(refused: &Refused, realm: &str) -> HeaderMap {
+fn own_headers(refused: &Refused, frame: Frame<'_>) -> HeaderMap {
     let mut headers: HeaderMap = HeaderMap::new();
     for (name, value) in &refused.headers {
         headers.append(name, value.clone());
@@ -180,13 +232,25 @@ fn own_headers(refused: &Refused, realm: &str) -> HeaderMap {
     // One challenge, and the host's own: a client takes the first that it understands.
     headers.remove(WWW_AUTHENTICATE);
     if refused.status == StatusCode::UNAUTHORIZED {
-        let challenge = HeaderValue::from_str(&format!("Basic realm=\"{realm}\""));
+        let challenge = HeaderValue::from_str(&challenge(refused, frame));
         headers.insert(
             WWW_AUTHENTICATE,
             challenge.unwrap_or(HeaderValue::from_static("Basic realm=\"packages\"")),
         );
     }
     headers
+}
+
+/// `Basic` with the host's name as realm; or `Bearer` with the token service's address, as registries' clients know it.
+fn challenge(refused: &Refused, frame: Frame<'_>) -> String {
+    let realm = frame.realm;
+    let Some(service) = frame.token_service else { return format!("Basic realm=\"{realm}\"") };
+    let mut challenge = format!("Bearer realm=\"{service}\",service=\"{realm}\"");
+    let more = [("scope", refused.scope.as_deref()), ("error", refused.lacking.word())];
+    for (name, value) in more.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
+        challenge.push_str(&format!(",{name}=\"{value}\""));
+    }
+    challenge
 }
 
 /// The first problem's words, or its row's where it has none.
@@ -232,12 +296,20 @@ fn details(refused: &Refused) -> Map<String, Value> {
     }
 }
 
-fn registry(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, Value> {
+/// The status is the registry's own: it has other words and other numbers for some refusals.
+fn registry(refused: &Refused, sentence: &str, request_id: &str) -> (StatusCode, Map<String, Value>) {
     let mut object = details(refused);
     let own = refused.row.is_none_or(|row| row.place == Place::Errors);
-    let errors: Vec<Value> = match own {
-        true => refused.problems.iter().map(registry_problem).collect(),
-        false => vec![host_problem(refused, sentence)],
+    let (code, errors) = match own {
+        true => (refused.status, refused.problems.iter().map(registry_problem).collect()),
+        false => match registry_row(refused) {
+            Some(row) => (status(row.status), vec![json!({"code": row.code, "message": row.sentence})]),
+            // What the transport refuses, before any protocol on it: registries have no words for that.
+            None => {
+                let code = refused.row.map_or("UNKNOWN", |row| row.code).to_uppercase();
+                (refused.status, vec![json!({"code": code, "message": sentence})])
+            }
+        },
     };
     object.insert("errors".to_owned(), Value::Array(errors));
     match refused.row {
@@ -248,7 +320,7 @@ fn registry(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, 
         _ => (),
     }
     insert(&mut object, "request_id", request_id);
-    object
+    (code, object)
 }
 
 fn registry_problem(problem: &Problem) -> Value {
@@ -258,26 +330,34 @@ fn registry_problem(problem: &Problem) -> Value {
     }
 }
 
-/// A refusal of the host's own in a registry's words. One that has no row among them keeps its sentence.
-fn host_problem(refused: &Refused, sentence: &str) -> Value {
-    let on_group =
-        refused.row.is_some_and(|row| std::ptr::eq(row, &catalogue::WRITES_NOT_PERMITTED_ON_GROUP));
-    if let Some(row) = refused.in_registry {
-        return json!({"code": row.code, "message": row.sentence});
+/// The rows of the host's own that registries tell apart although the status is the same, or that have another status there.
+static REGISTRY_ROWS: &[(&Code, &Code)] = &[
+    (&catalogue::WRITES_NOT_PERMITTED_ON_GROUP, &catalogue::REGISTRY_GROUP_WRITE),
+    (&catalogue::GROUP_EMPTY, &catalogue::REGISTRY_GROUP_EMPTY),
+    (&catalogue::NO_REPOSITORY_NAME, &catalogue::REGISTRY_NAME_REPOSITORY),
+    (&catalogue::MALFORMED_ADDRESS, &catalogue::REGISTRY_NAME_PATH),
+];
+
+/// A refusal of the host's own in a registry's words.
+fn registry_row(refused: &Refused) -> Option<&'static Code> {
+    if refused.in_registry.is_some() {
+        return refused.in_registry;
     }
-    let row = match refused.status.as_u16() {
+    let own = |(row, _): &&(&Code, &Code)| refused.row.is_some_and(|refused| std::ptr::eq(refused, *row));
+    if let Some((_, row)) = REGISTRY_ROWS.iter().find(own) {
+        return Some(row);
+    }
+    Some(match refused.status.as_u16() {
         401 => &catalogue::REGISTRY_UNAUTHORIZED,
         403 => &catalogue::REGISTRY_DENIED,
         404 => &catalogue::REGISTRY_NAME_UNKNOWN,
-        405 if on_group => &catalogue::REGISTRY_GROUP_WRITE,
         405 => &catalogue::REGISTRY_METHOD,
         413 => &catalogue::REGISTRY_SIZE_INVALID,
         429 => &catalogue::REGISTRY_TOO_MANY_REQUESTS,
         503 => &catalogue::REGISTRY_UNAVAILABLE,
-        400..=499 => return json!({"code": "UNSUPPORTED", "message": sentence}),
+        400..=499 => return None,
         _ => &catalogue::REGISTRY_UNKNOWN,
-    };
-    json!({"code": row.code, "message": row.sentence})
+    })
 }
 
 /// The sentence on a status line: printable ASCII, one line.
@@ -292,11 +372,12 @@ mod tests {
     use super::*;
 
     fn shaped(refused: Refused, style: ErrorStyle) -> (Response<Body>, Value) {
-        let frame = Frame { style, realm: "packages.example", request_id: "r1", head: false };
+        let frame =
+            Frame { style, realm: "packages.example", token_service: None, request_id: "r1", head: false };
         let sentence = sentence(&refused);
         let object = match style {
             ErrorStyle::Plain => plain(&refused, &sentence, "r1"),
-            ErrorStyle::Registry => registry(&refused, &sentence, "r1"),
+            ErrorStyle::Registry => registry(&refused, &sentence, "r1").1,
         };
         (answer(refused, frame), Value::Object(object))
     }
@@ -347,20 +428,75 @@ mod tests {
 
     #[test]
     fn a_registry_gets_its_own_codes() {
-        for (row, code) in [
-            (&catalogue::UNAUTHORIZED, "UNAUTHORIZED"),
-            (&catalogue::REPOSITORY_NOT_REACHED, "DENIED"),
-            (&catalogue::NOT_FOUND, "NAME_UNKNOWN"),
-            (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, "UNSUPPORTED"),
-            (&catalogue::INTERNAL, "UNKNOWN"),
-            (&catalogue::SSO_CONFIG_UNAVAILABLE, "UNAVAILABLE"),
-            (&catalogue::REGISTRY_NAME_TAG, "NAME_INVALID"),
+        for (row, status, code, message) in [
+            (&catalogue::UNAUTHORIZED, 401, "UNAUTHORIZED", "authentication required"),
+            (&catalogue::REPOSITORY_NOT_REACHED, 403, "DENIED", "insufficient permissions"),
+            (&catalogue::ACTION_NOT_IN_SCOPE, 403, "DENIED", "insufficient permissions"),
+            (&catalogue::REVOKED_AUTHORITY_CLAMP, 403, "DENIED", "insufficient permissions"),
+            (&catalogue::NOT_FOUND, 404, "NAME_UNKNOWN", "repository not found"),
+            (&catalogue::GROUP_EMPTY, 404, "NAME_UNKNOWN", "group repository has no members"),
+            (&catalogue::NO_REPOSITORY_NAME, 400, "NAME_INVALID", "invalid repository name"),
+            (&catalogue::MALFORMED_ADDRESS, 400, "NAME_INVALID", "Invalid OCI path"),
+            (&catalogue::METHOD_NOT_ALLOWED, 405, "UNSUPPORTED", "method not allowed"),
+            (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, 405, "UNSUPPORTED", "method not allowed"),
+            (
+                &catalogue::WRITES_NOT_PERMITTED_ON_GROUP,
+                405,
+                "UNSUPPORTED",
+                "Writes are not permitted to group repositories",
+            ),
+            (&catalogue::FILE_TOO_LARGE, 400, "SIZE_INVALID", "provided length did not match content length"),
+            (&catalogue::TOO_MANY_ATTEMPTS, 429, "TOOMANYREQUESTS", "too many attempts"),
+            (&catalogue::FORMAT_DISABLED, 503, "UNAVAILABLE", "service unavailable"),
+            (&catalogue::DDB_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
+            (&catalogue::SSO_CONFIG_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
+            (&catalogue::INTERNAL, 500, "UNKNOWN", "unknown error"),
+            (&catalogue::REQUEST_TIMEOUT, 408, "REQUEST_TIMEOUT", catalogue::REQUEST_TIMEOUT.sentence),
+            (&catalogue::REGISTRY_NAME_TAG, 400, "NAME_INVALID", "invalid tag format"),
+        ] {
+            let (response, object) = shaped(Refused::of(row), ErrorStyle::Registry);
+            assert_eq!(response.status(), status, "{}", row.code);
+            assert_eq!(object["errors"][0]["code"], code);
+            assert_eq!(object["errors"][0]["message"], message, "{code}");
+            assert_eq!(object["request_id"], "r1");
+        }
+        for (row, field) in [
+            (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, "code"),
+            (&catalogue::FORMAT_TOKEN_ON_PROXY, "code"),
+            (&catalogue::REPOSITORY_NOT_REACHED, "reason_code"),
         ] {
             let (_, object) = shaped(Refused::of(row), ErrorStyle::Registry);
-            assert_eq!(object["errors"][0]["code"], code);
+            assert_eq!(object[field], row.code);
         }
-        let (_, object) =
-            shaped(Refused::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY), ErrorStyle::Registry);
-        assert_eq!(object["code"], "writes_not_permitted_on_proxy");
+    }
+
+    #[test]
+    fn a_bearer_challenge_names_the_token_service_and_the_scope() {
+        let frame = |style| Frame {
+            style,
+            realm: "packages.example",
+            token_service: Some("https://packages.example/v2/token"),
+            request_id: "r1",
+            head: false,
+        };
+        let start = "Bearer realm=\"https://packages.example/v2/token\",service=\"packages.example\"";
+        let scope = || Some("repository:repositories/r/a:pull".to_owned());
+        for (scope, lacking, rest) in [
+            (None, Lacking::Nothing, ""),
+            (scope(), Lacking::Nothing, ",scope=\"repository:repositories/r/a:pull\""),
+            (None, Lacking::Token, ",error=\"invalid_token\""),
+            (
+                scope(),
+                Lacking::Scope,
+                ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\"",
+            ),
+        ] {
+            let refused = Refused::of(&catalogue::UNAUTHORIZED).lacking(scope, lacking);
+            let response = answer(refused, frame(ErrorStyle::Registry));
+            assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
+            assert_eq!(response.headers()[WWW_AUTHENTICATE], format!("{start}{rest}"));
+        }
+        let denied = Refused::of(&catalogue::REPOSITORY_NOT_REACHED).lacking(scope(), Lacking::Scope);
+        assert!(!answer(denied, frame(ErrorStyle::Registry)).headers().contains_key(WWW_AUTHENTICATE));
     }
 }

@@ -8,7 +8,7 @@ use crate::accounts::members::{MEMBER_COLUMNS, member};
 use crate::accounts::repositories::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::tokens::{TOKEN_COLUMNS, token};
 use crate::accounts::{AccessKeyRow, MemberRow, RepositoryRow, TokenRow};
-use crate::db::{Generation, Row, values};
+use crate::db::{Generation, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
@@ -36,6 +36,27 @@ pub struct LookUp {
     pub key_owner: Option<String>,
     /// How members of the organization sign in, as the API's JSON.
     pub sign_in: Option<String>,
+    /// Of a group: its members that are there, in order.
+    pub members: Vec<Reached>,
+}
+
+/// A repository beside the one that was looked up, and whether the same token or key reaches it.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// The repository, with its revision.
+    pub row: RepositoryRow,
+    /// Whether the token names it, or the key's owner was given it.
+    pub reaches: bool,
+}
+
+impl LookUp {
+    fn repositories(&self) -> impl Iterator<Item = &RepositoryRow> {
+        self.repository.iter().chain(self.members.iter().map(|member| &member.row))
+    }
+
+    fn repositories_mut(&mut self) -> impl Iterator<Item = &mut RepositoryRow> {
+        self.repository.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.row))
+    }
 }
 
 type Question = (OrganizationId, String, Option<[u8; 32]>);
@@ -63,12 +84,11 @@ impl Snapshots {
         }
         let Kept { answers, revisions, .. } = &mut *kept;
         let answer = answers.get_mut(question)?;
-        let asked = answer.repository.as_ref().map(|repository| (repository.id, repository.revision));
-        let now = asked.and_then(|(id, revision)| revisions.get(&id).copied().filter(|now| *now > revision));
-        if let Some(now) = now
-            && let Some(repository) = Arc::make_mut(answer).repository.as_mut()
-        {
-            repository.revision = now;
+        let newer = |row: &RepositoryRow| revisions.get(&row.id).copied().filter(|now| *now > row.revision);
+        if answer.repositories().any(|row| newer(row).is_some()) {
+            for row in Arc::make_mut(answer).repositories_mut() {
+                row.revision = newer(row).unwrap_or(row.revision);
+            }
         }
         Some(Arc::clone(answer))
     }
@@ -97,8 +117,8 @@ impl Snapshots {
 }
 
 impl Store {
-    /// Repository, revision, credential and its owner, in one statement. Where the store can tell that nothing was written
-    /// since the same was asked (SQLite), no statement runs at all.
+    /// Repository, revision, credential and its owner, in one statement; a group's members in one more. Where the store can
+    /// tell that nothing was written since the same was asked (SQLite), no statement runs at all.
     pub async fn look_up(
         &self,
         organization: OrganizationId,
@@ -127,8 +147,67 @@ impl Store {
         let secret = secret_sha256.as_ref().map(<[u8; 32]>::as_slice);
         let values = values![organization.0, repository.as_str(), secret];
         let row = self.inner.db.fetch_one(look_up_sql(), values).await?;
-        row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))
+        let mut found = row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))?;
+        let members = found.repository.as_ref().map(|row| row.members.as_slice()).unwrap_or_default();
+        if !members.is_empty() {
+            let ids: Vec<Value> = members.iter().map(|id| Value::from(id.0)).collect();
+            let rows = self.reached(*organization, &found, "r.id", ids).await?;
+            let find = |id: &RepositoryId| rows.iter().find(|one| one.row.id == *id).cloned();
+            found.members = members.iter().filter_map(find).collect();
+        }
+        Ok(found)
     }
+
+    /// The repositories of these names that are there, in no order, and whether the token or key of `facts` reaches them: what a
+    /// request reads from besides its own repository. One statement, none for no names.
+    pub async fn look_up_others(
+        &self,
+        organization: OrganizationId,
+        names: &[String],
+        facts: &LookUp,
+    ) -> Result<Vec<Reached>, StoreError> {
+        let names = names.iter().filter(|name| !name.contains('\0'));
+        let names: Vec<Value> = names.map(|name| Value::from(name.as_str())).collect();
+        match names.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.reached(organization, facts, "r.name", names).await,
+        }
+    }
+
+    async fn reached(
+        &self,
+        organization: OrganizationId,
+        facts: &LookUp,
+        column: &'static str,
+        among: Vec<Value>,
+    ) -> Result<Vec<Reached>, StoreError> {
+        let sql = reached_sql(column, among.len());
+        let token = facts.token.as_ref().map(|token| token.id.0);
+        let owner = facts.key.as_ref().map(|key| key.owner.0);
+        let mut values = values![organization.0, token, owner];
+        values.extend(among);
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter()
+            .map(|row| {
+                let mut columns = row.columns();
+                Ok(Reached { row: repository(&mut columns)?, reaches: columns.opt_int()?.is_some() })
+            })
+            .collect()
+    }
+}
+
+/// Repositories by one of their keys, each with whether the token or the key's owner reaches it.
+pub(crate) fn reached_sql(column: &str, count: usize) -> String {
+    let places: Vec<String> = (4..count + 4).map(|at| format!("${at}")).collect();
+    format!(
+        "SELECT {REPOSITORY_COLUMNS}, COALESCE(x.repository, y.repository, (SELECT z.repository \
+         FROM subscriber_groups g JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
+         WHERE g.subscriber = $3 LIMIT 1)) FROM repositories r \
+         LEFT JOIN token_repositories x ON x.token = $2 AND x.repository = r.id \
+         LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id \
+         WHERE r.organization = $1 AND {column} IN ({})",
+        places.join(",")
+    )
 }
 
 /// One row, whatever is there: each part begins with whether it is. A key reaches what its owner has, and where that is a
@@ -164,5 +243,6 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
         reaches: columns.opt_int()?.is_some(),
         sign_in: columns.opt_text()?,
         enabled: columns.opt_int()?.map(|enabled| enabled != 0),
+        members: Vec::new(),
     })
 }

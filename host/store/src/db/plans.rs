@@ -1,7 +1,7 @@
 //! The statements of every request are seeks: none reads a table from end to end.
 
 use super::{Database, placeholders, values};
-use crate::accounts::look_up_sql;
+use crate::accounts::{look_up_sql, reached_sql};
 use crate::config::StoreConfig;
 use crate::records::{keys, read};
 use crate::writer::sql;
@@ -51,6 +51,8 @@ async fn hot_statements_seek() {
         keys::KEYS.to_owned(),
         keys::LEVEL.replace("{position}", "instr"),
         look_up_sql(),
+        reached_sql("r.id", 3),
+        reached_sql("r.name", 3),
         rows(sql::ENTRIES, 2),
         rows(sql::BLOBS, 3),
         rows(sql::UNNAME, 2),

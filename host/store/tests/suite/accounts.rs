@@ -10,9 +10,9 @@ use crate::support::{World, commit, in_both, member, organization, put, reposito
 in_both! {
     one_first_organization, hosts_are_unique, members, a_deleted_member_leaves_nothing_that_works, sessions,
     confirmations_are_spent_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set, tokens,
-    rotation_is_compare_and_set, a_look_up_is_one_statement, events_are_written_with_the_change,
-    a_commit_brings_its_event, refusals_are_counted_by_minute, old_events_are_forgotten, formats_are_switched,
-    use_is_written_later,
+    rotation_is_compare_and_set, a_look_up_is_one_statement, a_groups_members_are_looked_up_with_it,
+    events_are_written_with_the_change, a_commit_brings_its_event, refusals_are_counted_by_minute,
+    old_events_are_forgotten, formats_are_switched, use_is_written_later,
 }
 
 fn event(world: &World, action: &str) -> AuditEvent {
@@ -262,6 +262,40 @@ async fn a_look_up_is_one_statement(world: &World) {
     let (found, _) = ran(store, world, "none", Some(&[2; 32])).await;
     assert!(found.repository.is_none() && found.token.is_none() && found.owner.is_none() && !found.reaches);
     assert!(ran(store, world, "main", None).await.0.repository.is_some());
+}
+
+async fn a_groups_members_are_looked_up_with_it(world: &World) {
+    let (store, organization) = (&world.store, world.organization);
+    let token = store.create_token(organization, token(world, 1, None), None).await.unwrap();
+    let other = world.another("other").await;
+    let gone = packhouse_store::RepositoryId(1);
+    let group = packhouse_store::NewRepository {
+        kind: "group".to_owned(),
+        members: vec![other, gone, world.repository],
+        ..repository("group")
+    };
+    store.create_repository(organization, group, None).await.unwrap().unwrap();
+    let again = if store.generation().is_none() { 2 } else { 0 };
+    let mut statements = Vec::new();
+    for number in 0..5 {
+        let revision = world.put("key", &number.to_string()).await;
+        ran(store, world, "group", Some(&[1; 32])).await;
+        let (found, ran) = ran(store, world, "group", Some(&[1; 32])).await;
+        let members: Vec<_> = found.members.iter().map(|one| (one.row.id, one.reaches)).collect();
+        assert_eq!(members, [(other, false), (world.repository, true)]);
+        assert_eq!(found.members[1].row.revision, revision);
+        statements.push(ran);
+    }
+    assert_eq!(statements.iter().min(), Some(&again), "{statements:?}");
+    let names = ["other", "absent", "main", "a\0b"].map(str::to_owned);
+    let facts = store.look_up(organization, "main", Some(&token.secret_sha256)).await.unwrap();
+    let mut found = store.look_up_others(organization, &names, &facts).await.unwrap();
+    found.sort_by(|one, two| one.row.name.cmp(&two.row.name));
+    let found: Vec<_> = found.iter().map(|one| (one.row.name.as_str(), one.reaches)).collect();
+    assert_eq!(found, [("main", true), ("other", false)]);
+    assert!(store.look_up_others(organization, &[], &facts).await.unwrap().is_empty());
+    assert_eq!(store.agreed("a", "1").await.unwrap(), "1");
+    assert_eq!(store.agreed("a", "2").await.unwrap(), "1");
 }
 
 async fn events_are_written_with_the_change(world: &World) {

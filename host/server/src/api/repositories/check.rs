@@ -11,7 +11,7 @@ use crate::api::fields::Field;
 use crate::catalogue;
 use crate::settings;
 
-/// A name: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+/// A repository's name.
 pub(super) fn name(field: &Field) -> Result<String, ApiError> {
     match field.as_ref().and_then(Value::as_str) {
         Some(name) if is_name(name) => Ok(name.to_owned()),
@@ -19,7 +19,8 @@ pub(super) fn name(field: &Field) -> Result<String, ApiError> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+pub(crate) fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };

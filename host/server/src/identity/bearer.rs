@@ -1,0 +1,243 @@
+//! Bearers: what a token service gives out for a credential. A bearer lives for some minutes, names its credential, whose
+//! state is looked up again with each request, and carries what of its rights was asked for.
+//!
+//! `pkb_`, the claims as JSON in base64url, a dot, and HMAC-SHA-256 over what stands before it. There is one algorithm and no
+//! header that could name another; the key is the database's, so that every process accepts what another gave out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use packhouse_store::{MemberRow, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OnceCell;
+
+use crate::access::Wanted;
+use crate::identity::Secret;
+
+/// How long one lives, in seconds.
+pub(crate) const LIFETIME_S: u32 = 300;
+/// What every bearer begins with.
+const PREFIX: &str = "pkb_";
+/// Keeps this use of the key apart from any other.
+const DOMAIN: &[u8] = b"packhouse bearer 1\0";
+/// Under which name the key is kept.
+const KEY: &str = "bearer_key";
+
+/// Whose credential a bearer stands for.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) enum Holder {
+    /// Nobody's: it opens what anyone may read.
+    #[serde(rename = "n")]
+    Nobody,
+    /// That of this SHA-256, in hexadecimal.
+    #[serde(rename = "t")]
+    Token(String),
+    /// A member who signed in with a password: which, and a mark of the password.
+    #[serde(rename = "m")]
+    Member(i64, String),
+}
+
+impl Holder {
+    /// A token's, by what it is looked up by.
+    pub(crate) fn token(fingerprint: &[u8; 32]) -> Self {
+        Self::Token(hex::encode(fingerprint))
+    }
+
+    /// A member's, as long as the password is the same.
+    pub(crate) fn member(member: &MemberRow) -> Self {
+        Self::Member(member.id.0, mark(member))
+    }
+
+    /// Whether a member still is who this was given to.
+    pub(crate) fn is(&self, member: &MemberRow) -> bool {
+        *self == Self::member(member)
+    }
+}
+
+fn mark(member: &MemberRow) -> String {
+    let hash = Sha256::new_with_prefix(DOMAIN).chain_update(&member.password_hash).finalize();
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a bearer lets its holder do in one repository, as far as the credential itself may.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Grant {
+    /// By its name.
+    #[serde(rename = "r")]
+    pub(crate) repository: String,
+    /// What in it; none for all.
+    #[serde(rename = "s")]
+    pub(crate) subject: Option<String>,
+    /// Fetch.
+    #[serde(rename = "f")]
+    pub(crate) read: bool,
+    /// Add.
+    #[serde(rename = "p")]
+    pub(crate) publish: bool,
+    /// Take away.
+    #[serde(rename = "d")]
+    pub(crate) delete: bool,
+}
+
+impl Grant {
+    /// Whether a request of this repository and subject is within it.
+    pub(crate) fn covers(&self, repository: &str, subject: Option<&str>, wanted: Wanted) -> bool {
+        let about = self.repository == repository
+            && self.subject.as_deref().is_none_or(|granted| subject == Some(granted));
+        about
+            && match wanted {
+                Wanted::Open => true,
+                Wanted::Read { for_publish } => self.read || (for_publish && self.publish),
+                Wanted::Publish => self.publish,
+                Wanted::Delete => self.delete,
+            }
+    }
+
+    /// Whether it grants anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        !(self.read || self.publish || self.delete)
+    }
+}
+
+/// A bearer's claims.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Bearer {
+    /// Where it is good.
+    #[serde(rename = "o")]
+    pub(crate) organization: i64,
+    /// On which format's claims.
+    #[serde(rename = "a")]
+    pub(crate) format: String,
+    /// Whose credential it stands for.
+    #[serde(rename = "h")]
+    pub(crate) holder: Holder,
+    /// What it grants.
+    #[serde(rename = "g")]
+    pub(crate) grants: Vec<Grant>,
+    /// In ms since 1970.
+    #[serde(rename = "e")]
+    pub(crate) expires_at: i64,
+}
+
+/// Whether a text says that it is a bearer.
+pub(crate) fn says_bearer(presented: &str) -> bool {
+    presented.starts_with(PREFIX)
+}
+
+/// Signs and checks bearers. The key is read once from the database, which is given one when it has none.
+#[derive(Default)]
+pub(crate) struct Bearers {
+    key: OnceCell<Vec<u8>>,
+}
+
+impl Bearers {
+    /// The bearer of these claims.
+    pub(crate) async fn sign(&self, store: &Store, bearer: &Bearer) -> Result<Secret, StoreError> {
+        let claims = serde_json::to_vec(bearer)
+            .map_err(|error| StoreError::Corrupt(format!("a bearer's claims: {error}")))?;
+        let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(claims));
+        let mac = mac(self.key(store).await?, &body)?.finalize().into_bytes();
+        Ok(Secret::new(format!("{body}.{}", URL_SAFE_NO_PAD.encode(mac))))
+    }
+
+    /// The claims of a bearer that this database's key signed and that has not expired at `now`; else none.
+    pub(crate) async fn verify(
+        &self,
+        store: &Store,
+        presented: &str,
+        now: i64,
+    ) -> Result<Option<Bearer>, StoreError> {
+        let Some((body, signature)) = presented.split_once('.') else { return Ok(None) };
+        let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return Ok(None) };
+        if mac(self.key(store).await?, body)?.verify_slice(&signature).is_err() {
+            return Ok(None);
+        }
+        let claims = body.strip_prefix(PREFIX).and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok());
+        let bearer: Option<Bearer> = claims.and_then(|claims| serde_json::from_slice(&claims).ok());
+        Ok(bearer.filter(|bearer| bearer.expires_at > now))
+    }
+
+    async fn key(&self, store: &Store) -> Result<&[u8], StoreError> {
+        let read = async || {
+            let fresh: [u8; 32] = rand::random();
+            let kept = store.agreed(KEY, &hex::encode(fresh)).await?;
+            hex::decode(kept).map_err(|error| StoreError::Corrupt(format!("the key of bearers: {error}")))
+        };
+        self.key.get_or_try_init(read).await.map(Vec::as_slice)
+    }
+}
+
+fn mac(key: &[u8], body: &str) -> Result<Hmac<Sha256>, StoreError> {
+    let mac = Hmac::<Sha256>::new_from_slice(key)
+        .map_err(|error| StoreError::Corrupt(format!("the key of bearers: {error}")))?;
+    Ok(mac.chain_update(DOMAIN).chain_update(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packhouse_store::StoreConfig;
+
+    fn bearer() -> Bearer {
+        let grant = Grant { repository: "r".to_owned(), read: true, ..Grant::default() };
+        Bearer {
+            organization: 1,
+            format: "f".to_owned(),
+            holder: Holder::token(&[7; 32]),
+            grants: vec![grant],
+            expires_at: 1_000,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_this_database_signed_is_taken() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let here = Store::open(StoreConfig::new(folders[0].path())).await.unwrap();
+        let elsewhere = Store::open(StoreConfig::new(folders[1].path())).await.unwrap();
+        let signed = Bearers::default().sign(&here, &bearer()).await.unwrap();
+        let text = signed.reveal();
+        // Another process of the same database.
+        let bearers = Bearers::default();
+        assert_eq!(bearers.verify(&here, text, 999).await.unwrap(), Some(bearer()));
+        assert_eq!(bearers.verify(&here, text, 1_000).await.unwrap(), None);
+        assert_eq!(Bearers::default().verify(&elsewhere, text, 0).await.unwrap(), None);
+
+        let (body, mac) = text.split_once('.').unwrap();
+        let more = Bearer { expires_at: i64::MAX, ..bearer() };
+        let more = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&more).unwrap());
+        let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
+        let key_inside = URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256","jwk":{"kty":"EC"}}"#);
+        for forged in [
+            body.to_owned(),
+            format!("{body}."),
+            format!("{PREFIX}{more}.{mac}"),
+            format!("{PREFIX}{more}."),
+            format!("{none}.{more}."),
+            format!("{key_inside}.{more}.{mac}"),
+            format!("{body}.{}", URL_SAFE_NO_PAD.encode([0; 32])),
+            String::new(),
+            PREFIX.to_owned(),
+        ] {
+            assert_eq!(bearers.verify(&here, &forged, 0).await.unwrap(), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_grant_covers_what_it_names() {
+        let read = Wanted::Read { for_publish: false };
+        let grant = Grant {
+            repository: "r".to_owned(),
+            subject: Some("a".to_owned()),
+            read: true,
+            ..Grant::default()
+        };
+        assert!(grant.covers("r", Some("a"), read) && !grant.covers("r", Some("b"), read));
+        assert!(!grant.covers("s", Some("a"), read) && !grant.covers("r", None, read));
+        assert!(!grant.covers("r", Some("a"), Wanted::Publish) && !grant.is_empty());
+        let push = Grant { read: false, publish: true, ..grant };
+        assert!(push.covers("r", Some("a"), Wanted::Read { for_publish: true }));
+        assert!(!push.covers("r", Some("a"), read) && !push.covers("r", Some("a"), Wanted::Delete));
+        assert!(Grant::default().is_empty());
+    }
+}

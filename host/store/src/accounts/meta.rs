@@ -1,0 +1,23 @@
+//! Small facts of the database itself, the same for every process that shares it.
+
+use crate::db::values;
+use crate::error::StoreError;
+use crate::store::Store;
+
+impl Store {
+    /// The text kept under this name, which is `fresh` where nothing was kept yet: whoever asks first decides, and every
+    /// process of this database gets the same.
+    pub async fn agreed(&self, name: &str, fresh: &str) -> Result<String, StoreError> {
+        let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        let find = "SELECT value FROM meta WHERE name = $1";
+        if let Some(row) = self.inner.db.fetch_one(find, values![name]).await? {
+            return row.columns().text();
+        }
+        self.inner.db.execute(insert, values![name, fresh]).await?;
+        let row = self.inner.db.fetch_one(find, values![name]).await?;
+        row.map_or_else(
+            || Err(StoreError::Corrupt(format!("`{name}` is not kept"))),
+            |row| row.columns().text(),
+        )
+    }
+}
