@@ -79,8 +79,8 @@ impl Blob {
         self.0.slice(offset, length).map(Self)
     }
 
-    /// A new blob of these bytes decoded: `base64`, `gzip`, `deflate` or `zstd`, of at most `limit` bytes; `digests` as in
-    /// [`Intent::digests`](crate::Intent::digests).
+    /// A new blob of these bytes decoded: `base64`, `gzip`, `deflate` (RFC 1951, as archives hold it), `zlib` (RFC 1950) or
+    /// `zstd`, of at most `limit` bytes; `digests` as in [`Intent::digests`](crate::Intent::digests).
     ///
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Invalid`] for bytes that are not of that encoding, or an unknown encoding.

@@ -13,10 +13,15 @@
 mod maven;
 #[path = "../../plugins/oci/tests/table.rs"]
 mod oci;
+#[path = "../../plugins/python/tests/table.rs"]
+mod python;
 mod wasm_world;
+#[path = "../../plugins/python/tests/wheel.rs"]
+mod wheel;
 
 use packhouse_maven::Maven;
 use packhouse_oci::Oci;
+use packhouse_python::Python;
 use serde_json::json;
 use wasm_world::in_both_worlds;
 
@@ -33,4 +38,15 @@ fn mavens_table_of_identical_redeploys_holds_in_both_worlds() {
 #[test]
 fn the_table_of_images_holds_in_both_worlds() {
     in_both_worlds::<Oci>(&json!({"keep_untagged": true}), &oci::cases());
+}
+
+#[test]
+fn the_table_of_pythons_index_holds_in_both_worlds() {
+    in_both_worlds::<Python>(&json!({}), &python::cases());
+}
+
+#[test]
+fn the_tables_of_its_other_settings_hold_in_both_worlds() {
+    in_both_worlds::<Python>(&json!({"redeploy": "identical"}), &python::identical());
+    in_both_worlds::<Python>(&json!({"republish_deleted": true}), &python::republished());
 }

@@ -91,7 +91,8 @@ fn decode(bytes: &[u8], encoding: &str, limit: u64) -> Result<Vec<u8>, Error> {
             return decoded.map_err(|error| invalid(&error));
         }
         "gzip" => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
-        "deflate" => Box::new(flate2::read::ZlibDecoder::new(bytes)),
+        "deflate" => Box::new(flate2::read::DeflateDecoder::new(bytes)),
+        "zlib" => Box::new(flate2::read::ZlibDecoder::new(bytes)),
         "zstd" => Box::new(zstd::Decoder::new(bytes).map_err(|error| invalid(&error))?),
         other => return Err(Error::Invalid(format!("unknown encoding {other:?}"))),
     };

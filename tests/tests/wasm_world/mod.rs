@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use futures::StreamExt as _;
 use packhouse_runtime::{
-    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Plugin, RepositoryView, RequestHead,
-    Runtime, RuntimeConfig,
+    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, RepositoryView,
+    RequestHead, Runtime, RuntimeConfig,
 };
 use packhouse_sdk::Format;
 use packhouse_store::{
@@ -58,6 +58,9 @@ impl Wasm {
                 &format!("At most {limit} bytes"),
             );
         }
+        if matches!(intent.body, BodyPlan::Parts { .. }) && request.parts.is_empty() {
+            return packhouse_testkit::Answer::refusal(400, "invalid_request", "The body is not a form");
+        }
         match self.take(request, head, &intent).await {
             Ok(answer) => answered(answer).await,
             Err(failure) => refused(failure),
@@ -75,7 +78,20 @@ impl Wasm {
             self.plugin.check(call(Action::Read)).await.unwrap()?;
         }
         let (body, appended) = self.receive(request, intent).await.unwrap();
-        self.plugin.handle(Call { body, appended, ..call(intent.action) }).await.unwrap()
+        let parts = self.receive_parts(request, intent).await.unwrap();
+        self.plugin.handle(Call { body, parts, appended, ..call(intent.action) }).await.unwrap()
+    }
+
+    async fn receive_parts(&self, request: &TestRequest, intent: &Intent) -> Result<Vec<Part>, StoreError> {
+        let mut parts = Vec::new();
+        let BodyPlan::Parts { limit } = intent.body else { return Ok(parts) };
+        for form in &request.parts {
+            let mut stager = self.store.stage(&intent.digests, limit);
+            stager.write(Bytes::from(form.value.clone())).await?;
+            let (name, filename) = (form.name.clone(), form.filename.clone());
+            parts.push(Part { name, filename, headers: Vec::new(), body: stager.finish().await? });
+        }
+        Ok(parts)
     }
 
     async fn receive(

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use async_compression::tokio::bufread::{GzipDecoder, ZlibDecoder, ZstdDecoder};
+use async_compression::tokio::bufread::{DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
@@ -24,19 +24,22 @@ pub(crate) enum Encoding {
     Base64,
     /// RFC 1952, of one member or several.
     Gzip,
-    /// As HTTP means it: RFC 1950.
+    /// RFC 1951, as archives hold it.
     Deflate,
+    /// RFC 1950, which HTTP calls deflate.
+    Zlib,
     /// RFC 8878, of one frame or several.
     Zstd,
 }
 
 impl Encoding {
-    /// `invalid` for a name that is none of the four.
+    /// `invalid` for a name that is none of these.
     pub(crate) fn named(name: &str) -> Result<Encoding, HostError> {
         match name {
             "base64" => Ok(Encoding::Base64),
             "gzip" => Ok(Encoding::Gzip),
             "deflate" => Ok(Encoding::Deflate),
+            "zlib" => Ok(Encoding::Zlib),
             "zstd" => Ok(Encoding::Zstd),
             other => Err(HostError::invalid(format!("unknown encoding {other:?}"))),
         }
@@ -60,7 +63,8 @@ pub(crate) async fn decode(blob: &Blob, encoding: Encoding, stager: Stager) -> R
             decoder.multiple_members(true);
             copy(decoder, stager).await
         }
-        Encoding::Deflate | Encoding::Base64 => copy(ZlibDecoder::new(bytes), stager).await,
+        Encoding::Deflate => copy(DeflateDecoder::new(bytes), stager).await,
+        Encoding::Zlib | Encoding::Base64 => copy(ZlibDecoder::new(bytes), stager).await,
     }
 }
 

@@ -1,0 +1,159 @@
+//! What a distribution's archive says of itself: a wheel's METADATA, a source's PKG-INFO. An archive that two programs could
+//! unpack differently is refused, and so is one that grows out of all proportion.
+
+mod directory;
+mod locals;
+mod record;
+mod tar;
+mod window;
+mod zip;
+
+use crate::filename::{Filename, Kind};
+use crate::metadata::{self, Metadata};
+use crate::name;
+use crate::version::Version;
+use packhouse_sdk::{Blob, Error, Failure};
+use zip::Archive;
+
+/// An archive may unpack to so many times its size …
+const RATIO: u64 = 100;
+/// … and to so many bytes whatever its size, …
+const ALWAYS: u64 = 64 << 20;
+/// … and never to more.
+const NEVER: u64 = 100 << 30;
+/// Bytes of a wheel's RECORD: a line for each file.
+const RECORD_LIMIT: u64 = 16 << 20;
+/// Bytes of a wheel's WHEEL: a few lines.
+const WHEEL_LIMIT: u64 = 64 << 10;
+
+/// Why an archive was not read.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Its sender's: a sentence that goes on behind the file's name.
+    Refused(String),
+    /// The host's.
+    Host(Error),
+}
+
+impl Fault {
+    pub(crate) fn refused(text: impl Into<String>) -> Self {
+        Self::Refused(text.into())
+    }
+
+    /// The answer to who sent `file`.
+    pub(crate) fn into_failure(self, file: &str) -> Failure {
+        match self {
+            Self::Refused(text) => {
+                Failure::new(400, "invalid_distribution", format!("{file} is refused: {text}"))
+            }
+            Self::Host(error) => error.into(),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Host(error)
+    }
+}
+
+/// What an archive holds of its metadata.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) metadata: Metadata,
+    /// Byte by byte as it lies in the archive.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads and checks the archive of a file that is called so.
+pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, Fault> {
+    let bytes = match filename.kind {
+        Kind::Wheel => wheel(filename, blob)?,
+        Kind::Zip => zipped_source(blob)?,
+        Kind::Tar => tar::package_info(&unpacked(blob)?)?,
+    };
+    let metadata = Metadata::parse(&bytes).map_err(Fault::Refused)?;
+    let (project, version) = (metadata.project(), metadata.version());
+    if project.as_deref() != Some(&filename.project) || version.as_ref() != Some(&filename.version) {
+        let said = [metadata.get("name"), metadata.get("version")].map(Option::unwrap_or_default).join(" ");
+        let text =
+            format!("its metadata are those of {said:?}, not of {} {}", filename.project, filename.version);
+        return Err(Fault::refused(text));
+    }
+    Ok(Found { metadata, bytes })
+}
+
+/// The METADATA of a wheel alone, where nothing else is to be checked: of one that an upstream gave.
+pub(crate) fn metadata_of_wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
+    let archive = Archive::read(blob)?;
+    let folder = dist_info(&archive, filename)?;
+    archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)
+}
+
+fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
+    let archive = Archive::read(blob)?;
+    archive.check_ratio(blob.size()?)?;
+    let folder = dist_info(&archive, filename)?;
+    let about = archive.content(blob, &format!("{folder}/WHEEL"), WHEEL_LIMIT)?;
+    let of_version_1 =
+        |line: &str| line.strip_prefix("Wheel-Version:").is_some_and(|v| v.trim().starts_with("1."));
+    if !String::from_utf8_lossy(&about).lines().any(of_version_1) {
+        return Err(Fault::refused("its WHEEL does not say Wheel-Version: 1.x"));
+    }
+    let lines = archive.content(blob, &format!("{folder}/RECORD"), RECORD_LIMIT)?;
+    record::check(&lines, &folder, archive.files())?;
+    archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)
+}
+
+/// The one folder `NAME-VERSION.dist-info`, which must be called like the wheel.
+fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, Fault> {
+    let tops = archive.names().filter_map(|name| name.split_once('/').map(|(top, _)| top));
+    let mut folders: Vec<&str> = tops.filter(|top| top.ends_with(".dist-info")).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    let [folder] = folders.as_slice() else {
+        return Err(Fault::refused(format!(
+            "it has {} folders NAME-VERSION.dist-info, not one",
+            folders.len()
+        )));
+    };
+    let stem = folder.strip_suffix(".dist-info").unwrap_or_default();
+    let of_this = stem.rsplit_once('-').is_some_and(|(project, version)| {
+        name::project(project).as_ref() == Some(&filename.project)
+            && Version::parse(version).is_some_and(|version| version == filename.version)
+    });
+    match of_this {
+        true => Ok((*folder).to_owned()),
+        false => Err(Fault::refused(format!("its folder {folder} belongs to another name or version"))),
+    }
+}
+
+fn zipped_source(blob: &Blob) -> Result<Vec<u8>, Fault> {
+    let archive = Archive::read(blob)?;
+    archive.check_ratio(blob.size()?)?;
+    let top = archive.names().next().and_then(|name| name.split('/').next()).unwrap_or_default().to_owned();
+    let inside = |name: &str| name.split_once('/').is_some_and(|(first, _)| first == top);
+    if !archive.names().all(inside) {
+        return Err(Fault::refused("its files do not all lie in one folder NAME-VERSION"));
+    }
+    archive.content(blob, &format!("{top}/PKG-INFO"), metadata::LIMIT)
+}
+
+/// The tar in a `.tar.gz`.
+fn unpacked(blob: &Blob) -> Result<Blob, Fault> {
+    match blob.decode("gzip", most(blob.size()?), &[]) {
+        Ok(tar) => Ok(tar),
+        Err(Error::TooLarge(_)) => Err(bomb()),
+        Err(Error::Invalid(_)) => Err(Fault::refused("it is not compressed by gzip, or is damaged")),
+        Err(error) => Err(Fault::Host(error)),
+    }
+}
+
+/// What an archive of this size may unpack to.
+fn most(size: u64) -> u64 {
+    size.saturating_mul(RATIO).clamp(ALWAYS, NEVER)
+}
+
+fn bomb() -> Fault {
+    Fault::refused(format!("it unpacks to more than {RATIO} times its size"))
+}

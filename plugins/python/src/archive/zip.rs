@@ -1,0 +1,93 @@
+//! A zip archive: what is in it, and the content of single files. Only the directory and the headers are read here; what is
+//! compressed is decoded by the host, to a limit.
+
+use super::window::Window;
+use super::{Fault, bomb, directory, locals, most};
+use packhouse_sdk::{Blob, Error, ReadAt};
+use std::collections::HashSet;
+
+/// How a file is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Stored,
+    Deflated,
+}
+
+/// A file or a folder of an archive.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// A folder's ends with a slash.
+    pub(super) name: String,
+    pub(super) method: Method,
+    pub(super) flags: u64,
+    pub(super) crc: u32,
+    /// Bytes in the archive.
+    pub(super) packed: u64,
+    /// Bytes unpacked.
+    pub(super) size: u64,
+    /// Where its header begins.
+    pub(super) header: u64,
+    /// Where its data begin.
+    pub(super) data: u64,
+}
+
+/// An archive whose directory and headers agree.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    entries: Vec<Entry>,
+}
+
+impl Archive {
+    /// Reads the directory and checks that every program will find the same files in these bytes.
+    pub(crate) fn read<R: ReadAt + ?Sized>(bytes: &R) -> Result<Self, Fault> {
+        let mut window = Window::new(bytes)?;
+        let place = directory::find(&mut window)?;
+        let mut entries = directory::entries(&mut window, &place)?;
+        let mut names = HashSet::with_capacity(entries.len());
+        for entry in &entries {
+            if !names.insert(entry.name.trim_end_matches('/')) {
+                return Err(Fault::refused(format!("it has two files {}", entry.name)));
+            }
+        }
+        drop(names);
+        locals::check(&mut window, &mut entries, place.start)?;
+        Ok(Self { entries })
+    }
+
+    /// Names of files and folders.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// Names of files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.names().filter(|name| !name.ends_with('/'))
+    }
+
+    /// Refuses what unpacks to far more than it is.
+    pub(crate) fn check_ratio(&self, size: u64) -> Result<(), Fault> {
+        let unpacked = self.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+        if unpacked > most(size) { Err(bomb()) } else { Ok(()) }
+    }
+
+    /// A file's content, where it is no more than `limit` bytes.
+    pub(crate) fn content(&self, blob: &Blob, name: &str, limit: u64) -> Result<Vec<u8>, Fault> {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| Fault::refused(format!("it has no file {name}")))?;
+        if entry.size > limit {
+            return Err(Fault::refused(format!("its file {name} has more than {limit} bytes")));
+        }
+        let part = blob.slice(entry.data, entry.packed)?;
+        let damaged = || Fault::refused(format!("its file {name} is damaged"));
+        let content = match entry.method {
+            Method::Stored => part.read_all(limit)?,
+            Method::Deflated => match part.decode("deflate", entry.size, &[]) {
+                Ok(unpacked) => unpacked.read_all(limit)?,
+                Err(Error::Invalid(_) | Error::TooLarge(_)) => return Err(damaged()),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let whole = content.len() as u64 == entry.size && crc32fast::hash(&content) == entry.crc;
+        if whole { Ok(content) } else { Err(damaged()) }
+    }
+}

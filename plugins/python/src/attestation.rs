@@ -1,0 +1,66 @@
+//! Attestations (PEP 740): checked for their form and for being about this very file, kept as they are, served as a provenance
+//! object. Signatures are for those to check who know whom to trust.
+
+use crate::answer::held;
+use crate::files::{find, missing};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use packhouse_sdk::{Context, Digest, Failure, Params, Request, Response};
+use serde_json::{Value, json};
+
+/// A provenance object's.
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.pypi.integrity.v1+json";
+/// Attestations of one file: as many as there are kinds of them, and some.
+const MOST: usize = 10;
+
+/// The provenance object of a form's `attestations`. 400 when they are none, or are about another file.
+pub(crate) fn provenance(text: &str, filename: &str, sha256: &Digest) -> Result<Vec<u8>, Failure> {
+    let refused = |why: &str| {
+        Failure::new(
+            400,
+            "invalid_attestations",
+            format!("The attestations of {filename} are refused: {why}"),
+        )
+    };
+    let list: Vec<Value> = serde_json::from_str(text).map_err(|_| refused("they are no list in JSON"))?;
+    if list.is_empty() || list.len() > MOST {
+        return Err(refused("there are none, or too many"));
+    }
+    for attestation in &list {
+        check(attestation, filename, sha256.hex()).map_err(refused)?;
+    }
+    // Who published is known by a token alone here, so that nothing more is claimed.
+    let bundle = json!({"publisher": {"kind": "Packhouse", "claims": null}, "attestations": list});
+    Ok(serde_json::to_vec(&json!({"version": 1, "attestation_bundles": [bundle]}))?)
+}
+
+fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'static str> {
+    let at = |path: &str| attestation.pointer(path);
+    if at("/version") != Some(&json!(1)) {
+        return Err("one is not of version 1");
+    }
+    let encoded = |path: &str| at(path).and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
+    let material = at("/verification_material/transparency_entries").is_some_and(Value::is_array);
+    if !material
+        || encoded("/verification_material/certificate").is_none()
+        || encoded("/envelope/signature").is_none()
+    {
+        return Err("one has no certificate, no transparency entries or no signature");
+    }
+    let statement = encoded("/envelope/statement").ok_or("one has no statement")?;
+    let statement: Value = serde_json::from_slice(&statement).map_err(|_| "a statement is not JSON")?;
+    let subjects = statement.get("subject").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let [subject] = subjects else { return Err("a statement is not about one file") };
+    let about = subject.get("name").and_then(Value::as_str) == Some(filename)
+        && subject.pointer("/digest/sha256").and_then(Value::as_str) == Some(sha256);
+    if about { Ok(()) } else { Err("a statement is about another file") }
+}
+
+pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let file = params.segment("file");
+    let repository = cx.target()?;
+    let record = find(repository, params, file)?.ok_or_else(|| missing(file))?;
+    let digest =
+        record.provenance.ok_or_else(|| Failure::not_found(format!("{file} came without attestations")))?;
+    Ok(Response::blob(held(repository, &digest)?).content_type(MEDIA_TYPE).modified(record.time).immutable())
+}

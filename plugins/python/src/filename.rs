@@ -1,0 +1,207 @@
+//! Names of distribution files: wheels (PEP 427, with the tags of PEP 425) and source distributions (PEP 625).
+
+use crate::name;
+use crate::version::Version;
+
+/// Bytes of a file's name.
+const LONGEST: usize = 250;
+/// Combinations of tags that a wheel's compressed tags may stand for.
+const TAGS: usize = 1000;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Wheel,
+    /// `.tar.gz`.
+    Tar,
+    /// `.zip`, as some projects still publish their source.
+    Zip,
+}
+
+impl Kind {
+    /// The upload form's word for it.
+    pub(crate) fn filetype(self) -> &'static str {
+        match self {
+            Self::Wheel => "bdist_wheel",
+            Self::Tar | Self::Zip => "sdist",
+        }
+    }
+}
+
+/// A file's name, taken apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Filename {
+    pub(crate) kind: Kind,
+    /// The project, normalised.
+    pub(crate) project: String,
+    pub(crate) version: Version,
+    /// What distinguishes it from the version's other files: a wheel's build and tags, a source's extension.
+    variant: String,
+}
+
+impl Filename {
+    /// Takes a name apart; the error is a sentence for the person who sent it. A source's name alone does not tell where the
+    /// version begins (`a-1-2.tar.gz`): of those places that make sense, the last is taken.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let all = Self::readings(text)?;
+        all.into_iter().next_back().ok_or_else(|| no_sense(text))
+    }
+
+    /// The reading in which it is a file of this version of this project.
+    pub(crate) fn of(text: &str, project: &str, version: &Version) -> Result<Self, String> {
+        let readings = Self::readings(text)?;
+        let mine = |reading: &Self| reading.project == project && reading.version == *version;
+        readings.into_iter().find(mine).ok_or_else(|| {
+            format!("The file is called {text}, but the upload says that it is {project} {version}")
+        })
+    }
+
+    /// One name for all spellings of the same file: the file system of who downloads it may not tell them apart either.
+    pub(crate) fn key(&self) -> String {
+        format!("{}-{}-{}", self.project, self.version.key(), self.variant)
+    }
+
+    fn readings(text: &str) -> Result<Vec<Self>, String> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!".contains(&byte);
+        if text.len() > LONGEST || text.starts_with('.') || !text.bytes().all(plain) {
+            let rule = "letters, digits and - _ . + ! make up a file's name, at most 250 of them";
+            return Err(format!("{text:?} is no name of a distribution file: {rule}"));
+        }
+        if let Some(stem) = text.strip_suffix(".whl") {
+            return wheel(stem).map(|read| vec![read]).ok_or_else(|| no_sense(text));
+        }
+        let (kind, stem, extension) = match (text.strip_suffix(".tar.gz"), text.strip_suffix(".zip")) {
+            (Some(stem), _) => (Kind::Tar, stem, "tar.gz"),
+            (_, Some(stem)) => (Kind::Zip, stem, "zip"),
+            _ => {
+                return Err(format!(
+                    "{text} is neither a wheel (.whl) nor a source distribution (.tar.gz, .zip)"
+                ));
+            }
+        };
+        let cut = |(at, _): (usize, &str)| {
+            let (project, version) = (stem.get(..at)?, stem.get(at + 1..)?);
+            let (project, version) = (name::project(project)?, Version::parse(version)?);
+            Some(Self { kind, project, version, variant: extension.to_owned() })
+        };
+        let readings: Vec<Self> = stem.match_indices('-').filter_map(cut).collect();
+        if readings.is_empty() { Err(no_sense(text)) } else { Ok(readings) }
+    }
+}
+
+fn no_sense(text: &str) -> String {
+    format!("{text} is not called NAME-VERSION-TAGS.whl or NAME-VERSION.tar.gz, with a version of PEP 440")
+}
+
+/// `name-version[-build]-python-abi-platform`.
+fn wheel(stem: &str) -> Option<Filename> {
+    let pieces: Vec<&str> = stem.split('-').collect();
+    let (project, version, build, tags) = match pieces.as_slice() {
+        [project, version, tags @ ..] if tags.len() == 3 => (project, version, None, tags),
+        [project, version, build, tags @ ..] if tags.len() == 3 => (project, version, Some(build), tags),
+        _ => return None,
+    };
+    let tag = |set: &&str| {
+        set.split('.').all(|tag| {
+            !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        })
+    };
+    let count: usize = tags.iter().map(|set| set.split('.').count()).product();
+    let build_counts = build.is_none_or(|build| build.starts_with(|first: char| first.is_ascii_digit()));
+    if !tags.iter().all(tag) || count > TAGS || !build_counts {
+        return None;
+    }
+    let variant = stem.splitn(3, '-').nth(2)?.to_ascii_lowercase();
+    Some(Filename {
+        kind: Kind::Wheel,
+        project: name::project(project)?,
+        version: Version::parse(version)?,
+        variant: format!("{variant}.whl"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn files_are_told_apart() {
+        for (text, kind, project, version) in [
+            ("foo_bar-1.0-py3-none-any.whl", Kind::Wheel, "foo-bar", "1.0"),
+            ("Foo.Bar-1.0-2abc-cp311.cp312-abi3-manylinux_2_17_x86_64.whl", Kind::Wheel, "foo-bar", "1.0"),
+            ("foo-1!2.0+ubuntu_1-py2.py3-none-any.whl", Kind::Wheel, "foo", "1!2.0+ubuntu.1"),
+            ("foo_bar-1.0.tar.gz", Kind::Tar, "foo-bar", "1.0"),
+            ("foo-bar-1.0rc1.tar.gz", Kind::Tar, "foo-bar", "1.0rc1"),
+            ("foo-1.0.zip", Kind::Zip, "foo", "1.0"),
+        ] {
+            let read = Filename::parse(text).unwrap();
+            assert_eq!(
+                (read.kind, read.project.as_str(), read.version.to_string().as_str()),
+                (kind, project, version),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_distribution_file_is_refused() {
+        for text in [
+            "",
+            "foo",
+            "foo-1.0",
+            "foo-1.0.exe",
+            "foo-1.0.tar.bz2",
+            "foo-1.0-py3-none.whl",
+            "foo-1.0-x-py3-none-any.whl",
+            "foo-1.0-py3--any.whl",
+            "foo-1.0-py3.-none-any.whl",
+            "foo-x-py3-none-any.whl",
+            "../foo-1.0.tar.gz",
+            "foo-1.0-py3-none-any.WHL",
+            ".foo-1.0.tar.gz",
+            "foo bar-1.0.tar.gz",
+            "foo-1.0-1-2-py3-none-any.whl",
+            "föö-1.0.zip",
+        ] {
+            assert!(Filename::parse(text).is_err(), "{text}");
+        }
+        let many = vec!["a"; 11].join(".");
+        assert!(Filename::parse(&format!("foo-1-{many}-{many}-{many}.whl")).is_err());
+    }
+
+    #[test]
+    fn a_source_whose_name_could_be_read_twice_is_what_its_upload_says() {
+        let one = Version::parse("1.post2").unwrap();
+        assert_eq!(Filename::of("a-1-2.tar.gz", "a", &one).unwrap().project, "a");
+        let two = Version::parse("2").unwrap();
+        assert_eq!(Filename::of("a-1-2.tar.gz", "a-1", &two).unwrap().project, "a-1");
+        assert!(Filename::of("a-1-2.tar.gz", "b", &two).unwrap_err().contains("a-1-2.tar.gz"));
+    }
+
+    #[test]
+    fn all_spellings_of_a_file_have_one_key() {
+        let key = |text: &str| Filename::parse(text).unwrap().key();
+        assert_eq!(key("Foo_Bar-1.0-py3-none-any.whl"), key("foo.bar-1.0.0-PY3-none-any.whl"));
+        assert_eq!(key("foo_bar-1.0.tar.gz"), key("foo-bar-1.0.tar.gz"));
+        assert_ne!(key("foo-1.0.zip"), key("foo-1.0.tar.gz"));
+        assert_ne!(key("foo-1.0-1-py3-none-any.whl"), key("foo-1.0-py3-none-any.whl"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_well_made_wheels_name_comes_back(
+            name in "[a-z][a-z0-9]{0,6}(_[a-z0-9]{1,4})?", version in "[0-9]{1,3}(\\.[0-9]{1,3}){0,2}(rc[0-9])?",
+            tags in "(py3|cp311)-(none|abi3)-(any|win_amd64)",
+        ) {
+            let read = Filename::parse(&format!("{name}-{version}-{tags}.whl")).unwrap();
+            prop_assert_eq!(read.project, name.replace('_', "-"));
+            prop_assert!(read.version == Version::parse(&version).unwrap());
+        }
+
+        #[test]
+        fn any_text_is_read(text in "[a-z0-9._+!-]{0,30}(\\.whl|\\.tar\\.gz|\\.zip)?|.{0,40}") {
+            let _ = Filename::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `GET` of a file and of what goes with it: `.metadata` (PEP 658), `.asc`, `.provenance`.
+
+use crate::answer::held;
+use crate::attestation;
+use crate::name;
+use crate::records::{self, FileRecord};
+use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
+
+/// What a request asks for beside a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    File,
+    Metadata,
+    Signature,
+    Provenance,
+}
+
+impl Part {
+    const BESIDE: [(&'static str, Self); 3] =
+        [(".metadata", Self::Metadata), (".asc", Self::Signature), (".provenance", Self::Provenance)];
+
+    /// The file that a name is about, and which part of it.
+    pub(crate) fn of(name: &str) -> (&str, Self) {
+        let beside = |(end, part)| Some((name.strip_suffix(end)?, part));
+        Self::BESIDE.into_iter().find_map(beside).unwrap_or((name, Self::File))
+    }
+}
+
+pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::read().subject(params.segment("file")))
+}
+
+pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let asked = params.segment("file");
+    let (filename, part) = Part::of(asked);
+    let repository = cx.target()?;
+    let record = find(repository, params, filename)?.ok_or_else(|| missing(asked))?;
+    answer(repository, asked, &record, part)
+}
+
+/// The record of a file, where project and version in its address are its own.
+pub(crate) fn find(
+    repository: &Repository,
+    params: &Params<'_>,
+    filename: &str,
+) -> Result<Option<FileRecord>, Failure> {
+    let Some(project) = name::project(params.segment("project")) else { return Ok(None) };
+    if filename.is_empty() || filename.len() > 400 {
+        return Ok(None);
+    }
+    let record = repository.get_json::<FileRecord>(&records::file(&project, filename))?;
+    Ok(record.map(|entry| entry.value).filter(|record| record.version == params.segment("version")))
+}
+
+pub(crate) fn missing(file: &str) -> Failure {
+    Failure::not_found(format!("There is no file {file} in this repository"))
+}
+
+fn answer(
+    repository: &Repository,
+    asked: &str,
+    record: &FileRecord,
+    part: Part,
+) -> Result<Response, Failure> {
+    let (digest, media_type) = match part {
+        Part::File => (Some(&record.sha256), media_type(asked)),
+        Part::Metadata => (Some(&record.metadata), "text/plain; charset=utf-8"),
+        Part::Signature => (record.signature.as_ref(), "application/pgp-signature"),
+        Part::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
+    };
+    let blob = held(repository, digest.ok_or_else(|| missing(asked))?)?;
+    Ok(Response::blob(blob).content_type(media_type).modified(record.time).immutable())
+}
+
+pub(crate) fn media_type(filename: &str) -> &'static str {
+    if filename.ends_with(".tar.gz") { "application/gzip" } else { "application/zip" }
+}

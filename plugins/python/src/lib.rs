@@ -1,0 +1,72 @@
+//! Python's package index as a format plugin: pip, twine, uv, poetry, hatch, pdm and everything else that speaks the Simple
+//! API and the upload form.
+//!
+//! Files are taken as they are, once what they say of themselves agrees with what their upload says. Indexes are rendered
+//! from records. docs/formats/python.md says what is served and what was decided.
+
+mod accept;
+mod answer;
+mod archive;
+mod attestation;
+mod date;
+mod delete;
+mod filename;
+mod files;
+mod form;
+mod index;
+mod legacy;
+mod metadata;
+mod name;
+mod records;
+mod root;
+mod settings;
+mod simple;
+mod status;
+mod upkeep;
+mod upload;
+mod version;
+
+use packhouse_sdk::{Description, Failure, Format, Router};
+
+/// Bytes of the largest file: 10 GB.
+const FILE_LIMIT: u64 = 10_000_000_000;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Python;
+
+impl Format for Python {
+    fn describe() -> Description {
+        Description::new("python", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted"])
+            .checks_username()
+            .max_file_bytes(FILE_LIMIT)
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", root::plan, root::get);
+        router.post("/", upload::plan, upload::post);
+        router.get("/simple", simple::plan, simple::to_list);
+        router.get("/simple/", simple::plan, simple::list);
+        router.get("/simple/{project}", simple::plan, simple::to_project);
+        router.get("/simple/{project}/", simple::plan, simple::project);
+        router.get("/packages/{project}/{version}/{file}", files::plan, files::get);
+        router.delete("/packages/{project}/{version}/{file}", delete::plan, delete::delete);
+        router.get("/integrity/{project}/{version}/{file}/provenance", files::plan, attestation::get);
+        router.get("/pypi/{project}/json", legacy::plan, legacy::project);
+        router.get("/pypi/{project}/{version}/json", legacy::plan, legacy::version);
+        router.get("/projects/{project}/status", simple::plan, status::get);
+        router.put("/projects/{project}/status", status::plan, status::put);
+    }
+}
+
+packhouse_sdk::export!(Python, upkeep);
+
+/// How often a change is tried again that others were faster than.
+const TRIES: u32 = 100;
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::new(503, "busy", "Others are changing the same project right now; try again")
+        .header("retry-after", "1")
+}

@@ -1,0 +1,59 @@
+//! Names of projects (PEP 508), and the one form in which they are compared, stored and addressed (PEP 503).
+
+/// Bytes of a name: as much as a segment of a path or a key may well hold.
+const LONGEST: usize = 200;
+
+/// A project's name, normalised: lower case, with `-` for every run of `-`, `_` and `.`. None for what is no name: it begins
+/// and ends with an ASCII letter or digit, and has nothing but those and the three marks.
+pub(crate) fn project(name: &str) -> Option<String> {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    let inside = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+    let valid = edge(bytes.first()) && edge(bytes.last()) && inside && bytes.len() <= LONGEST;
+    valid.then(|| normalize(name))
+}
+
+fn normalize(name: &str) -> String {
+    let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::project;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_compared_in_one_form() {
+        for (name, expected) in [
+            ("Foo.Bar", Some("foo-bar")),
+            ("foo-_.bar", Some("foo-bar")),
+            ("FOO", Some("foo")),
+            ("a", Some("a")),
+            ("zope.interface", Some("zope-interface")),
+            ("", None),
+            ("-a", None),
+            ("a_", None),
+            ("a b", None),
+            ("a/b", None),
+            ("ä", None),
+        ] {
+            assert_eq!(project(name).as_deref(), expected, "{name}");
+        }
+        assert_eq!(project(&"a".repeat(201)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_normalised_name_stays_as_it_is(name in "[A-Za-z0-9]([A-Za-z0-9._-]{0,20}[A-Za-z0-9])?") {
+            let once = project(&name).unwrap();
+            prop_assert_eq!(project(&once), Some(once.clone()));
+            prop_assert!(once.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
+        }
+
+        #[test]
+        fn any_text_is_read(name in ".{0,40}") {
+            let _ = project(&name);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The Simple API's HTML (PEP 503, with what later PEPs added as attributes).
+
+use super::{API_VERSION, address, provenance};
+use crate::index::{File, Metadata, Project};
+use crate::status::Marker;
+
+/// The list of projects.
+pub(super) fn list(names: &[String]) -> Vec<u8> {
+    let mut page = head("Simple index", "");
+    for name in names {
+        page += &format!("<a href=\"{name}/\">{name}</a><br>\n");
+    }
+    (page + "</body>\n</html>\n").into_bytes()
+}
+
+/// A project's files.
+pub(super) fn project(project: &Project) -> Vec<u8> {
+    let mut meta = String::new();
+    if project.status.status != Marker::Active {
+        let word = serde_json::to_value(project.status.status).unwrap_or_default();
+        meta += &tag("pypi:project-status", word.as_str().unwrap_or_default());
+    }
+    if let Some(reason) = &project.status.reason {
+        meta += &tag("pypi:project-status-reason", reason);
+    }
+    let mut page = head(&format!("Links for {}", project.name), &meta);
+    for file in project.files.iter().filter(|_| project.status.offers_files()) {
+        page += &link(&project.name, file);
+    }
+    (page + "</body>\n</html>\n").into_bytes()
+}
+
+fn head(title: &str, meta: &str) -> String {
+    let title = escape(title);
+    let version = tag("pypi:repository-version", API_VERSION);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{version}{meta}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    )
+}
+
+fn tag(name: &str, content: &str) -> String {
+    format!("<meta name=\"{name}\" content=\"{}\">\n", escape(content))
+}
+
+fn link(project: &str, file: &File) -> String {
+    let mut link = format!("<a href=\"{}", escape(&address(project, &file.version, &file.filename)));
+    if let Some((algorithm, hex)) = file.hashes.get_key_value("sha256").or(file.hashes.iter().next()) {
+        link += &format!("#{algorithm}={hex}");
+    }
+    link.push('"');
+    let mut attribute = |name: &str, value: &str| link += &format!(" {name}=\"{}\"", escape(value));
+    if let Some(requires) = &file.requires_python {
+        attribute("data-requires-python", requires);
+    }
+    let metadata = match &file.metadata {
+        Metadata::Absent => None,
+        Metadata::Unchecked => Some("true".to_owned()),
+        Metadata::Sha256(hex) => Some(format!("sha256={hex}")),
+    };
+    if let Some(metadata) = metadata {
+        attribute("data-core-metadata", &metadata);
+        attribute("data-dist-info-metadata", &metadata);
+    }
+    if let Some(reason) = &file.yanked {
+        attribute("data-yanked", reason);
+    }
+    if file.signature {
+        attribute("data-gpg-sig", "true");
+    }
+    if file.provenance {
+        attribute("data-provenance", &provenance(project, &file.version, &file.filename));
+    }
+    link + &format!(">{}</a><br>\n", escape(&file.filename))
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for symbol in text.chars() {
+        match symbol {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,68 @@
+//! The Simple API, version 1.4: the list of projects, and each project's files, in HTML and JSON.
+
+mod html;
+mod json;
+
+use crate::accept::Form;
+use crate::answer::{document, moved, no_project};
+use crate::index::{self, Project};
+use crate::name;
+use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response};
+
+/// What the documents say of themselves.
+const API_VERSION: &str = "1.4";
+
+/// Who publishes looks first whether the file is there: a credential that may only write can do that much.
+pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::read().subject(params.segment("project")).for_publish())
+}
+
+pub(crate) fn to_list(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    Ok(moved("simple/".to_owned()))
+}
+
+pub(crate) fn list(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let form = Form::of(request)?;
+    let names = index::names(cx)?;
+    let bytes = match form {
+        Form::Json => json::list(&names)?,
+        Form::Html | Form::HtmlV1 => html::list(&names),
+    };
+    document(cx, bytes, form.media_type())
+}
+
+pub(crate) fn to_project(
+    _cx: &Context,
+    _request: &Request,
+    params: &Params<'_>,
+) -> Result<Response, Failure> {
+    let asked = params.segment("project");
+    let name = name::project(asked).ok_or_else(|| no_project(asked))?;
+    Ok(moved(format!("{name}/")))
+}
+
+pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let asked = params.segment("project");
+    let name = name::project(asked).ok_or_else(|| no_project(asked))?;
+    if name != asked {
+        return Ok(moved(format!("../{name}/")));
+    }
+    let form = Form::of(request)?;
+    let project = Project::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
+    let bytes = match form {
+        Form::Json => json::project(&project)?,
+        Form::Html | Form::HtmlV1 => html::project(&project),
+    };
+    document(cx, bytes, form.media_type())
+}
+
+/// A file's address, relative to its project's page: lock files record it, so that it never changes.
+fn address(project: &str, version: &str, filename: &str) -> String {
+    // A version may hold `+` and `!`, which stand for themselves in a path.
+    format!("../../packages/{project}/{version}/{filename}")
+}
+
+/// Where a file's provenance is, likewise.
+fn provenance(project: &str, version: &str, filename: &str) -> String {
+    format!("../../integrity/{project}/{version}/{filename}/provenance")
+}

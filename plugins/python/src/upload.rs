@@ -1,0 +1,223 @@
+//! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata.
+
+use crate::answer::{bad, written};
+use crate::archive::{self, Found};
+use crate::attestation;
+use crate::filename::Filename;
+use crate::form::Form;
+use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
+use crate::settings::Settings;
+use crate::status::Status;
+use crate::version::Version;
+use crate::{FILE_LIMIT, TRIES, busy, name};
+use packhouse_sdk::{
+    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
+    Transaction, Version as Shown,
+};
+use serde::de::DeserializeOwned;
+
+/// Besides the file a form holds its metadata once more.
+const FIELDS: u64 = 16 << 20;
+
+pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::publish().parts(FILE_LIMIT + FIELDS).digests(&["md5", "blake2b-256"]))
+}
+
+pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let form = Form::read(request.take_parts())?;
+    let filename = named(&form)?;
+    form.check_digests()?;
+    let repository = cx.target()?;
+    let settings = Settings::of(repository)?;
+    let sha256 = form.content.sha256()?;
+    let place = Place::find(repository, &filename, &form.filename)?;
+    if let Some(answer) = place.taken(&settings, &sha256) {
+        return answer;
+    }
+    let found =
+        archive::inspect(&filename, &form.content).map_err(|fault| fault.into_failure(&form.filename))?;
+    let upload = Upload::keep(cx, form, filename, &found, sha256)?;
+    upload.store(repository, &settings, place)
+}
+
+/// What the form says that the file is, where its name says the same.
+fn named(form: &Form) -> Result<Filename, Failure> {
+    let (said_name, said_version) = (form.need("name")?, form.need("version")?);
+    let project =
+        name::project(said_name).ok_or_else(|| bad(format!("{said_name:?} is no name of a project")))?;
+    let version = Version::parse(said_version)
+        .ok_or_else(|| bad(format!("{said_version:?} is no version as PEP 440 has them")))?;
+    let filename = Filename::of(&form.filename, &project, &version).map_err(bad)?;
+    match form.get("filetype") {
+        Some(said) if said != filename.kind.filetype() => {
+            let is = filename.kind.filetype();
+            Err(bad(format!("The form says filetype {said}, but {} is of type {is}", form.filename)))
+        }
+        _ => Ok(filename),
+    }
+}
+
+/// What is there where a file is to go, as it was read.
+struct Place {
+    file: Option<Entry<FileRecord>>,
+    /// Names the file under which its name was used.
+    used: Option<Entry<String>>,
+    status: Option<Entry<Status>>,
+    yanked: Option<Entry<Yanked>>,
+    project: String,
+    filename: String,
+}
+
+impl Place {
+    fn find(repository: &Repository, filename: &Filename, called: &str) -> Result<Self, Failure> {
+        let project = &filename.project;
+        let used = repository.get_json::<String>(&records::used(&filename.key()))?;
+        // Another spelling of the name may have it.
+        let holder = used.as_ref().map_or(called, |used| used.value.as_str());
+        Ok(Self {
+            file: repository.get_json(&records::file(project, holder))?,
+            used,
+            status: repository.get_json(&records::status(project))?,
+            yanked: repository.get_json(&records::yanked(project, &filename.version.key()))?,
+            project: project.clone(),
+            filename: called.to_owned(),
+        })
+    }
+
+    /// The answer where the file cannot come here, or need not.
+    fn taken(&self, settings: &Settings, sha256: &Digest) -> Option<Result<Response, Failure>> {
+        let file = &self.filename;
+        if let Some(there) = &self.file {
+            let same = there.value.sha256 == *sha256 && settings.same_bytes_pass();
+            return Some(if same { Ok(accepted()) } else { Err(exists(file)) });
+        }
+        if self.used.is_some() && !settings.republish_deleted {
+            let text = format!(
+                "A file {file} was deleted here, and its name is not used again; publish a new version"
+            );
+            return Some(Err(Failure::already_exists(text)));
+        }
+        let status = self.status.as_ref().map(|entry| entry.value.clone()).unwrap_or_default();
+        status.check_upload(&self.project).err().map(Err)
+    }
+
+    /// Nothing of it may have changed when the file comes.
+    fn require(&self, change: &mut Transaction, filename: &Filename) {
+        change.require(&records::status(&self.project), unchanged(self.status.as_ref()));
+        let yanked = records::yanked(&self.project, &filename.version.key());
+        change.require(&yanked, unchanged(self.yanked.as_ref()));
+    }
+}
+
+fn unchanged<T: DeserializeOwned>(entry: Option<&Entry<T>>) -> Expectation {
+    entry.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision))
+}
+
+fn exists(file: &str) -> Failure {
+    Failure::already_exists(format!("File already exists: {file} cannot be replaced; publish a new version"))
+}
+
+fn accepted() -> Response {
+    Response::text("The file is published.\n")
+}
+
+/// A file whose bytes are kept, with what is to be remembered of it.
+struct Upload {
+    filename: Filename,
+    called: String,
+    record: FileRecord,
+    project: ProjectRecord,
+    version: VersionRecord,
+}
+
+impl Upload {
+    fn keep(
+        cx: &Context,
+        form: Form,
+        filename: Filename,
+        found: &Found,
+        sha256: Digest,
+    ) -> Result<Self, Failure> {
+        let repository = cx.target()?;
+        repository.keep(&form.content)?;
+        let metadata = repository.keep(&written(cx, &found.bytes)?)?;
+        let provenance = match form.get("attestations") {
+            Some(text) => {
+                let object = attestation::provenance(text, &form.filename, &sha256)?;
+                Some(repository.keep(&written(cx, &object)?)?)
+            }
+            None => None,
+        };
+        let signature = form.signature.as_ref().map(|blob| repository.keep(blob)).transpose()?;
+        let record = FileRecord {
+            version: filename.version.to_string(),
+            sha256,
+            size: form.content.size()?,
+            time: cx.now(),
+            md5: form.content.digest("md5")?.hex().to_owned(),
+            blake2: form.content.digest("blake2b-256")?.hex().to_owned(),
+            requires_python: found.metadata.requires_python().map(str::to_owned),
+            metadata,
+            signature,
+            provenance,
+        };
+        let display = found.metadata.get("name").unwrap_or(&filename.project).to_owned();
+        let version = VersionRecord { version: record.version.clone(), summary: found.metadata.summary() };
+        Ok(Self {
+            filename,
+            called: form.filename,
+            record,
+            project: ProjectRecord { name: display },
+            version,
+        })
+    }
+
+    fn store(
+        &self,
+        repository: &Repository,
+        settings: &Settings,
+        mut place: Place,
+    ) -> Result<Response, Failure> {
+        for _ in 0..TRIES {
+            match self.commit(repository, &place)? {
+                Outcome::Applied(_) => return Ok(accepted()),
+                Outcome::Stale(_) => place = Place::find(repository, &self.filename, &self.called)?,
+                Outcome::UnknownBlobs(_) => {
+                    return Err(Failure::internal("a blob that was kept is not held"));
+                }
+            }
+            if let Some(answer) = place.taken(settings, &self.record.sha256) {
+                return answer;
+            }
+        }
+        Err(busy())
+    }
+
+    /// The file, its version, its project and what is shown of them appear together.
+    fn commit(&self, repository: &Repository, place: &Place) -> Result<Outcome, Failure> {
+        let project = &self.filename.project;
+        let mut change = repository.begin()?;
+        let used = records::used(&self.filename.key());
+        change.put_json(&used, &self.called, unchanged(place.used.as_ref()), &[])?;
+        let file = records::file(project, &self.called);
+        change.put_json(&file, &self.record, Expectation::Absent, &self.record.blobs())?;
+        place.require(&mut change, &self.filename);
+        let version = records::version(project, &self.filename.version.key());
+        change.put_json(&version, &self.version, Expectation::Anything, &[])?;
+        change.put_json(&records::project(project), &self.project, Expectation::Anything, &[])?;
+        let yanked = place.yanked.as_ref().map(|entry| entry.value.reason.as_str());
+        let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
+        let shown = shown(project, &self.version, yanked);
+        change.show(&shown.file(path, self.record.sha256.clone(), self.record.size));
+        Ok(change.commit()?)
+    }
+}
+
+/// What people see of a version, without its files.
+pub(crate) fn shown(project: &str, version: &VersionRecord, yanked: Option<&str>) -> Shown {
+    let shown = Shown::new(project, &version.version).summary(&version.summary);
+    match yanked {
+        Some(reason) => shown.state("yanked").property("reason", reason),
+        None => shown,
+    }
+}
