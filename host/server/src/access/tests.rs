@@ -66,6 +66,10 @@ fn presented() -> Vec<Presented> {
         (None, None, Some(1)),
         (None, Some(NOW + 1), Some(NOW + 1)),
     ];
+    for (revoked_at, expires_at, ends_at) in states {
+        let key = |given| Presented::Key(KeyFacts { revoked_at, expires_at, ends_at, given });
+        all.extend([true, false].map(key));
+    }
     let names = [None, Some("me@x"), Some("ME@X"), Some("you@x"), Some("__token__")];
     for owner in owners {
         for (revoked_at, expires_at, ends_at) in states {
@@ -105,9 +109,14 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
         Presented::Token(token, name) => Some((token, name.as_deref())),
         _ => None,
     };
-    let ended = token.is_some_and(|(token, _)| {
-        token.revoked_at.is_some() || token.expires_at == Some(1) || token.ends_at == Some(1)
-    });
+    let key = match presented {
+        Presented::Key(key) => Some(key),
+        _ => None,
+    };
+    let over =
+        |revoked: Option<i64>, expires, ends| revoked.is_some() || expires == Some(1) || ends == Some(1);
+    let ended = token.is_some_and(|(token, _)| over(token.revoked_at, token.expires_at, token.ends_at))
+        || key.is_some_and(|key| over(key.revoked_at, key.expires_at, key.ends_at));
     let misnamed = rules.checks_username && token.is_some_and(|(_, name)| name == Some("you@x"));
     let refused = **presented == Presented::Unknown || ended || misnamed;
     let public = repository.is_some_and(|repository| repository.public);
@@ -132,9 +141,10 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
             delete: true,
         }),
     };
-    let reached = match token {
-        Some((token, _)) => token.listed && rights.read,
-        None => rights != Rights::default(),
+    let reached = match (token, key) {
+        (Some((token, _)), _) => token.listed && rights.read,
+        (None, Some(key)) => key.given,
+        (None, None) => rights != Rights::default(),
     };
     if !reached {
         let hidden = repository.kind == Kind::Proxy || rules.not_reached_status == 404;
@@ -157,6 +167,7 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
     let within = match (token, wanted) {
         (Some((token, _)), _) if write => token.write,
         (Some((token, _)), _) => token.read || (for_publish && token.write),
+        (None, _) if key.is_some() => !write,
         (None, Wanted::Publish) => rights.publish,
         (None, Wanted::Delete) => rights.delete,
         (None, _) => rights.read || (for_publish && rights.publish),

@@ -39,6 +39,20 @@ pub(crate) fn expiry(value: &Value, now: i64) -> Result<Option<i64>, ApiError> {
     if at <= now { Err(ApiError::from(&catalogue::EXPIRES_AT_IN_PAST)) } else { Ok(Some(at)) }
 }
 
+/// An expiry that must be stated: `missing_expires_at` where it is not.
+pub(crate) fn stated_expiry(field: &Field, now: i64) -> Result<Option<i64>, ApiError> {
+    expiry(field.as_ref().ok_or(&catalogue::MISSING_EXPIRES_AT)?, now)
+}
+
+/// An expiry as it was read, which may have passed; 400 `invalid_request` where it is not stated, or none.
+pub(crate) fn read_expiry(field: &Field) -> Result<Option<i64>, ApiError> {
+    let wrong = || ApiError::invalid("`expected_expires_at` is the key's `expires_at` as it was read.");
+    match field.as_ref().ok_or_else(wrong)? {
+        Value::Null => Ok(None),
+        value => whole(value).map(Some).ok_or_else(wrong),
+    }
+}
+
 /// 9999-12-31T23:59:59.999Z in ms since 1970.
 const END_OF_9999: i64 = 253_402_300_799_999;
 

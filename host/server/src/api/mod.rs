@@ -3,6 +3,7 @@
 //! The route table below is all of it. Each row names the right that it needs; a call passes `call::serve`, which judges
 //! in the order of the API's description and lets no answer out whose right was not judged.
 
+mod access_keys;
 pub(crate) mod address;
 mod audit;
 mod body;
@@ -21,6 +22,7 @@ pub(crate) mod repositories;
 mod route;
 mod sessions;
 mod shown;
+mod subscribers;
 mod tokens;
 
 #[cfg(test)]
@@ -41,7 +43,7 @@ use http::header::{
 };
 
 use crate::app::App;
-use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
+use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories, ManageSubscribers};
 use error::ApiError;
 use route::Right::{Anyone, Holds, OfObject, SignedIn};
 use route::Route;
@@ -73,6 +75,146 @@ fn routes() -> &'static [Route] {
             Route::new(M::POST, "/v1/password-resets/{code}", Anyone, Json, members::complete),
             Route::new(M::POST, "/v1/invitations", OfObject, Json, members::invite),
             Route::new(M::POST, "/v1/invitations/{code}/accept", Anyone, Json, members::accept),
+            Route::new(
+                M::POST,
+                "/v1/subscribers",
+                Holds(ManageSubscribers),
+                Json,
+                subscribers::create_subscriber,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscribers",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::list_subscribers,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscribers/{id}",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::show_subscriber,
+            ),
+            Route::new(
+                M::PATCH,
+                "/v1/subscribers/{id}",
+                Holds(ManageSubscribers),
+                Json,
+                subscribers::change_subscriber,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/subscribers/{id}",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::remove_subscriber,
+            ),
+            Route::new(
+                M::POST,
+                "/v1/subscribers/{id}/access-keys",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::create_for_subscriber,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscribers/{id}/access-keys",
+                Holds(ManageSubscribers),
+                Nothing,
+                access_keys::list_for_subscriber,
+            ),
+            Route::new(
+                M::PATCH,
+                "/v1/subscribers/{id}/access-keys/{key}",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::change_for_subscriber,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/subscribers/{id}/access-keys/{key}",
+                Holds(ManageSubscribers),
+                Nothing,
+                access_keys::revoke_for_subscriber,
+            ),
+            Route::new(
+                M::POST,
+                "/v1/subscribers/{id}/access-keys/{key}/rotation",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::rotate_for_subscriber,
+            ),
+            Route::new(
+                M::POST,
+                "/v1/subscriber-groups",
+                Holds(ManageSubscribers),
+                Json,
+                subscribers::create_group,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscriber-groups",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::list_groups,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscriber-groups/{id}",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::show_group,
+            ),
+            Route::new(
+                M::PATCH,
+                "/v1/subscriber-groups/{id}",
+                Holds(ManageSubscribers),
+                Json,
+                subscribers::change_group,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/subscriber-groups/{id}",
+                Holds(ManageSubscribers),
+                Nothing,
+                subscribers::remove_group,
+            ),
+            Route::new(
+                M::POST,
+                "/v1/subscriber-groups/{id}/access-keys",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::create_for_group,
+            ),
+            Route::new(
+                M::GET,
+                "/v1/subscriber-groups/{id}/access-keys",
+                Holds(ManageSubscribers),
+                Nothing,
+                access_keys::list_for_group,
+            ),
+            Route::new(
+                M::PATCH,
+                "/v1/subscriber-groups/{id}/access-keys/{key}",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::change_for_group,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/subscriber-groups/{id}/access-keys/{key}",
+                Holds(ManageSubscribers),
+                Nothing,
+                access_keys::revoke_for_group,
+            ),
+            Route::new(
+                M::POST,
+                "/v1/subscriber-groups/{id}/access-keys/{key}/rotation",
+                Holds(ManageSubscribers),
+                Json,
+                access_keys::rotate_for_group,
+            ),
             Route::new(M::POST, "/v1/repositories", Holds(ManageRepositories), Json, repositories::create),
             Route::new(M::GET, "/v1/repositories", SignedIn, Nothing, repositories::list),
             Route::new(M::GET, "/v1/repositories/{id}", OfObject, Nothing, repositories::show),

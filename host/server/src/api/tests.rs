@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod access_keys;
 mod browsers;
 mod members;
 mod world;
@@ -28,7 +29,7 @@ async fn every_route_is_described_and_every_description_served() {
 async fn every_route_but_those_for_anyone_wants_a_session_before_it_looks_at_the_body() {
     let world = World::new().await;
     for route in routes().iter().filter(|route| route.right != Anyone) {
-        let path = route.path.replace("{id}", "1").replace("{name}", "a");
+        let path = route.path.replace("{id}", "1").replace("{name}", "a").replace("{key}", "2");
         for session in ["", "pkh_no-session", "x"] {
             let said = world.call(session, route.method.as_str(), &path, json!({"nonsense": 1})).await;
             said.is(401, "not_signed_in");
@@ -214,7 +215,9 @@ async fn another_members_tokens_are_for_owners() {
     let made = world.create_token(&owner, json!({"repositories": [id]})).await.ok(201);
     world.get(&dev, "/v1/tokens?member=owner@example.com").await.is(403, "insufficient_permissions");
     world.get(&owner, "/v1/tokens?member=%20").await.is(400, "invalid_user_id");
-    world.get(&owner, "/v1/tokens?member=nobody@example.com").await.is(404, "user_not_found");
+    for nobody in ["nobody@example.com", "%25", "%25@example.com", "_wner@example.com"] {
+        world.get(&owner, &format!("/v1/tokens?member={nobody}")).await.is(404, "user_not_found");
+    }
     assert_eq!(world.get(&owner, "/v1/tokens?member=dev@example.com").await.ok(200)["items"], json!([]));
     let path = format!("/v1/tokens/{}", made["id"].as_str().unwrap());
     world.call(&dev, "DELETE", &path, Value::Null).await.is(403, "insufficient_permissions");
@@ -321,6 +324,10 @@ async fn packages_are_seen_by_those_who_may_read() {
         world.get(&owner, &format!("{path}?q=TWO")).await.ok(200)["items"].as_array().unwrap().len(),
         1
     );
+    for wildcard in ["%25", "_", "t%25o", "*", "%5C"] {
+        let found = world.get(&owner, &format!("{path}?q={wildcard}")).await.ok(200);
+        assert_eq!(found["items"], json!([]), "{wildcard} stands for itself");
+    }
     let versions = world.get(&owner, &format!("{path}/%40scope%2Fone/versions")).await.ok(200);
     assert_eq!(
         (&versions["items"][0]["version"], &versions["items"][0]["reason"]),

@@ -119,7 +119,7 @@ pub(crate) async fn identify(
     }
     let fingerprint = credential.fingerprint();
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
-    if let Some(known) = token(&facts, &credential).or_else(|| key(&facts)) {
+    if let Some(known) = recognized(&facts, &credential) {
         return Ok(known);
     }
     let Credential::Basic { username, password } = credential else {
@@ -186,6 +186,11 @@ fn account(facts: Arc<LookUp>, member: MemberRow) -> Known {
         member: Some(member),
         ..nobody(facts, Presented::Member(rights))
     }
+}
+
+/// The token or access key that was found.
+pub(super) fn recognized(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
+    token(facts, credential).or_else(|| key(facts))
 }
 
 /// The token that was found, as access is decided on it.

@@ -301,3 +301,6 @@ fn bare(parts: &Parts) -> Result<Response<Body>, Refused> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,8 +41,7 @@ pub(super) fn body(wanted: &Create, now: i64) -> Result<Judged, ApiError> {
     let scope = scope(&wanted.scope)?;
     let format = format(&wanted.format)?;
     let repositories = repositories(&wanted.repositories)?;
-    let expires_at = wanted.expires_at.as_ref().ok_or(&catalogue::MISSING_EXPIRES_AT)?;
-    let expires_at = fields::expiry(expires_at, now)?;
+    let expires_at = fields::stated_expiry(&wanted.expires_at, now)?;
     let backing = backing(&wanted.backing)?;
     if let Some(backing) = &backing {
         service_key(backing, &format, &repositories, expires_at, now)?;
@@ -87,6 +86,10 @@ fn repositories(field: &Field) -> Result<Vec<String>, ApiError> {
 
 fn backing(field: &Field) -> Result<Option<Backing>, ApiError> {
     let Some(value) = field.as_ref().filter(|value| !value.is_null()) else { return Ok(None) };
+    let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    if let Some(unknown) = names.find(|name| !matches!(*name, "kind" | "id")) {
+        return Err(ApiError::invalid(&format!("`backing` has no field `{unknown}`.")));
+    }
     let id = value.get("id").filter(|id| !id.is_null());
     match (value.get("kind").and_then(Value::as_str), id.map(Value::as_str)) {
         (Some("org"), _) => Ok(Some(Backing::Organization)),
@@ -197,6 +200,7 @@ mod tests {
             ("backing", json!("org"), "invalid_backing_kind"),
             ("backing", json!({"kind": "repo"}), "invalid_backing_id"),
             ("backing", json!({"kind": "repo", "id": 1}), "invalid_backing_id"),
+            ("backing", json!({"kind": "org", "owner": "me"}), "invalid_request"),
         ] {
             assert_eq!(code(&[(name, value.clone())]), expected, "{name} {value}");
         }

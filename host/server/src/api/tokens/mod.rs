@@ -11,3 +11,4 @@ pub(crate) use create::{__path_create, create};
 pub(crate) use list::{__path_list, list};
 pub(crate) use revoke::{__path_revoke, revoke};
 pub(crate) use rotate::{__path_rotate, rotate};
+pub(crate) use view::Replaced;

@@ -1,0 +1,3 @@
+//! Tests over several steps of the data path at once.
+
+mod matrix;
