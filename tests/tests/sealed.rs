@@ -15,8 +15,14 @@ use std::path::Path;
 use packhouse_tests::{checkout, database};
 
 /// Where names of formats may stand, and as what.
-const LISTED: [(&str, &str); 3] = [
+const LISTED: [(&str, &str); 6] = [
     ("host/server/src/api/sessions.rs", "`finish_npm_login` as an action to confirm"),
+    ("host/server/src/api/mod.rs", "`npm-logins` in the route table"),
+    (
+        "host/server/src/api/logins/mod.rs",
+        "`npm-logins`, `npm-login` and the name of the token that they make",
+    ),
+    ("host/server/src/api/logins/page.rs", "`npm-login` as a path"),
     ("host/server/src/catalogue.rs", "codes and sentences of the specification"),
     ("host/server/src/api/tokens/judge.rs", "`npm` as a token's format"),
 ];

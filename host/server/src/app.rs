@@ -75,6 +75,15 @@ impl App {
         self.serving.load(Ordering::Acquire)
     }
 
+    /// The public address of the API, without a slash at its end: as configured, else where it listens.
+    pub(crate) fn api_url(&self) -> String {
+        match (&self.config.api_url, self.listening.get()) {
+            (Some(url), _) => url.as_str().trim_end_matches('/').to_owned(),
+            (None, Some(listening)) => format!("http://{}", listening.api),
+            (None, None) => format!("http://{}", self.config.api_listen),
+        }
+    }
+
     /// The public address of the repository host, without a slash at its end: as configured, else where it listens.
     pub(crate) fn base_url(&self) -> String {
         match (&self.config.base_url, self.listening.get()) {

@@ -20,6 +20,7 @@ mod packages;
 mod path;
 mod permissions;
 mod serve;
+mod services;
 mod settings;
 mod sso;
 mod wire;

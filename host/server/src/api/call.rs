@@ -202,6 +202,23 @@ fn address(parts: &Parts, app: &App) -> IpAddr {
 }
 
 impl Call {
+    /// A request for a page that is no row of the route table, from who sits there.
+    pub(crate) fn of_page(app: Arc<App>, parts: &Parts, caller: Option<Caller>) -> Call {
+        Call {
+            address: address(parts, &app),
+            now: now_ms(),
+            request_id: request_id::next(),
+            headers: parts.headers.clone(),
+            path: HashMap::new(),
+            query: HashMap::new(),
+            body: None,
+            caller,
+            right: Right::OfObject,
+            judged: Arc::new(AtomicBool::new(false)),
+            app,
+        }
+    }
+
     /// The request's header fields.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers

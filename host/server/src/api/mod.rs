@@ -13,6 +13,7 @@ mod fields;
 mod formats;
 mod health;
 mod json;
+pub(crate) mod logins;
 mod members;
 mod openapi;
 mod packages;
@@ -244,6 +245,8 @@ fn routes() -> &'static [Route] {
             Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),
             Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),
             Route::new(M::DELETE, "/v1/tokens/{id}", OfObject, Nothing, tokens::revoke),
+            Route::new(M::GET, "/v1/npm-logins/{id}", OfObject, Nothing, logins::show),
+            Route::new(M::POST, "/v1/npm-logins/{id}/finish", OfObject, Json, logins::finish),
             Route::new(M::GET, "/v1/formats", Holds(ManageOwnerAccount), Nothing, formats::list),
             Route::new(M::PATCH, "/v1/formats/{format}", Holds(ManageOwnerAccount), Json, formats::change),
             Route::new(M::GET, "/v1/audit-events", Holds(ManageOwnerAccount), Nothing, audit::list),
@@ -266,6 +269,7 @@ pub(crate) fn router(app: Arc<App>) -> anyhow::Result<Router> {
     }
     let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
     Ok(router
+        .merge(logins::router().with_state(Arc::clone(&app)))
         .merge(health.with_state(app))
         .fallback(call::no_such_path)
         .method_not_allowed_fallback(call::no_such_method)
@@ -286,8 +290,11 @@ async fn secured(mut answer: Response) -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
     ];
+    // A page has a policy of its own, which is as narrow as it can be.
+    let own = answer.headers().get(CONTENT_SECURITY_POLICY).cloned();
     for (name, value) in fields {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    answer.headers_mut().extend(own.map(|own| (CONTENT_SECURITY_POLICY, own)));
     answer
 }

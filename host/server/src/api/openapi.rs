@@ -42,6 +42,7 @@ use super::route::Route;
         super::packages::list,
         super::packages::versions,
         super::formats::list, super::formats::change,
+        super::logins::show, super::logins::finish,
         super::audit::list, document
     ),
     components(schemas(super::error::ErrorBody)),

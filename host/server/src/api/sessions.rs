@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::response::IntoResponse;
-use http::StatusCode;
 use http::header::SET_COOKIE;
+use http::{HeaderValue, StatusCode};
 use packhouse_store::{ConfirmationRow, MemberRow, Refusal, SessionRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -63,9 +63,14 @@ pub(crate) struct SignedIn {
 }
 
 impl SignedIn {
+    /// The session in a cookie, for `Set-Cookie`.
+    pub(crate) fn cookie(&self, app: &App) -> Result<HeaderValue, ApiError> {
+        portal::signed_in(app, &self.secret, SESSION_MS / 1000)
+    }
+
     /// The session in a cookie: 201 with its CSRF token, and the cookie beside it.
     pub(crate) fn into_cookie(self, app: &App) -> Answer {
-        let cookie = portal::signed_in(app, &self.secret, SESSION_MS / 1000)?;
+        let cookie = self.cookie(app)?;
         let view = SessionView {
             session: None,
             csrf_token: Some(portal::csrf(&self.secret)),
@@ -258,7 +263,7 @@ pub(crate) struct Confirm {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ConfirmationView {
     /// Good for one call.
-    confirmation_token: String,
+    pub(crate) confirmation_token: String,
     expires_at: i64,
 }
 

@@ -17,6 +17,7 @@ use super::{authorize, call};
 use crate::access::{Kind, Wanted};
 use crate::app::App;
 use crate::catalogue;
+use crate::services::CallServices;
 
 /// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
 const UNCHECKED_BYTES: u64 = 64 * 1024;
@@ -26,7 +27,7 @@ const MAX_SUBJECT_BYTES: usize = 512;
 /// A request below a repository's address, with what is known of it.
 pub(crate) struct Asking<'a> {
     /// The program.
-    pub(crate) app: &'a App,
+    pub(crate) app: &'a Arc<App>,
     /// The request without its body.
     pub(crate) parts: &'a Parts,
     /// What it is about.
@@ -34,7 +35,7 @@ pub(crate) struct Asking<'a> {
     /// Who answers.
     pub(crate) plugin: &'a Plugin,
     /// Who asks.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a Arc<Known>,
     /// From which address.
     pub(crate) peer: IpAddr,
     /// How a bearer's scopes look here, where there are any.
@@ -127,7 +128,10 @@ impl Asking<'_> {
         let received =
             receive::receive(&self.app.store, Some(self.repository.id), intent, headers, body).await?;
         let (handed, event) = ((Some(view), others), self.event(intent.action));
-        let answer = call::handle(self.plugin, &self.head, intent.action, handed, received, event).await?;
+        let who = (self.known, self.repository.organization, self.peer);
+        let services = CallServices::new(self.app, self.plugin.description(), who);
+        let answer =
+            call::handle(self.plugin, &self.head, intent.action, handed, received, event, services).await?;
         // What an intent names besides is in no revision.
         let keepable = answer.keepable && intent.action == Action::Read && intent.also_read.is_empty();
         Ok((send::prepare(answer, !self.repository.public).await?, keepable))

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use packhouse_runtime::{
-    Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead,
+    Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead, Services,
 };
 use packhouse_store::{AuditEvent, RepositoryRow};
 use serde_json::Value;
 
 use crate::packages::receive::Received;
 use crate::packages::shape::Refused;
+use crate::services::CallServices;
 use crate::settings;
 
 /// The repository as its plugin sees it: every setting of the format's has a value, and a proxy's `upstream` is its address.
@@ -57,11 +58,22 @@ pub(crate) async fn handle(
     (target, others): (Option<RepositoryView>, Vec<RepositoryView>),
     received: Received,
     audit: Option<AuditEvent>,
+    services: Arc<CallServices>,
 ) -> Result<Answer, Refused> {
     let Received { body, parts, appended } = received;
-    let call = Call { target, others, body, parts, appended, audit, ..Call::new(Arc::clone(head), action) };
+    let own: Arc<dyn Services> = Arc::clone(&services) as Arc<dyn Services>;
+    let call = Call {
+        target,
+        others,
+        body,
+        parts,
+        appended,
+        audit,
+        services: own,
+        ..Call::new(Arc::clone(head), action)
+    };
     let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
-    handled.map_err(Refused::from)
+    handled.map(|answer| services.fill(answer)).map_err(Refused::from)
 }
 
 fn failed(plugin: &Plugin, function: &'static str, head: &RequestHead, error: CallError) -> Refused {

@@ -26,19 +26,23 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) request_id: &'a str,
 }
 
-/// Makes the head.
+/// Makes the head. `tokens` are those of this host's that stand in the path or the query, each with its id, which takes its place.
 pub(crate) fn head(
     parts: &Parts,
     below: Below,
     query: Vec<(String, String)>,
     description: &Description,
-    circumstances: Circumstances<'_>,
+    (circumstances, tokens): (Circumstances<'_>, &[(String, String)]),
 ) -> Arc<RequestHead> {
+    let named = |text: String| match tokens.iter().find(|(token, _)| *token == text) {
+        Some((_, id)) => id.clone(),
+        None => without_token(text),
+    };
     Arc::new(RequestHead {
         method: parts.method.as_str().to_owned(),
         claim: below.claim.map(|claim| claim.name),
-        path: below.path.into_iter().map(without_token).collect(),
-        query: query.into_iter().map(|(name, value)| (name, without_token(value))).collect(),
+        path: below.path.into_iter().map(named).collect(),
+        query: query.into_iter().map(|(name, value)| (name, named(value))).collect(),
         headers: headers(&parts.headers, &description.request_headers),
         address: format!("{}{}", circumstances.base_url, below.address),
         caller: circumstances.caller,

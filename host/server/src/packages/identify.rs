@@ -173,6 +173,34 @@ async fn by_bearer(
     })
 }
 
+/// Most tokens of a request whose ids are looked up.
+const MAX_TOKENS: usize = 4;
+
+/// The tokens of this host's that stand in a path or a query, each with its id: a plugin is to see that and no more.
+pub(crate) async fn tokens_in(
+    app: &App,
+    known: &Known,
+    organization: OrganizationId,
+    (path, query): (&[String], &[(String, String)]),
+) -> Result<Vec<(String, String)>, Refused> {
+    let texts = path.iter().chain(query.iter().map(|(_, value)| value));
+    let mut found = Vec::new();
+    for text in texts.filter(|text| identity::says_token(text)).take(MAX_TOKENS) {
+        let Some(hash) = identity::fingerprint(text) else { continue };
+        let own =
+            known.facts.token.as_ref().filter(|token| token.secret_sha256 == hash).map(|token| token.id);
+        let id = match own {
+            Some(id) => Some(id),
+            None => {
+                let facts = app.store.look_up(organization, "", Some(&hash)).await?;
+                facts.token.as_ref().map(|token| token.id)
+            }
+        };
+        found.extend(id.map(|id| (text.clone(), id.to_string())));
+    }
+    Ok(found)
+}
+
 fn nobody(facts: Arc<LookUp>, presented: Presented) -> Known {
     Known { facts, presented, caller: None, credential: None, member: None, bearing: Bearing::Direct }
 }

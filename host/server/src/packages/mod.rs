@@ -37,6 +37,7 @@ use tokio::net::TcpListener;
 use self::answer::Asking;
 use self::head::Circumstances;
 use self::identify::Credential;
+pub(crate) use self::identify::Known;
 use self::kept::Answers;
 pub(crate) use self::receive::Arriving;
 use self::resolve::{Below, Place, Target};
@@ -218,6 +219,7 @@ impl Packages {
             format,
         )
         .await?;
+        let known = Arc::new(known);
         visit.credential.clone_from(&known.credential);
         visit.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
@@ -255,15 +257,26 @@ impl Packages {
             caller: known.caller.clone(),
             request_id: &visit.request_id,
         };
-        let head = head::head(parts, below, query, plugin.description(), circumstances);
-        let (app, known, peer) = (self.app.as_ref(), &known, visit.peer);
+        let tokens = identify::tokens_in(&self.app, &known, organization.id, (&below.path, &query)).await?;
+        let head = head::head(parts, below, query, plugin.description(), (circumstances, &tokens));
+        let (app, known, peer) = (&self.app, &known, visit.peer);
         let prepared = match (repository, name) {
             (Some(repository), _) => {
                 let asking = Asking { app, parts, repository, plugin, known, peer, scopes, head, now };
                 asking.answer(&self.answers, body).await?
             }
             (None, name) => {
-                let unnamed = Unnamed { app, parts, plugin, known, scopes, head, now };
+                let unnamed = Unnamed {
+                    app,
+                    parts,
+                    plugin,
+                    known,
+                    organization: organization.id,
+                    peer,
+                    scopes,
+                    head,
+                    now,
+                };
                 match name {
                     Some(name) => return Err(unnamed.absent(&name).await),
                     None => unnamed.answer(body).await?,

@@ -1,10 +1,12 @@
 //! Requests under a claim that name no repository, or one that is not there. The credential is judged before the names: who
 //! shows none learns nothing of what is wrong with a name.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
 use packhouse_runtime::{Intent, Plugin, RequestHead};
+use packhouse_store::OrganizationId;
 
 use super::identify::Known;
 use super::receive::{self, Arriving};
@@ -15,6 +17,7 @@ use super::{authorize, call};
 use crate::access::Wanted;
 use crate::app::App;
 use crate::catalogue;
+use crate::services::CallServices;
 
 /// What a plugin is told of a repository that is not there, so that it judges the names in the path.
 const KIND: &str = "hosted";
@@ -22,13 +25,17 @@ const KIND: &str = "hosted";
 /// A request without a repository, with what is known of it.
 pub(crate) struct Unnamed<'a> {
     /// The program.
-    pub(crate) app: &'a App,
+    pub(crate) app: &'a Arc<App>,
     /// The request without its body.
     pub(crate) parts: &'a Parts,
     /// Whose claim it is.
     pub(crate) plugin: &'a Plugin,
     /// Who asks.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a Arc<Known>,
+    /// In which organization.
+    pub(crate) organization: OrganizationId,
+    /// From which address.
+    pub(crate) peer: IpAddr,
     /// How a bearer's scopes look here, where there are any.
     pub(crate) scopes: Option<Scopes<'a>>,
     /// The request as the plugin sees it.
@@ -53,7 +60,10 @@ impl Unnamed<'_> {
         receive::refuse_by_length(&intent, headers)?;
         let received = receive::receive(&self.app.store, None, &intent, headers, body).await?;
         let nothing = (None, Vec::new());
-        let answer = call::handle(self.plugin, &self.head, intent.action, nothing, received, None).await?;
+        let who = (self.known, self.organization, self.peer);
+        let services = CallServices::new(self.app, self.plugin.description(), who);
+        let answer =
+            call::handle(self.plugin, &self.head, intent.action, nothing, received, None, services).await?;
         Ok(Arc::new(send::prepare(answer, true).await?))
     }
 

@@ -266,7 +266,7 @@ fn named(audit: Option<AuditEvent>, id: TokenId) -> Option<AuditEvent> {
     audit.map(|event| AuditEvent { detail: format!(r#"{{"token":"{id}"}}"#), ..event })
 }
 
-async fn insert(
+pub(super) async fn insert(
     transaction: &mut Transaction,
     organization: OrganizationId,
     token: NewToken,

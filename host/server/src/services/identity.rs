@@ -1,0 +1,132 @@
+//! A client's own sign-in, and the caller's tokens. No secret passes through a plugin: what it is handed is a placeholder.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use packhouse_runtime::{Login, LoginState, RepositoryView, ServiceError, TokenView};
+use packhouse_store::{AuditEvent, NewLogin, TokenId, TokenRow, now_ms};
+use sha2::{Digest as _, Sha256};
+
+use super::CallServices;
+use crate::access::{Presented, State};
+use crate::api::logins;
+
+/// Sign-ins that one address may have open in an organization.
+const OPEN_FROM_ONE: u32 = 20;
+/// Sign-ins that may be open in an organization.
+const OPEN: u32 = 2_000;
+/// How long a client waits before it asks again, in seconds.
+const PAUSE_S: u32 = 1;
+/// Tokens that are listed.
+const LISTED: u32 = 200;
+/// What every token begins with; more of one is kept nowhere.
+const HINT: &str = "pkh_";
+
+/// Begins a sign-in at the page of the API host.
+pub(super) async fn begin_login(
+    services: &CallServices,
+    target: &RepositoryView,
+) -> Result<Login, ServiceError> {
+    let poll = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let page = logins::page_of(&poll);
+    let (now, address) = (now_ms(), services.peer.to_string());
+    let login = NewLogin {
+        poll_sha256: sha256(&poll),
+        page_sha256: sha256(&page),
+        organization: services.organization,
+        repository: target.id,
+        address: &address,
+        created_at: now,
+        expires_at: now + logins::LIFETIME_MS,
+    };
+    match services.app.store.begin_login(login, OPEN_FROM_ONE, OPEN).await? {
+        true => Ok(Login { url: logins::url(&services.app, &page), id: poll }),
+        false => Err(ServiceError::TooLarge(u64::from(OPEN_FROM_ONE))),
+    }
+}
+
+/// Where a sign-in stands. The token is handed out once.
+pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<LoginState, ServiceError> {
+    let asked = sha256(id);
+    let target = services.known.facts.repository.as_ref().map(|row| row.id);
+    let found = services.app.store.login_asked_for(&asked).await?;
+    let Some(login) = found.filter(|login| Some(login.repository) == target && login.expires_at > now_ms())
+    else {
+        return Ok(LoginState::Gone);
+    };
+    match (login.token, login.sealed) {
+        (None, _) => Ok(LoginState::Waiting(PAUSE_S)),
+        (Some(_), None) => Ok(LoginState::Gone),
+        (Some(_), Some(sealed)) => {
+            if !services.app.store.take_login(&asked, &sealed).await? {
+                return Ok(LoginState::Gone);
+            }
+            let opened = services.app.sealer.open(&logins::purpose(&logins::page_of(id)), &sealed);
+            let secret = opened.map_err(|error| ServiceError::Other(error.to_string()))?;
+            Ok(LoginState::Granted(services.placeholder(secret)))
+        }
+    }
+}
+
+/// The caller's own tokens that work, newest first.
+pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, ServiceError> {
+    let Some(member) = services.member() else { return Ok(Vec::new()) };
+    let store = &services.app.store;
+    let mut rows: Vec<TokenRow> = Vec::new();
+    loop {
+        let after = rows.last().map(|row| row.id);
+        let page = store.list_tokens(services.organization, Some(member.id), None, after, LISTED).await?;
+        let last = page.len() < LISTED as usize;
+        rows.extend(page);
+        if last {
+            break;
+        }
+    }
+    let now = now_ms();
+    let works = |row: &&TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
+    Ok(rows.iter().rev().filter(works).take(LISTED as usize).map(view).collect())
+}
+
+/// Revokes a token of the caller's: the one that was shown, or with an account or a token that can write another of the same
+/// member's. What can only read takes nothing else away.
+pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, ServiceError> {
+    let Ok(id) = id.parse::<i64>().map(TokenId) else { return Ok(false) };
+    let store = &services.app.store;
+    let own = services.known.facts.token.as_ref().is_some_and(|token| token.id == id);
+    let may = match &services.known.presented {
+        Presented::Token(token, _) => own || token.write,
+        Presented::Member(_) => true,
+        _ => false,
+    };
+    let member = services.member().map(|member| member.id);
+    let found = store.find_token(services.organization, id).await?;
+    let mine = |token: &TokenRow| own || (token.owner.is_some() && token.owner == member);
+    let Some(token) = found.filter(|token| may && mine(token)) else { return Ok(false) };
+    let event = AuditEvent {
+        organization: services.organization,
+        actor: services.known.caller.clone().unwrap_or_default(),
+        credential: services.known.credential.clone().unwrap_or_default(),
+        action: "revoke_token".to_owned(),
+        subject: token.name.clone(),
+        address: services.peer.to_string(),
+        request_id: String::new(),
+        detail: String::new(),
+    };
+    Ok(store.revoke_token(services.organization, id, now_ms(), Some(event)).await?)
+}
+
+fn view(row: &TokenRow) -> TokenView {
+    let scope = [(row.scope.read, "read"), (row.scope.write, "write")];
+    TokenView {
+        id: row.id.to_string(),
+        name: row.name.clone(),
+        hint: HINT.to_owned(),
+        scope: scope.iter().filter(|(held, _)| *held).map(|(_, name)| (*name).to_owned()).collect(),
+        created: u64::try_from(row.created_at).unwrap_or_default(),
+        expires: row.expires_at.and_then(|at| u64::try_from(at).ok()),
+    }
+}
+
+/// What a secret of a sign-in is found by.
+fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}

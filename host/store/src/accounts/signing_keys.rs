@@ -1,0 +1,68 @@
+//! Keys that sign what repositories hold.
+
+use std::fmt;
+
+use crate::db::values;
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, now_ms};
+use crate::store::Store;
+
+/// A format's key in an organization. Its `Debug` hides the secret half, sealed though it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKeyRow {
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// Of which format.
+    pub format: String,
+    /// Names it in signatures.
+    pub id: String,
+    /// SubjectPublicKeyInfo in base64.
+    pub public_key: String,
+    /// The secret half, sealed.
+    pub sealed: String,
+}
+
+impl fmt::Debug for SigningKeyRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKeyRow")
+            .field("format", &self.format)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// The key of this format in this organization.
+    pub async fn signing_key(
+        &self,
+        organization: OrganizationId,
+        format: &str,
+    ) -> Result<Option<SigningKeyRow>, StoreError> {
+        let sql = "SELECT id, public_key, sealed FROM signing_keys WHERE organization = $1 AND format = $2";
+        let row = self.inner.db.fetch_one(sql, values![organization.0, format]).await?;
+        let read = |row: crate::db::Row| {
+            let mut columns = row.columns();
+            let (id, public_key, sealed) = (columns.text()?, columns.text()?, columns.text()?);
+            Ok(SigningKeyRow { organization, format: format.to_owned(), id, public_key, sealed })
+        };
+        row.map(read).transpose()
+    }
+
+    /// Keeps a key where there is none yet; the key that is kept from then on, this one or another's.
+    pub async fn keep_signing_key(&self, key: SigningKeyRow) -> Result<SigningKeyRow, StoreError> {
+        let insert = "INSERT INTO signing_keys (organization, format, id, public_key, sealed, created_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (organization, format) DO NOTHING";
+        let SigningKeyRow { organization, format, id, public_key, sealed } = key;
+        let values = values![
+            organization.0,
+            format.as_str(),
+            id.as_str(),
+            public_key.as_str(),
+            sealed.as_str(),
+            now_ms()
+        ];
+        self.inner.db.execute(insert, values).await?;
+        let kept = self.signing_key(organization, &format).await?;
+        kept.ok_or_else(|| StoreError::Corrupt(format!("the signing key of {format} is not kept")))
+    }
+}

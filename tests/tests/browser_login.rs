@@ -1,0 +1,203 @@
+//! A package client's sign-in in a browser, from both ends: what the client asks, what a person is shown and decides, and the token
+//! that comes of it. Signatures by the host's key, and a client's own token commands.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::{Api, Client, Request, Response, Server, database};
+use serde_json::{Value, json};
+
+struct Login {
+    server: Server,
+    api: Api,
+    repository: String,
+    page: String,
+    done: String,
+}
+
+impl Login {
+    fn begin() -> Self {
+        let server = Server::start();
+        let api = Api::sign_in(&server);
+        let body = json!({"name": "js", "format": "npm", "kind": "hosted"});
+        let repository = api.post("/v1/repositories", &body).expect(201).field("id");
+        let (page, done) = begin(&server);
+        Self { server, api, repository, page, done }
+    }
+
+    fn id(&self) -> &str {
+        self.page.rsplit('/').next().unwrap()
+    }
+
+    fn poll(&self) -> Response {
+        self.server.anonymous().get(&self.done)
+    }
+
+    fn finish(&self, body: &mut Value) -> Response {
+        body["confirmation_token"] = json!(self.api.confirm("finish_npm_login"));
+        self.api.post(&format!("/v1/npm-logins/{}/finish", self.id()), body)
+    }
+}
+
+/// The paths of the page and of what the client asks at.
+fn begin(server: &Server) -> (String, String) {
+    let request =
+        Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");
+    let answer = server.anonymous().send(request.body("{}")).expect(200);
+    let path = |field: &str, host: &str| {
+        let url = answer.field(field);
+        url.strip_prefix(&format!("http://{host}"))
+            .unwrap_or_else(|| panic!("{url} is not on {host}"))
+            .to_owned()
+    };
+    (path("loginUrl", &server.api().to_string()), path("doneUrl", &server.packages().to_string()))
+}
+
+#[test]
+fn a_sign_in_makes_a_token_that_is_fetched_once() {
+    let login = Login::begin();
+    let waiting = login.poll().expect(202);
+    assert!(waiting.header("retry-after").is_some());
+    let offered = login.api.call("GET", &format!("/v1/npm-logins/{}", login.id())).expect(200).json();
+    assert_eq!((&offered["repository"], &offered["name"]), (&json!(login.repository), &json!("js")));
+    assert_eq!(offered["scope"], json!(["read", "write"]));
+    assert!(offered["expires_at"].as_u64().unwrap() > 0);
+
+    // Only what confirms it finishes it, and once.
+    let path = format!("/v1/npm-logins/{}/finish", login.id());
+    assert_eq!(login.api.post(&path, &json!({})).expect(401).field("error"), "step_up_required");
+    let wrong = json!({"confirmation_token": login.api.confirm("create_token")});
+    assert_eq!(login.api.post(&path, &wrong).expect(401).field("error"), "step_up_required");
+    assert_eq!(login.finish(&mut json!({"expires_at": 5})).expect(400).field("error"), "expires_at_in_past");
+    login.poll().expect(202);
+    let finished = login.finish(&mut json!({})).expect(200).json();
+    assert!(finished["expires_at"].as_u64().unwrap() > 0, "{finished}");
+    assert_eq!(login.finish(&mut json!({})).expect(409).field("error"), "already_finished");
+
+    // What the page is opened with fetches nothing.
+    login.server.anonymous().get(&format!("/repositories/js/-/v1/login/{}", login.id())).expect(404);
+    let token = login.poll().expect(200).field("token");
+    assert!(token.starts_with("pkh_"), "{token}");
+    login.poll().expect(404);
+    let bearer = login.server.anonymous().with("Authorization", &format!("Bearer {token}"));
+    assert_eq!(bearer.get("/repositories/js/-/whoami").expect(200).field("username"), OWNER);
+    let dump = database::sqlite(&login.server, ".dump");
+    assert!(!dump.contains(&token) && !login.server.log().contains(&token));
+
+    // Its own token commands: what stands in the path is an id to the plugin.
+    let listed = bearer.get("/repositories/js/-/npm/v1/tokens").expect(200).json();
+    let keys: Vec<&str> =
+        listed["objects"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, [finished["id"].as_str().unwrap()]);
+    let log_out = Request::new("DELETE", &format!("/repositories/js/-/user/token/{token}"));
+    bearer.send(log_out).expect(200);
+    bearer.get("/repositories/js/-/whoami").expect(404);
+    assert!(!login.server.log().contains(&token), "a token is in the log");
+}
+
+#[test]
+fn what_is_granted_is_what_the_person_holds() {
+    let login = Login::begin();
+    let permissions =
+        json!({"organization": [], "repositories": [{"repository": login.repository, "actions": ["read"]}]});
+    let member = json!({"email": "reader@example.com", "password": PASSWORD, "permissions": permissions});
+    login.api.post("/v1/members", &member).expect(201);
+    let stranger = json!({"email": "stranger@example.com", "password": PASSWORD,
+        "permissions": {"organization": [], "repositories": []}});
+    login.api.post("/v1/members", &stranger).expect(201);
+    let show = |email: &str| {
+        let client = Client::new(login.server.api());
+        let body = json!({"email": email, "password": PASSWORD}).to_string();
+        let request =
+            Request::new("POST", "/v1/sessions").header("Content-Type", "application/json").body(body);
+        let session = client.send(request).expect(201).field("session");
+        client
+            .with("Authorization", &format!("Bearer {session}"))
+            .get(&format!("/v1/npm-logins/{}", login.id()))
+    };
+    assert_eq!(show("reader@example.com").expect(200).json()["scope"], json!(["read"]));
+    assert_eq!(show("stranger@example.com").expect(403).field("error"), "repo_access_denied");
+    assert_eq!(login.api.call("GET", "/v1/npm-logins/unknown").expect(404).field("error"), "not_found");
+    database::sqlite(&login.server, "update logins set expires_at = 1");
+    assert_eq!(login.finish(&mut json!({})).expect(404).field("error"), "not_found");
+    login.poll().expect(404);
+}
+
+#[test]
+fn too_many_open_sign_ins_are_refused() {
+    let login = Login::begin();
+    for _ in 0..19 {
+        begin(&login.server);
+    }
+    let request =
+        Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");
+    assert_eq!(login.server.anonymous().send(request.body("{}")).status, 413);
+    login.finish(&mut json!({})).expect(200);
+}
+
+#[test]
+fn the_page_works_without_a_script() {
+    let login = Login::begin();
+    let browser = Client::new(login.server.api()).with("Sec-Fetch-Site", "same-origin");
+    let shown = browser.get(&login.page).expect(200);
+    assert!(shown.header("content-type").unwrap().starts_with("text/html"));
+    let policy = shown.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    let text = shown.text();
+    assert!(
+        !text.contains("<script") && text.contains("lang=\"en\"") && text.contains("<h1>Sign in</h1>"),
+        "{text}"
+    );
+    assert!(!text.contains("js"), "a stranger learns the repository");
+    let post = |client: &Client, form: &str| {
+        let request =
+            Request::new("POST", &login.page).header("Content-Type", "application/x-www-form-urlencoded");
+        client.send(request.body(form))
+    };
+    let right = format!("email={}&password={}", OWNER.replace('@', "%40"), PASSWORD.replace(' ', "+"));
+    let wrong = post(&browser, "email=owner%40example.com&password=wrong").expect(401);
+    assert!(wrong.text().contains("role=\"alert\""), "{}", wrong.text());
+    let elsewhere = Client::new(login.server.api()).with("Sec-Fetch-Site", "cross-site");
+    post(&elsewhere, &right).expect(403);
+    let signed_in = post(&browser, &right).expect(303);
+    assert_eq!(signed_in.header("location"), Some(login.page.as_str()));
+    let cookie = signed_in.header("set-cookie").unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+
+    let browser = browser.with("Cookie", &cookie);
+    let asked = browser.get(&login.page).expect(200).text();
+    for told in ["<dd>js</dd>", "<dd>read, publish and delete packages</dd>", OWNER, "90 days"] {
+        assert!(asked.contains(told), "{told} in {asked}");
+    }
+    let csrf = asked.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let password = PASSWORD.replace(' ', "+");
+    post(&browser, &format!("csrf=forged&days=90&password={password}")).expect(403);
+    post(&browser, &format!("csrf={csrf}&days=90&password=wrong")).expect(401);
+    post(&browser, &format!("csrf={csrf}&days=9999&password={password}")).expect(400);
+    login.poll().expect(202);
+    let done = post(&browser, &format!("csrf={csrf}&days=30&password={password}"));
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert!(done.text().contains("role=\"status\""), "{}", done.text());
+    assert!(login.poll().expect(200).field("token").starts_with("pkh_"));
+    browser.get(&login.page).expect(409);
+    browser.get("/npm-login/unknown").expect(404);
+}
+
+#[test]
+fn what_is_published_is_signed_by_the_hosts_key() {
+    let login = Login::begin();
+    let token = login.api.create_token(&[&login.repository], &["read"], None);
+    let client = login.server.anonymous().with("Authorization", &format!("Bearer {}", token.secret));
+    let keys = client.get("/repositories/js/-/npm/v1/keys").expect(200).json();
+    let key = &keys["keys"][0];
+    assert_eq!(key["keytype"], "ecdsa-sha2-nistp256");
+    assert!(key["keyid"].as_str().unwrap().starts_with("SHA256:"), "{key}");
+    assert_eq!(client.get("/repositories/js/-/npm/v1/keys").json(), keys, "the key is kept");
+}
