@@ -30,6 +30,11 @@ impl Api {
         Self { client: client.with("Authorization", &format!("Bearer {session}")) }
     }
 
+    /// The client that shows the session.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// A call with a JSON body.
     #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Response {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::identity::{Bearers, Passwords, Sealer, Throttle};
+use crate::sso::Providers;
 
 /// The state of the program; handed out as an `Arc`.
 pub(crate) struct App {
@@ -21,6 +22,8 @@ pub(crate) struct App {
     pub(crate) runtime: Runtime,
     /// Seals secrets that must be read again.
     pub(crate) sealer: Sealer,
+    /// Providers by which members sign in.
+    pub(crate) providers: Providers,
     /// Checks passwords.
     pub(crate) passwords: Passwords,
     /// Signs and checks what token services give out.
@@ -48,6 +51,7 @@ impl App {
     pub(crate) fn new(config: Config, store: Store, runtime: Runtime) -> App {
         App {
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
+            providers: Providers::new(&config.upstream_allow_networks),
             config,
             store,
             runtime,

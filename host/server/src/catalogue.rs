@@ -158,9 +158,11 @@ catalogue! {
     INVALID_UPSTREAM = "invalid_upstream" 400 Error Api "{}";
     INVALID_SETTINGS = "invalid_settings" 400 Error Api "{}";
     INVALID_MEMBERS = "invalid_members" 400 Error Api "{}";
+    INVALID_SSO_SETTINGS = "invalid_sso_settings" 400 Error Api "{}";
     IMMUTABLE_FIELD = "immutable_field" 400 Error Api "`{}` cannot be changed.";
     NOT_SIGNED_IN = "not_signed_in" 401 Error Api "Sign in first: POST /v1/sessions, then `Authorization: Bearer <session>`.";
     INVALID_CREDENTIALS = "invalid_credentials" 401 Error Api "The e-mail address or the password is wrong.";
+    SSO_REFUSED = "sso_refused" 401 Error Api "The sign-in is refused: {}.";
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
@@ -178,6 +180,7 @@ catalogue! {
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
     TOO_MANY_ATTEMPTS = "too_many_attempts" 429 Error Both "Too many attempts; wait before the next.";
+    SSO_PROVIDER_FAILED = "sso_provider_failed" 424 Error Api "The sign-in provider cannot be used: {}.";
     FORMAT_DISABLED = "format_disabled" 503 Error Packages "This format is switched off at present.";
     FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";

@@ -23,6 +23,7 @@ mod serve;
 mod services;
 mod settings;
 mod sso;
+mod upstream;
 mod wire;
 
 use std::process::ExitCode;

@@ -23,6 +23,7 @@ pub(crate) mod repositories;
 mod route;
 mod sessions;
 mod shown;
+mod sso;
 mod subscribers;
 mod tokens;
 
@@ -66,6 +67,11 @@ fn routes() -> &'static [Route] {
             Route::new(M::POST, "/v1/sessions", Anyone, Json, sessions::create),
             Route::new(M::DELETE, "/v1/sessions/current", SignedIn, Nothing, sessions::delete),
             Route::new(M::POST, "/v1/confirmations", SignedIn, Json, sessions::confirm),
+            Route::new(M::GET, "/v1/sso", Holds(ManageOwnerAccount), Nothing, sso::show),
+            Route::new(M::PUT, "/v1/sso", Holds(ManageOwnerAccount), Json, sso::change),
+            Route::new(M::DELETE, "/v1/sso", Holds(ManageOwnerAccount), Nothing, sso::remove),
+            Route::new(M::GET, "/v1/sso/start", Anyone, Nothing, sso::start),
+            Route::new(M::GET, "/v1/sso/callback", Anyone, Nothing, sso::callback),
             Route::new(M::GET, "/v1/me", SignedIn, Nothing, members::me),
             Route::new(M::POST, "/v1/members", OfObject, Json, members::create),
             Route::new(M::GET, "/v1/members", OfObject, Nothing, members::list),

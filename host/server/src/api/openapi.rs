@@ -25,6 +25,7 @@ use super::route::Route;
     info(title = "Packhouse management API", license(name = "Apache-2.0")),
     paths(
         super::sessions::create, super::sessions::delete, super::sessions::confirm, super::members::me,
+        super::sso::show, super::sso::change, super::sso::remove, super::sso::start, super::sso::callback,
         super::members::create, super::members::list, super::members::show, super::members::remove,
         super::members::set_permissions, super::members::reset, super::members::complete,
         super::members::invite, super::members::accept,

@@ -251,12 +251,24 @@ impl Action {
     }
 }
 
-/// The password again, for one action.
+/// The password again, for one action; or a new sign-in by the organization's provider.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Confirm {
     action: Action,
-    password: String,
+    /// Needed unless `sso`.
+    password: Option<String>,
+    /// Whether the provider is to ask again who sits there.
+    #[serde(default)]
+    sso: bool,
+}
+
+/// Where a browser confirms an action by a new sign-in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SignInView {
+    /// To be opened in the member's browser, with `&return_to=/path` behind it if that goes on somewhere.
+    sign_in_url: String,
+    expires_at: i64,
 }
 
 /// A confirmation.
@@ -267,15 +279,31 @@ pub(crate) struct ConfirmationView {
     expires_at: i64,
 }
 
-/// Confirms the caller's identity for one action, once.
+impl ConfirmationView {
+    /// The token.
+    pub(crate) fn token(&self) -> &str {
+        &self.confirmation_token
+    }
+}
+
+/// Confirms the caller's identity for one action, once: by the password, or where `sso` is true by the address at which the
+/// browser signs in anew; the confirmation is what that ends in.
 #[utoipa::path(post, path = "/v1/confirmations", request_body = Confirm, responses(
-    (status = 201, body = ConfirmationView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
-    (status = 429, body = ErrorBody)))]
+    (status = 201, body = ConfirmationView), (status = 202, body = SignInView), (status = 400, body = ErrorBody),
+    (status = 401, body = ErrorBody), (status = 404, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub(crate) async fn confirm(mut call: Call) -> Answer {
     let wanted: Confirm = call.body()?;
     call.only(&[])?;
     let member = call.judge_permission()?.member.clone();
-    let view = confirm_by_password(&call, &member, wanted.action, wanted.password).await?;
+    let password = match (wanted.password, wanted.sso) {
+        (Some(password), false) => password,
+        (None, true) => {
+            let (sign_in_url, expires_at) = super::sso::ticket(&call, &member, wanted.action.name()).await?;
+            return Ok((StatusCode::ACCEPTED, Json(SignInView { sign_in_url, expires_at })).into_response());
+        }
+        _ => return Err(ApiError::invalid("Send the `password`, or `\"sso\": true`.")),
+    };
+    let view = confirm_by_password(&call, &member, wanted.action, password).await?;
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 

@@ -19,6 +19,8 @@ use packhouse_store::{BlobsConfig, StoreConfig};
 use url::Url;
 
 pub(crate) use layers::{Inputs, Settings};
+#[cfg(test)]
+pub(crate) use values::networks;
 pub(crate) use values::{Network, bytes};
 
 use crate::identity::Secret;
@@ -46,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) disabled: Vec<String>,
     /// `EnvFilter` directives.
     pub(crate) log: String,
+    /// Networks besides the public ones in which upstreams may be.
+    pub(crate) upstream_allow_networks: Vec<Network>,
     /// Whose forwarding headers count.
     pub(crate) trusted_proxies: Vec<Network>,
     /// With what secrets that must be read again are sealed.
@@ -119,6 +123,7 @@ impl Config {
             },
             disabled,
             log: read.text("log").to_owned(),
+            upstream_allow_networks: read.parse("upstream.allow_networks", values::networks)?,
             trusted_proxies: read.parse("trusted_proxies", values::networks)?,
             sealing_key: read.parse_some("sealing_key", values::sealing_key)?,
             owner: read.owner()?,

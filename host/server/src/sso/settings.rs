@@ -1,6 +1,6 @@
 //! An organization's sign-in settings, as the database keeps them.
 
-use packhouse_store::MemberRow;
+use packhouse_store::{MemberRow, OrganizationId};
 use serde::{Deserialize, Serialize};
 
 use crate::permissions::{Permission, Permissions};
@@ -28,6 +28,19 @@ impl Settings {
         serde_json::from_str(json)
             .inspect_err(|error| tracing::error!(%error, "sign-in settings make no sense"))
             .ok()
+    }
+}
+
+impl Settings {
+    /// For what the client's secret is sealed.
+    pub(crate) fn purpose(organization: OrganizationId) -> String {
+        format!("sso client secret {organization}")
+    }
+
+    /// Whether this address, in lower case, may sign in.
+    pub(crate) fn takes(&self, email: &str) -> bool {
+        let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
+        self.email_domains.is_empty() || self.email_domains.iter().any(|taken| taken == domain)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn may_manage(call: &Call, row: &MemberRow) -> Result<(), ApiError> {
 }
 
 /// 400 `invalid_request` where permissions name a repository that is not there.
-pub(super) async fn repositories_exist(call: &Call, permissions: &Permissions) -> Result<(), ApiError> {
+pub(crate) async fn repositories_exist(call: &Call, permissions: &Permissions) -> Result<(), ApiError> {
     let mut ids = Vec::new();
     for name in permissions.named() {
         let id: RepositoryId = name.parse().map_err(|_| no_repository(name))?;

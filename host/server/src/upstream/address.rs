@@ -1,0 +1,226 @@
+//! Where an upstream may be: http and https, at addresses of the public internet, and where the operator allows more.
+//!
+//! A name is resolved once, and the connection goes to an address that was judged: a name that turns to another address at a
+//! second look-up gains nothing. Redirects and links in metadata go the same way.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::config::Network;
+
+/// Looks names up.
+pub(crate) trait Names: Send + Sync + 'static {
+    /// The addresses of a host.
+    fn look_up(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
+}
+
+/// As the system does.
+pub(crate) struct SystemNames;
+
+impl Names for SystemNames {
+    fn look_up(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Judges addresses.
+#[derive(Clone)]
+pub(crate) struct Addresses {
+    allowed: Arc<[Network]>,
+    names: Arc<dyn Names>,
+}
+
+/// An address that nobody is sent to.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{0} is not an address that an upstream may have; the setting upstream.allow_networks allows more")]
+pub(crate) struct NotAllowed(String);
+
+impl Addresses {
+    /// Public addresses, and those in these networks.
+    pub(crate) fn new(allowed: &[Network], names: Arc<dyn Names>) -> Addresses {
+        Addresses { allowed: allowed.into(), names }
+    }
+
+    /// Judges what can be told before a name is looked up.
+    pub(crate) fn check(&self, url: &Url) -> Result<(), NotAllowed> {
+        let ip = match url.host() {
+            _ if !matches!(url.scheme(), "http" | "https") => return Err(NotAllowed(url.to_string())),
+            None => return Err(NotAllowed(url.to_string())),
+            Some(Host::Domain(_)) => return Ok(()),
+            Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
+            Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
+        };
+        if self.allows(ip) { Ok(()) } else { Err(NotAllowed(ip.to_string())) }
+    }
+
+    fn allows(&self, ip: IpAddr) -> bool {
+        is_public(ip) || self.allowed.iter().any(|network| network.contains(ip))
+    }
+}
+
+impl Resolve for Addresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (host, addresses) = (name.as_str().to_owned(), self.clone());
+        Box::pin(async move {
+            let found = addresses.names.look_up(host.clone()).await?;
+            let good: Vec<SocketAddr> =
+                found.iter().filter(|ip| addresses.allows(**ip)).map(|ip| SocketAddr::new(*ip, 0)).collect();
+            match (good.is_empty(), found.first()) {
+                (false, _) => Ok(Box::new(good.into_iter()) as Addrs),
+                (true, Some(ip)) => Err(NotAllowed(format!("{host} ({ip})")).into()),
+                (true, None) => Err(std::io::Error::other(format!("{host} has no address")).into()),
+            }
+        })
+    }
+}
+
+/// Whether an address is one of the public internet (RFC 6890 and what was registered since).
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    !matches!(
+        (a, b, c),
+        (0 | 10 | 127 | 224..=255, _, _)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (192, 168, _)
+            | (198, 18 | 19, _)
+            | (198, 51, 100)
+            | (203, 0, 113)
+    )
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [a, b, c, _, _, _, g, h] = ip.segments();
+    let v4 = |high: u16, low: u16| is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    match (a, b, c) {
+        // An IPv4 address written as IPv6, and the prefixes by which a network translates to IPv4.
+        (0, 0, 0) => ip.to_ipv4_mapped().is_some() && v4(g, h),
+        (0x64, 0xff9b, 0) => v4(g, h),
+        (0x2002, _, _) => v4(b, c),
+        // Teredo and the rest of what is set apart for protocols; documentation.
+        (0x2001, 0..=0x1ff | 0xdb8, _) | (0x3fff, 0..=0xfff, _) => false,
+        // All that is given out as global unicast.
+        _ => a >> 13 == 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn addresses(allowed: &str, names: impl Names) -> Addresses {
+        Addresses::new(&crate::config::networks(allowed).unwrap(), Arc::new(names))
+    }
+
+    #[test]
+    fn only_public_addresses_are_public() {
+        for private in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::1",
+            "2001::1",
+            "2001:db8::1",
+            "100::1",
+        ] {
+            assert!(!is_public(private.parse().unwrap()), "{private}");
+        }
+        for public in [
+            "1.1.1.1",
+            "100.128.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+    }
+
+    #[test]
+    fn what_an_address_shows_is_judged_before_anything_is_sent() {
+        let addresses = addresses("10.0.0.0/8", SystemNames);
+        for right in ["https://repo.test/x", "http://1.1.1.1/", "http://10.0.0.1:8080/"] {
+            assert!(addresses.check(&right.parse().unwrap()).is_ok(), "{right}");
+        }
+        for wrong in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://[::1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://169.254.169.254/latest",
+            "file:///etc/passwd",
+            "gopher://x/",
+            "ftp://x/",
+        ] {
+            assert!(addresses.check(&wrong.parse().unwrap()).is_err(), "{wrong}");
+        }
+    }
+
+    /// Answers the first look-up with one address and every later one with another.
+    struct Turning(Mutex<Vec<&'static str>>);
+
+    impl Names for Turning {
+        fn look_up(&self, _host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
+            let mut left = self.0.lock().unwrap();
+            let answer = if left.len() > 1 { left.remove(0) } else { left[0] };
+            Box::pin(async move { Ok(answer.split(' ').map(|ip| ip.parse().unwrap()).collect()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_turns_to_a_private_address_is_refused() {
+        let addresses = addresses("", Turning(Mutex::new(vec!["1.1.1.1", "127.0.0.1"])));
+        let look_up = async || addresses.resolve("turning.test".parse().unwrap()).await.map(Vec::from_iter);
+        assert_eq!(look_up().await.unwrap(), ["1.1.1.1:0".parse().unwrap()]);
+        assert!(look_up().await.unwrap_err().to_string().contains("turning.test (127.0.0.1)"));
+    }
+
+    #[tokio::test]
+    async fn of_a_names_addresses_the_private_ones_are_left_out() {
+        let addresses = addresses("", Turning(Mutex::new(vec!["10.0.0.1 1.1.1.1 ::1"])));
+        let found = addresses.resolve("mixed.test".parse().unwrap()).await.unwrap();
+        assert_eq!(Vec::from_iter(found), ["1.1.1.1:0".parse().unwrap()]);
+    }
+}

@@ -1,0 +1,3 @@
+//! Other servers that this one asks, and where they may be.
+
+pub(crate) mod address;
