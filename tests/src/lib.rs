@@ -19,6 +19,7 @@ pub mod faults;
 pub mod http;
 pub mod payload;
 pub mod server;
+pub mod smtp;
 pub mod strace;
 
 pub use api::{Api, MavenRepository};

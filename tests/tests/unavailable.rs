@@ -89,9 +89,15 @@ fn each_table_alone(server: &Server, tables: &dyn Taking) {
         Client::new(server.api()).send(request.body(body.to_string()))
     };
     let list = "/v1/tokens?member=owner@example.com";
+    let in_registry_style = |code: &str| {
+        let answer = repository.client.get("/v2/repositories/parts/image/manifests/latest").expect(503);
+        assert_eq!(answer.json()["errors"][0]["code"], "UNAVAILABLE");
+        assert_eq!((answer.field("code").as_str(), answer.header("retry-after")), (code, Some("5")));
+    };
 
     tables.take("sso_settings");
     said(repository.get(FILE), "sso_config_unavailable");
+    in_registry_style("sso_config_unavailable");
     said(repository.put("org/example/a/2.0/a-2.0.jar", "meanwhile"), "sso_config_unavailable");
     said(server.anonymous().get(&repository.path(FILE)), "sso_config_unavailable");
     said(api.call("GET", "/v1/me"), "sso_config_unavailable");
@@ -104,6 +110,7 @@ fn each_table_alone(server: &Server, tables: &dyn Taking) {
     tables.give("sso_settings");
 
     said(repository.get(FILE), "repository_token_identity_unavailable");
+    in_registry_style("repository_token_identity_unavailable");
     said(api.call("GET", list), "membership_lookup_unavailable");
     said(api.call("GET", "/v1/me"), "membership_lookup_unavailable");
     said(sign_in(), "membership_lookup_unavailable");
@@ -114,6 +121,7 @@ fn each_table_alone(server: &Server, tables: &dyn Taking) {
 
     tables.take("tokens");
     said(repository.get(FILE), "ddb_unavailable");
+    in_registry_style("ddb_unavailable");
     said(api.call("GET", list), "ddb_unavailable");
     tables.take("sso_settings");
     said(repository.get(FILE), "ddb_unavailable");

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::identity::{Bearers, Passwords, Sealer, Throttle};
+use crate::mail::Mail;
 use crate::sso::Providers;
 
 /// The state of the program; handed out as an `Arc`.
@@ -22,6 +23,8 @@ pub(crate) struct App {
     pub(crate) runtime: Runtime,
     /// Seals secrets that must be read again.
     pub(crate) sealer: Sealer,
+    /// Sends invitations and password resets.
+    pub(crate) mail: Mail,
     /// Providers by which members sign in.
     pub(crate) providers: Providers,
     /// Checks passwords.
@@ -48,8 +51,9 @@ pub(crate) struct Listening {
 
 impl App {
     /// The state before anything listens.
-    pub(crate) fn new(config: Config, store: Store, runtime: Runtime) -> App {
+    pub(crate) fn new(config: Config, store: Store, runtime: Runtime, mail: Mail) -> App {
         App {
+            mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
             config,

@@ -15,6 +15,7 @@ mod config;
 mod identity;
 mod listen;
 mod log;
+mod mail;
 mod metrics;
 mod packages;
 mod path;

@@ -123,7 +123,14 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_SMTP_URL",
         Kind::Secret,
         "",
-        "Mail server for invitations and password resets.",
+        "Mail server for invitations and password resets: smtps://USER:PASSWORD@HOST, or smtp://HOST?tls=required.",
+    ),
+    key(
+        "smtp_from",
+        "PACKHOUSE_SMTP_FROM",
+        Kind::Text,
+        "",
+        "Who those mails come from; by default packhouse at the public host.",
     ),
     key(
         "audit_days",

@@ -52,6 +52,10 @@ pub(crate) struct Config {
     pub(crate) upstream_allow_networks: Vec<Network>,
     /// Whose forwarding headers count.
     pub(crate) trusted_proxies: Vec<Network>,
+    /// The mail server, with user and password.
+    pub(crate) smtp_url: Option<Secret>,
+    /// Who mails come from.
+    pub(crate) smtp_from: Option<String>,
     /// With what secrets that must be read again are sealed.
     pub(crate) sealing_key: Option<Secret>,
     /// The first owner.
@@ -125,6 +129,8 @@ impl Config {
             log: read.text("log").to_owned(),
             upstream_allow_networks: read.parse("upstream.allow_networks", values::networks)?,
             trusted_proxies: read.parse("trusted_proxies", values::networks)?,
+            smtp_url: read.some("smtp_url").map(Secret::new),
+            smtp_from: read.some("smtp_from").map(str::to_owned),
             sealing_key: read.parse_some("sealing_key", values::sealing_key)?,
             owner: read.owner()?,
             limits: read.limits()?,

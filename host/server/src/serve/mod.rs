@@ -25,16 +25,18 @@ use tower::ServiceExt;
 use crate::api::{self, Peer};
 use crate::app::{App, Listening};
 use crate::config::{Config, Limits};
+use crate::mail::Mail;
 use crate::{listen, metrics, packages};
 
 /// Serves until SIGTERM or SIGINT. An error is one that kept it from starting.
 pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     metrics::install()?;
     let _lock = lock::take(&config)?;
+    let mail = Mail::new(&config)?;
     let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
     let runtime =
         Runtime::load(config.runtime.clone(), store.clone()).await.context("failed to load the plugins")?;
-    let app = Arc::new(App::new(config, store, runtime));
+    let app = Arc::new(App::new(config, store, runtime, mail));
     first::prepare(&app).await?;
     let sockets = Sockets::bind(&app.config).await?;
     let mut signals = Signals::catch()?;

@@ -14,6 +14,7 @@ use crate::api::call::Call;
 use crate::api::error::{ApiError, ErrorBody};
 use crate::catalogue;
 use crate::identity::{self, Minted};
+use crate::mail;
 use crate::permissions::Permissions;
 
 /// How long an invitation is good: 7 days in ms.
@@ -35,6 +36,9 @@ pub(crate) struct InvitationView {
     /// For POST /v1/invitations/{code}/accept, once. Shown this once.
     code: String,
     expires_at: i64,
+    /// Whether it was mailed; absent where no mail server is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed: Option<bool>,
 }
 
 /// Invites somebody. It ends with the member who invited.
@@ -58,9 +62,10 @@ pub(crate) async fn invite(mut call: Call) -> Answer {
         invited_by: call.caller()?.member.id,
         expires_at,
     };
-    let event = call.event("invite_member", email)?;
+    let event = call.event("invite_member", email.clone())?;
     call.app.store.create_invitation(row, event).await?;
-    let view = InvitationView { code: secret.reveal().to_owned(), expires_at };
+    let mailed = call.app.mail.send(mail::invitation(&email, &call.app.api_url(), &secret)).await;
+    let view = InvitationView { code: secret.reveal().to_owned(), expires_at, mailed };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 

@@ -13,6 +13,7 @@ use crate::api::call::Call;
 use crate::api::error::{ApiError, ErrorBody};
 use crate::catalogue;
 use crate::identity::{self, Minted};
+use crate::mail;
 
 /// How long a reset is good: an hour in ms.
 const RESET_MS: i64 = 60 * 60 * 1000;
@@ -28,6 +29,9 @@ pub(crate) struct ResetView {
     /// For POST /v1/password-resets/{code}, once. Shown this once.
     reset_code: String,
     expires_at: i64,
+    /// Whether it was mailed; absent where no mail server is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed: Option<bool>,
 }
 
 /// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
@@ -45,10 +49,11 @@ pub(crate) async fn reset(mut call: Call) -> Answer {
     call.judge(!(anothers && caller.permissions.read_only()), &catalogue::ROLE_MISMATCH)?;
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = call.now + RESET_MS;
-    let event = call.event("reset_password", row.email)?;
+    let event = call.event("reset_password", row.email.clone())?;
     let reset = PasswordResetRow { secret_sha256: sha256, member: row.id, expires_at };
     call.app.store.create_password_reset(reset, event).await?;
-    let view = ResetView { reset_code: secret.reveal().to_owned(), expires_at };
+    let mailed = call.app.mail.send(mail::reset(&row.email, &call.app.api_url(), &secret)).await;
+    let view = ResetView { reset_code: secret.reveal().to_owned(), expires_at, mailed };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 

@@ -64,9 +64,10 @@ impl World {
             own.iter().chain(settings).map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let inputs = Inputs { environment: environment.collect(), ..Inputs::default() };
         let (config, _) = Config::load(&inputs, folder.path()).unwrap();
+        let mail = crate::mail::Mail::new(&config).unwrap();
         let store = Store::open(config.store.clone()).await.unwrap();
         let runtime = Runtime::load(config.runtime.clone(), store.clone()).await.unwrap();
-        let app = Arc::new(App::new(config, store, runtime));
+        let app = Arc::new(App::new(config, store, runtime, mail));
         let owner = member(&app, "owner@example.com", &Permissions::everything()).await;
         let organization =
             packhouse_store::NewOrganization { name: "default".to_owned(), base_url: None, host: None };
