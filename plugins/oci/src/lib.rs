@@ -22,7 +22,9 @@ mod untagged;
 mod upkeep;
 mod uploads;
 
-use packhouse_sdk::{Challenge, Claim, Description, ErrorStyle, Failure, Format, Router, Setting};
+use packhouse_sdk::{
+    Challenge, Claim, Description, ErrorStyle, Failure, Format, Router, Setting, TokenService,
+};
 
 /// Bytes of the largest layer: 50 GB.
 const LAYER_LIMIT: u64 = 50_000_000_000;
@@ -39,6 +41,7 @@ impl Format for Oci {
             .kinds(&["hosted", "proxy", "group"])
             .error_style(ErrorStyle::Registry)
             .challenge(Challenge::Bearer)
+            .token_service(TokenService::new("/v2/token"))
             .upstream_credentials(&["basic", "bearer"])
             .request_headers(&["transfer-encoding"])
             .max_file_bytes(LAYER_LIMIT)
