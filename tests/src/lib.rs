@@ -18,6 +18,7 @@ pub mod digests;
 pub mod faults;
 pub mod http;
 pub mod payload;
+pub mod python;
 pub mod server;
 pub mod smtp;
 pub mod strace;

@@ -3,6 +3,7 @@
 
 use crate::answer::held;
 use crate::files::{find, missing};
+use crate::{group, name};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{Context, Digest, Failure, Params, Request, Response};
@@ -58,9 +59,12 @@ fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'stat
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let file = params.segment("file");
-    let repository = cx.target()?;
-    let record = find(repository, params, file)?.ok_or_else(|| missing(file))?;
-    let digest =
-        record.provenance.ok_or_else(|| Failure::not_found(format!("{file} came without attestations")))?;
-    Ok(Response::blob(held(repository, &digest)?).content_type(MEDIA_TYPE).modified(record.time).immutable())
+    let project = name::project(params.segment("project")).ok_or_else(|| missing(file))?;
+    for repository in group::serving(cx, &project)? {
+        let Some(record) = find(repository, params, file)? else { continue };
+        let Some(digest) = record.provenance else { break };
+        let blob = held(repository, &digest)?;
+        return Ok(Response::blob(blob).content_type(MEDIA_TYPE).modified(record.time).immutable());
+    }
+    Err(Failure::not_found(format!("There are no attestations of {file} in this repository")))
 }

@@ -21,9 +21,47 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
+/// Ms since 1970 of a time in UTC as an index writes it: `2024-01-17T16:53:12.779164Z`. None for what is written otherwise.
+pub(crate) fn parse(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    let marked = marks.iter().all(|(at, mark)| text.as_bytes().get(*at) == Some(mark));
+    let rest = text.get(19..)?;
+    let zone = rest.trim_start_matches(|symbol: char| symbol == '.' || symbol.is_ascii_digit());
+    if !marked || !matches!(zone, "Z" | "+00:00" | "") {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let valid = year >= 1970 && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = days.checked_sub(719_468)? * 86_400 + hour * 3600 + minute * 60 + second;
+    valid.then_some(seconds * 1000)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::rfc3339;
+    use super::{parse, rfc3339};
+
+    #[test]
+    fn times_are_read() {
+        for ms in [0, 951_782_400_000, 951_868_800_000, 1_795_237_300_000, 1_735_689_599_000] {
+            assert_eq!(parse(&rfc3339(ms)), Some(ms));
+        }
+        assert_eq!(parse("2026-11-21T05:01:40Z"), Some(1_795_237_300_000));
+        assert_eq!(parse("2026-11-21T05:01:40.5+00:00"), Some(1_795_237_300_000));
+        for text in [
+            "",
+            "2026-11-21",
+            "2026-11-21T05:01:40+02:00",
+            "2026-13-21T05:01:40Z",
+            "1969-01-01T00:00:00Z",
+            "2026-11-21 05:01:40Z",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_are_written() {

@@ -40,11 +40,9 @@ pub(crate) struct Filename {
 }
 
 impl Filename {
-    /// Takes a name apart; the error is a sentence for the person who sent it. A source's name alone does not tell where the
-    /// version begins (`a-1-2.tar.gz`): of those places that make sense, the last is taken.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let all = Self::readings(text)?;
-        all.into_iter().next_back().ok_or_else(|| no_sense(text))
+    /// The reading in which it is a file of this project, of whatever version.
+    pub(crate) fn of_project(text: &str, project: &str) -> Option<Self> {
+        Self::readings(text).ok()?.into_iter().find(|reading| reading.project == project)
     }
 
     /// The reading in which it is a file of this version of this project.
@@ -125,6 +123,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Where a name can be read in several ways, the last.
+    fn parse(text: &str) -> Result<Filename, String> {
+        Ok(Filename::readings(text)?.pop().unwrap())
+    }
+
     #[test]
     fn files_are_told_apart() {
         for (text, kind, project, version) in [
@@ -135,7 +138,7 @@ mod tests {
             ("foo-bar-1.0rc1.tar.gz", Kind::Tar, "foo-bar", "1.0rc1"),
             ("foo-1.0.zip", Kind::Zip, "foo", "1.0"),
         ] {
-            let read = Filename::parse(text).unwrap();
+            let read = parse(text).unwrap();
             assert_eq!(
                 (read.kind, read.project.as_str(), read.version.to_string().as_str()),
                 (kind, project, version),
@@ -164,10 +167,10 @@ mod tests {
             "foo-1.0-1-2-py3-none-any.whl",
             "föö-1.0.zip",
         ] {
-            assert!(Filename::parse(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
         let many = vec!["a"; 11].join(".");
-        assert!(Filename::parse(&format!("foo-1-{many}-{many}-{many}.whl")).is_err());
+        assert!(parse(&format!("foo-1-{many}-{many}-{many}.whl")).is_err());
     }
 
     #[test]
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn all_spellings_of_a_file_have_one_key() {
-        let key = |text: &str| Filename::parse(text).unwrap().key();
+        let key = |text: &str| parse(text).unwrap().key();
         assert_eq!(key("Foo_Bar-1.0-py3-none-any.whl"), key("foo.bar-1.0.0-PY3-none-any.whl"));
         assert_eq!(key("foo_bar-1.0.tar.gz"), key("foo-bar-1.0.tar.gz"));
         assert_ne!(key("foo-1.0.zip"), key("foo-1.0.tar.gz"));
@@ -194,14 +197,14 @@ mod tests {
             name in "[a-z][a-z0-9]{0,6}(_[a-z0-9]{1,4})?", version in "[0-9]{1,3}(\\.[0-9]{1,3}){0,2}(rc[0-9])?",
             tags in "(py3|cp311)-(none|abi3)-(any|win_amd64)",
         ) {
-            let read = Filename::parse(&format!("{name}-{version}-{tags}.whl")).unwrap();
+            let read = parse(&format!("{name}-{version}-{tags}.whl")).unwrap();
             prop_assert_eq!(read.project, name.replace('_', "-"));
             prop_assert!(read.version == Version::parse(&version).unwrap());
         }
 
         #[test]
         fn any_text_is_read(text in "[a-z0-9._+!-]{0,30}(\\.whl|\\.tar\\.gz|\\.zip)?|.{0,40}") {
-            let _ = Filename::parse(&text);
+            let _ = parse(&text);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::answer::held;
 use crate::attestation;
-use crate::name;
 use crate::records::{self, FileRecord};
+use crate::{group, name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// What a request asks for beside a file.
@@ -32,10 +32,25 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let asked = params.segment("file");
+    let project = name::project(params.segment("project")).ok_or_else(|| missing(asked))?;
+    for repository in group::serving(cx, &project)? {
+        let found = match repository.kind().as_str() {
+            "proxy" => proxy::file(cx, repository, &project, params.segment("version"), asked)?,
+            _ => hosted(repository, params, asked)?,
+        };
+        if let Some(response) = found {
+            return Ok(response);
+        }
+    }
+    Err(missing(asked))
+}
+
+fn hosted(repository: &Repository, params: &Params<'_>, asked: &str) -> Result<Option<Response>, Failure> {
     let (filename, part) = Part::of(asked);
-    let repository = cx.target()?;
-    let record = find(repository, params, filename)?.ok_or_else(|| missing(asked))?;
-    answer(repository, asked, &record, part)
+    match find(repository, params, filename)? {
+        Some(record) => answer(repository, asked, &record, part).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The record of a file, where project and version in its address are its own.

@@ -3,8 +3,10 @@
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
+use crate::{group, proxy};
 use packhouse_sdk::{Context, Error, Failure, Repository};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A project.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +22,9 @@ pub(crate) struct Project {
     pub(crate) files: Vec<File>,
 }
 
-/// A file of it.
-#[derive(Clone, Debug, Default)]
+/// A file of it; as a proxy remembers it, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct File {
     pub(crate) filename: String,
     pub(crate) version: String,
@@ -36,12 +39,18 @@ pub(crate) struct File {
     pub(crate) metadata: Metadata,
     pub(crate) signature: bool,
     pub(crate) provenance: bool,
+    /// Where an upstream has it.
+    pub(crate) url: Option<String>,
+    /// Whether the upstream has it no longer.
+    pub(crate) withdrawn: bool,
     /// What is stored of it, where it is.
+    #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
 }
 
 /// Whether a file's metadata can be had without the file (PEP 658).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Metadata {
     #[default]
     Absent,
@@ -54,11 +63,35 @@ pub(crate) enum Metadata {
 impl Project {
     /// Whether there is one of this normalised name, and what is known of it.
     pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Self>, Failure> {
-        hosted(cx.target()?, name)
+        let mut found: Option<Self> = None;
+        for repository in group::serving(cx, name)? {
+            let Some(project) = Self::of(cx, repository, name)? else { continue };
+            match &mut found {
+                Some(found) => found.join(project),
+                None => found = Some(project),
+            }
+        }
+        Ok(found)
+    }
+
+    fn of(cx: &Context, repository: &Repository, name: &str) -> Result<Option<Self>, Failure> {
+        match repository.kind().as_str() {
+            "proxy" => proxy::project(cx, repository, name),
+            _ => hosted(repository, name),
+        }
+    }
+
+    /// Adds what another repository has; of two files of one name the first stands.
+    fn join(&mut self, other: Self) {
+        let names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
+        self.files.extend(other.files.into_iter().filter(|file| !names.contains(&file.filename)));
+        let known: BTreeSet<String> = self.versions.iter().map(|version| key_of(version)).collect();
+        self.versions.extend(other.versions.into_iter().filter(|version| !known.contains(&key_of(version))));
+        self.sort();
     }
 
     /// Puts versions and files in their order.
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.versions.sort_by_cached_key(|version| (Version::parse(version), version.clone()));
         self.files.sort_by_cached_key(|file| (Version::parse(&file.version), file.filename.clone()));
     }
@@ -108,11 +141,17 @@ pub(crate) fn key_of(version: &str) -> String {
     Version::parse(version).map_or_else(|| version.to_owned(), |version| version.key())
 }
 
-/// Names of all projects, in the order of their bytes.
+/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file.
 pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
-    let keys = cx.target()?.keys("p/");
-    let names = keys.map(|key| key.map(|key| key.get(2..).unwrap_or_default().to_owned()));
-    Ok(names.collect::<Result<_, Error>>()?)
+    let mut names = BTreeSet::new();
+    for repository in group::members(cx)? {
+        let prefix = if repository.kind() == "proxy" { "f/" } else { "p/" };
+        for key in repository.keys(prefix).delimiter("/") {
+            let key = key?;
+            names.insert(key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned());
+        }
+    }
+    Ok(names.into_iter().collect())
 }
 
 impl File {
@@ -133,6 +172,8 @@ impl File {
             yanked,
             signature: record.signature.is_some(),
             provenance: record.provenance.is_some(),
+            url: None,
+            withdrawn: false,
             record: Some(record),
         }
     }

@@ -1,11 +1,11 @@
 //! PyPI's own JSON documents of projects and versions, which tools that watch for updates read.
 
-use crate::answer::{document, held, no_project};
+use crate::answer::{document, no_project};
 use crate::index::{File, Project, key_of};
 use crate::metadata::{LIMIT, Metadata};
-use crate::name;
 use crate::version::Version;
-use packhouse_sdk::{Context, Failure, Intent, Params, ReadAt, Request, Response};
+use crate::{group, name};
+use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 
 /// Fields of `info` that are one text, with the metadata's names for them.
@@ -94,7 +94,7 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
     let best = mine.find(|file| file.filename.ends_with(".whl")).or(first);
     let metadata = match best.and_then(|file| file.record.as_ref()) {
         Some(record) => {
-            let bytes = held(cx.target()?, &record.metadata)?.read_all(LIMIT)?;
+            let bytes = stored(cx, &project.name, &record.metadata)?.read_all(LIMIT)?;
             Metadata::parse(&bytes).map_err(Failure::internal)?
         }
         None => Metadata::default(),
@@ -124,6 +124,16 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
     set("yanked", json!(yanked.is_some()));
     set("yanked_reason", json!(yanked));
     Ok(Value::Object(info))
+}
+
+/// A blob of whichever repository has it.
+fn stored(cx: &Context, project: &str, digest: &Digest) -> Result<Blob, Failure> {
+    for repository in group::serving(cx, project)? {
+        if let Some(blob) = repository.blob(digest)? {
+            return Ok(blob);
+        }
+    }
+    Err(Failure::internal(format!("a record names {digest}, which is not held")))
 }
 
 fn files(request: &Request, project: &Project, version: &str) -> Value {

@@ -13,10 +13,12 @@ mod delete;
 mod filename;
 mod files;
 mod form;
+mod group;
 mod index;
 mod legacy;
 mod metadata;
 mod name;
+mod proxy;
 mod records;
 mod root;
 mod settings;
@@ -38,7 +40,7 @@ pub struct Python;
 impl Format for Python {
     fn describe() -> Description {
         Description::new("python", env!("CARGO_PKG_VERSION"))
-            .kinds(&["hosted"])
+            .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .max_file_bytes(FILE_LIMIT)
     }

@@ -138,7 +138,7 @@ mod tests {
             assert!(error.contains(wrong), "{text:?}: {error}");
         }
         assert!(Metadata::parse(b"Name: \xff").is_err());
-        let odd = Metadata::parse(format!("{whole}Requires-Python: "<script>"\n").as_bytes()).unwrap();
+        let odd = Metadata::parse(format!("{whole}Requires-Python: <&>\n").as_bytes()).unwrap();
         assert_eq!(odd.requires_python(), None);
     }
 

@@ -10,6 +10,16 @@ pub(crate) struct Settings {
     redeploy: Redeploy,
     /// Whether the name of a deleted file may be used again.
     pub(crate) republish_deleted: bool,
+    /// A proxy's.
+    pub(crate) upstream: Option<String>,
+    /// Whether what the upstream has no longer is still offered.
+    pub(crate) keep_withdrawn: bool,
+    /// Seconds that have to pass before a new file of the upstream is offered, …
+    pub(crate) min_release_age_s: u64,
+    /// … but for these projects.
+    min_release_age_except: Vec<String>,
+    /// Names that no upstream is asked for.
+    claimed_names: Vec<String>,
 }
 
 /// What becomes of a file that is there already.
@@ -29,8 +39,28 @@ impl Settings {
         repository.settings()
     }
 
+    /// Whether this project's name is claimed for what is published here.
+    pub(crate) fn claims(&self, project: &str) -> bool {
+        self.claimed_names.iter().any(|pattern| fits(pattern, project))
+    }
+
+    /// How long ago a file of this project must have come into the world to be offered, in ms.
+    pub(crate) fn min_age(&self, project: &str) -> u64 {
+        let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, project));
+        if excepted { 0 } else { self.min_release_age_s.saturating_mul(1000) }
+    }
+
     /// Whether a file that is there may be sent again with the same bytes.
     pub(crate) fn same_bytes_pass(&self) -> bool {
         self.redeploy == Redeploy::Identical
+    }
+}
+
+/// Whether a name is the one that is meant, in any spelling, or begins with what stands before a last `*`.
+fn fits(pattern: &str, project: &str) -> bool {
+    let normal = pattern.to_ascii_lowercase().replace(['_', '.'], "-");
+    match normal.strip_suffix('*') {
+        Some(beginning) => project.starts_with(beginning),
+        None => normal == project,
     }
 }

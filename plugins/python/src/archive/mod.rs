@@ -83,13 +83,6 @@ pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, Fault> 
     Ok(Found { metadata, bytes })
 }
 
-/// The METADATA of a wheel alone, where nothing else is to be checked: of one that an upstream gave.
-pub(crate) fn metadata_of_wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
-    let archive = Archive::read(blob)?;
-    let folder = dist_info(&archive, filename)?;
-    archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)
-}
-
 fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;

@@ -1,0 +1,230 @@
+//! A proxy: its upstream's pages with addresses of its own, and the files, checked against what the pages say of them.
+//!
+//! A page is fetched and read for each answer; the host keeps it as fresh as the repository's settings say. Records stand for
+//! the files that were fetched: they tell later what the upstream has no longer, and serve a file without its page.
+
+mod listing;
+mod markup;
+mod url;
+
+use crate::date;
+use crate::files::{Part, media_type};
+use crate::index::{File, Metadata, Project, key_of};
+use crate::settings::Settings;
+use crate::{FILE_LIMIT, records};
+use packhouse_sdk::{
+    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Version,
+};
+use std::collections::BTreeSet;
+
+/// Bytes of a page: those of the largest projects have some millions.
+const PAGE: u64 = 24 << 20;
+/// Bytes of a file's metadata.
+const METADATA: u64 = 16 << 20;
+/// What an upstream is asked for.
+const ACCEPT: &str =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1";
+
+/// What the upstream has of a project, as far as it may be offered.
+pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>, Failure> {
+    let settings = Settings::of(proxy)?;
+    let listed = page(cx, proxy, &settings, name)?;
+    let fetched = fetched(proxy, name)?;
+    let gone = withdraw(proxy, name, listed.as_ref(), &fetched)?;
+    let mut project = match listed {
+        Some(project) => project,
+        None if settings.keep_withdrawn && !gone.is_empty() => {
+            Project { name: name.to_owned(), display: name.to_owned(), ..Project::default() }
+        }
+        None => return Ok(None),
+    };
+    if settings.keep_withdrawn {
+        project.files.extend(gone);
+    }
+    let min_age = settings.min_age(name);
+    if min_age > 0 {
+        let now = cx.now();
+        project.files.retain(|file| old_enough(file, min_age, now));
+    }
+    project.versions = project.files.iter().map(|file| file.version.clone()).collect();
+    project.sort();
+    project.versions.dedup();
+    Ok(Some(project))
+}
+
+/// A file, or what goes with it. None where the upstream has none, or it may not be offered.
+pub(crate) fn file(
+    cx: &Context,
+    proxy: &Repository,
+    project: &str,
+    version: &str,
+    asked: &str,
+) -> Result<Option<Response>, Failure> {
+    let (filename, part) = Part::of(asked);
+    let settings = Settings::of(proxy)?;
+    let Some(file) = known(cx, proxy, &settings, project, filename)? else { return Ok(None) };
+    let min_age = settings.min_age(project);
+    let withheld = min_age > 0 && !old_enough(&file, min_age, cx.now());
+    if file.version != version || withheld || (file.withdrawn && !settings.keep_withdrawn) {
+        return Ok(None);
+    }
+    match part {
+        Part::File => content(cx, proxy, project, &file),
+        Part::Metadata => metadata(cx, proxy, &file),
+        Part::Signature | Part::Provenance => Ok(None),
+    }
+}
+
+/// What is known of a file: from when it was fetched, else from the upstream's page.
+fn known(
+    cx: &Context,
+    proxy: &Repository,
+    settings: &Settings,
+    project: &str,
+    filename: &str,
+) -> Result<Option<File>, Failure> {
+    if settings.claims(project) || filename.is_empty() || filename.len() > 400 {
+        return Ok(None);
+    }
+    let stored = proxy.get_json::<File>(&records::file(project, filename))?.map(|entry| entry.value);
+    if let Some(file) = stored.filter(|file| !file.withdrawn || settings.keep_withdrawn) {
+        return Ok(Some(file));
+    }
+    let page = page(cx, proxy, settings, project)?;
+    Ok(page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename)))
+}
+
+/// Of a file whose age is not told, nobody can say that it is old.
+fn old_enough(file: &File, min_age: u64, now: u64) -> bool {
+    let time = file.time.as_deref().and_then(date::parse);
+    time.is_some_and(|time| now.saturating_sub(time) >= min_age)
+}
+
+/// The upstream's page of a project; none where it has no such project.
+fn page(
+    cx: &Context,
+    proxy: &Repository,
+    settings: &Settings,
+    name: &str,
+) -> Result<Option<Project>, Failure> {
+    if settings.claims(name) {
+        return Ok(None);
+    }
+    let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
+    let target = if upstream.ends_with("/simple") { format!("{name}/") } else { format!("simple/{name}/") };
+    let reply = cx.upstream("GET", &target).header("accept", ACCEPT).limit(PAGE).start(proxy)?;
+    match reply.status()? {
+        200 => {}
+        404 | 410 => return Ok(None),
+        status => return Err(unexpected(&format!("{target}: status {status}"))),
+    }
+    let headers = reply.headers()?;
+    let kind = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let kind = kind.map_or("", |(_, value)| value.split(';').next().unwrap_or_default().trim()).to_owned();
+    let base = reply.address()?;
+    let bytes = reply.body()?.read_all(PAGE)?;
+    let read = match kind.as_str() {
+        "application/vnd.pypi.simple.v1+json" => listing::read(&bytes, &base, name),
+        "application/vnd.pypi.simple.v1+html" | "text/html" => markup::read(&bytes, &base, name),
+        other => return Err(unexpected(&format!("{target}: content type {other:?}"))),
+    };
+    read.map(Some).ok_or_else(|| unexpected(&format!("{target}: not a page of the Simple API")))
+}
+
+/// 502: what the upstream sent makes no sense here.
+fn unexpected(what: &str) -> Failure {
+    Error::Unavailable(what.to_owned()).into()
+}
+
+/// The files of a project that were fetched.
+fn fetched(proxy: &Repository, name: &str) -> Result<Vec<Entry<File>>, Error> {
+    proxy.scan(records::files(name)).map(|entry| entry?.json()).collect()
+}
+
+/// Notes which fetched files the upstream's page has no longer, or has again; answers those that are gone.
+fn withdraw(
+    proxy: &Repository,
+    name: &str,
+    listed: Option<&Project>,
+    fetched: &[Entry<File>],
+) -> Result<Vec<File>, Failure> {
+    let listed = listed.map_or(&[][..], |project| &project.files);
+    let files: BTreeSet<&str> = listed.iter().map(|file| file.filename.as_str()).collect();
+    let versions: BTreeSet<String> = listed.iter().map(|file| key_of(&file.version)).collect();
+    let mut gone = Vec::new();
+    for entry in fetched {
+        let file = &entry.value;
+        let withdrawn = !files.contains(file.filename.as_str());
+        if withdrawn != file.withdrawn {
+            let changed = File { withdrawn, ..file.clone() };
+            let mut change = proxy.begin()?;
+            change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
+            let state = if versions.contains(&key_of(&file.version)) { "" } else { "withdrawn" };
+            change.show(&Version::new(name, &file.version).state(state));
+            // Whoever else notes it at the same time has noted the same.
+            let _stale_is_noted_already = change.commit()?;
+        }
+        if withdrawn {
+            gone.push(file.clone());
+        }
+    }
+    Ok(gone)
+}
+
+fn content(
+    cx: &Context,
+    proxy: &Repository,
+    project: &str,
+    file: &File,
+) -> Result<Option<Response>, Failure> {
+    let Some(url) = &file.url else { return Ok(None) };
+    let path = format!("packages/{project}/{}/{}", file.version, file.filename);
+    let mut fetch = cx.upstream("GET", url).fresh(Freshness::Immutable).limit(FILE_LIMIT);
+    if let Some(digest) = expected(file) {
+        fetch = fetch.expect(&digest);
+    }
+    let reply = fetch.show_as(project, &file.version, &path).start(proxy)?;
+    match reply.status()? {
+        200 => {}
+        404 | 410 => return Ok(None),
+        status => return Err(unexpected(&format!("{url}: status {status}"))),
+    }
+    remember(proxy, project, file)?;
+    Ok(Some(Response::blob(reply.body()?).content_type(media_type(&file.filename)).immutable()))
+}
+
+/// The strongest digest that the page gives.
+fn expected(file: &File) -> Option<Digest> {
+    let known = |name: &str| Digest::new(name, &file.hashes.get(name)?.to_ascii_lowercase()).ok();
+    ["sha256", "sha512", "sha1", "md5"].into_iter().find_map(known)
+}
+
+/// That the file was asked for. Whoever is faster has remembered the same.
+fn remember(proxy: &Repository, project: &str, file: &File) -> Result<(), Failure> {
+    let key = records::file(project, &file.filename);
+    if proxy.get(&key)?.is_none() {
+        let mut change = proxy.begin()?;
+        change.put_json(&key, file, Expectation::Absent, &[])?;
+        let _stale_is_remembered_already = change.commit()?;
+    }
+    Ok(())
+}
+
+fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Response>, Failure> {
+    let Some(url) = &file.url else { return Ok(None) };
+    let fetch = cx.upstream("GET", &format!("{url}.metadata")).fresh(Freshness::Immutable).limit(METADATA);
+    let fetch = match &file.metadata {
+        Metadata::Absent => return Ok(None),
+        Metadata::Unchecked => fetch,
+        Metadata::Sha256(hex) => fetch.expect(&Digest::new("sha256", hex)?),
+    };
+    let reply = fetch.start(proxy)?;
+    match reply.status()? {
+        200 => {
+            let response = Response::blob(reply.body()?).content_type("text/plain; charset=utf-8");
+            Ok(Some(response.immutable()))
+        }
+        404 | 410 => Ok(None),
+        status => Err(unexpected(&format!("{url}.metadata: status {status}"))),
+    }
+}

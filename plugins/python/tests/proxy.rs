@@ -1,0 +1,268 @@
+//! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
+
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod wheel;
+
+use packhouse_python::Python;
+use packhouse_sdk::Freshness;
+use packhouse_testkit::{MemoryHost, Mount};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// 2026-11-21 05:01:40 UTC.
+const NOW: u64 = 1_795_237_300_000;
+const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn proxy(host: &MemoryHost, settings: Value) -> Mount<Python> {
+    host.set_now(NOW);
+    let mut all = json!({"upstream": "https://upstream.test"});
+    all.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    host.mount::<Python>("proxy", "proxy", all)
+}
+
+/// The upstream's page of `demo` in JSON: these versions, uploaded at this time, on a host of its own.
+fn lay(host: &MemoryHost, versions: &[&str], time: &str) {
+    let files: Vec<Value> = versions.iter().map(|version| listed(version, time)).collect();
+    let page = json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": files}).to_string();
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], page.as_bytes());
+    for version in versions {
+        let file = wheel::wheel("demo", version, "");
+        host.answer_upstream("GET", &address(version), 200, &[], &file);
+        host.answer_upstream("GET", &format!("{}.metadata", address(version)), 200, &[], b"METADATA");
+    }
+}
+
+fn address(version: &str) -> String {
+    format!("https://files.test/x/{}", wheel::wheel_name("demo", version))
+}
+
+fn listed(version: &str, time: &str) -> Value {
+    json!({
+        "filename": wheel::wheel_name("demo", version), "url": address(version),
+        "hashes": {"sha256": sha256(&wheel::wheel("demo", version, ""))}, "size": 7, "upload-time": time,
+        "requires-python": ">=3.8", "core-metadata": {"sha256": sha256(b"METADATA")},
+        "yanked": if version == "0.9" { json!("broken") } else { json!(false) },
+    })
+}
+
+fn file(version: &str) -> String {
+    format!("/packages/demo/{version}/{}", wheel::wheel_name("demo", version))
+}
+
+fn page(mount: &Mount<Python>) -> Value {
+    mount.get("/simple/demo/").header("accept", JSON).send().expect(200).json()
+}
+
+fn publish(mount: &Mount<Python>, project: &str, version: &str) {
+    let form = mount.post("/").part(":action", None, "file_upload").part("name", None, project);
+    let content = wheel::wheel(project, version, "");
+    form.part("version", None, version)
+        .part("content", Some(&wheel::wheel_name(project, version)), content)
+        .send()
+        .expect(200);
+}
+
+#[test]
+fn pages_have_addresses_of_the_proxys_own() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["0.9", "1.0", "1.10"], "2020-01-01T00:00:00.5Z");
+    let page = page(&proxy);
+    assert_eq!(page["versions"], json!(["0.9", "1.0", "1.10"]));
+    let first = &page["files"][0];
+    assert_eq!(first["url"], "../../packages/demo/0.9/demo-0.9-py3-none-any.whl");
+    assert_eq!((&first["yanked"], &first["requires-python"]), (&json!("broken"), &json!(">=3.8")));
+    assert_eq!((&first["upload-time"], &first["size"]), (&json!("2020-01-01T00:00:00.5Z"), &json!(7)));
+    assert_eq!(first["core-metadata"]["sha256"], sha256(b"METADATA"));
+    assert!(proxy.get("/simple/demo/").send().text().contains("data-yanked=\"broken\""));
+    assert!(
+        host.fetches()[0].headers.iter().any(|(name, value)| name == "accept" && value.starts_with(JSON))
+    );
+    proxy.get("/simple/Demo/").send().expect(301);
+}
+
+#[test]
+fn files_are_fetched_with_what_they_must_be() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    let content = wheel::wheel("demo", "1.0", "");
+    assert_eq!(proxy.get(&file("1.0")).send().expect(200).body, content);
+    let fetched = host.fetches();
+    let fetched = fetched.last().unwrap();
+    assert_eq!(
+        (fetched.target.as_str(), fetched.fresh),
+        (address("1.0").as_str(), Some(Freshness::Immutable))
+    );
+    assert_eq!(fetched.expect[0].hex(), sha256(&content));
+    assert_eq!(fetched.show_as.as_ref().unwrap().2, file("1.0").trim_start_matches('/'));
+    assert_eq!(host.versions("proxy")[0].files.len(), 1);
+    assert_eq!(proxy.get(&format!("{}.metadata", file("1.0"))).send().expect(200).text(), "METADATA");
+
+    // What was fetched once needs its page no more.
+    host.answer_upstream("GET", "simple/demo/", 500, &[], b"");
+    proxy.get(&file("1.0")).send().expect(200);
+    proxy.get("/simple/demo/").send().expect(502);
+    assert!(proxy.get("/simple/").header("accept", JSON).send().text().contains("\"demo\""));
+    proxy.get("/packages/demo/2.0/demo-1.0-py3-none-any.whl").send().expect(404);
+    proxy.get(&format!("{}.asc", file("1.0"))).send().expect(404);
+}
+
+#[test]
+fn what_is_not_what_the_page_says_is_not_served() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    host.answer_upstream("GET", &address("1.0"), 200, &[], b"other bytes");
+    host.answer_upstream("GET", &format!("{}.metadata", address("1.0")), 200, &[], b"other");
+    proxy.get(&file("1.0")).send().expect(502);
+    proxy.get(&format!("{}.metadata", file("1.0"))).send().expect(502);
+}
+
+#[test]
+fn an_upstream_may_speak_html_and_end_with_simple() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({"upstream": "https://upstream.test/root/simple/"}));
+    let content = wheel::wheel("demo", "1.0", "");
+    let name = wheel::wheel_name("demo", "1.0");
+    let page = format!(
+        "<a href=\"../files/{name}#sha256={}\" data-yanked=\"\">{name}</a><a href=\"x\">other-1.0.tar.gz</a><a href=\"y\">demo-1.0.exe</a>",
+        sha256(&content)
+    );
+    host.answer_upstream(
+        "GET",
+        "demo/",
+        200,
+        &[("content-type", "text/html; charset=utf-8")],
+        page.as_bytes(),
+    );
+    host.answer_upstream("GET", &format!("https://upstream.test/files/{name}"), 200, &[], &content);
+    let answer = proxy.get("/simple/demo/").header("accept", JSON).send().expect(200).json();
+    assert_eq!(answer["files"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&answer["files"][0]["yanked"], &answer["files"][0]["core-metadata"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(proxy.get(&file("1.0")).send().expect(200).body, content);
+}
+
+#[test]
+fn what_an_upstream_lacks_or_sends_wrong_is_told_apart() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    let lay = |status, kind: &str, body: &str| {
+        host.answer_upstream("GET", "simple/demo/", status, &[("content-type", kind)], body.as_bytes());
+        proxy.get("/simple/demo/").send()
+    };
+    proxy.get("/simple/demo/").send().expect(502);
+    lay(404, "text/html", "").expect(404);
+    lay(500, "text/html", "").expect(502);
+    lay(401, "text/html", "").expect(502);
+    lay(200, JSON, "{").expect(502);
+    lay(200, JSON, "[]").expect(502);
+    lay(200, "application/octet-stream", "").expect(502);
+    lay(200, "text/html", "").expect(200);
+}
+
+#[test]
+fn what_is_too_young_is_neither_listed_nor_served() {
+    let host = MemoryHost::new();
+    let day = json!({"min_release_age_s": 86_400});
+    let young = proxy(&host, day);
+    lay(&host, &["1.0"], "2026-11-20T12:00:00Z");
+    assert_eq!(page(&young)["files"], json!([]));
+    young.get(&file("1.0")).send().expect(404);
+    young.get(&format!("{}.metadata", file("1.0"))).send().expect(404);
+    host.set_now(NOW + 86_400_000);
+    assert_eq!(page(&young)["files"].as_array().unwrap().len(), 1);
+    young.get(&file("1.0")).send().expect(200);
+
+    let excepted = proxy(&host, json!({"min_release_age_s": 86_400, "min_release_age_except": ["De*"]}));
+    assert_eq!(page(&excepted)["files"].as_array().unwrap().len(), 1);
+    let ageless = proxy(&host, json!({"min_release_age_s": 1}));
+    let html = "<a href=\"demo-1.0.tar.gz\">demo-1.0.tar.gz</a>";
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", "text/html")], html.as_bytes());
+    assert_eq!(page(&ageless)["files"], json!([]), "nobody can say how old it is");
+}
+
+#[test]
+fn what_the_upstream_withdraws_is_offered_no_longer() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    proxy.get(&file("2.0")).send().expect(200);
+    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    assert_eq!(page(&proxy)["versions"], json!(["1.0"]));
+    assert_eq!(host.versions("proxy")[0].state, "withdrawn");
+    proxy.get(&file("2.0")).send().expect(404);
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    assert_eq!(page(&proxy)["versions"], json!(["1.0", "2.0"]));
+    assert_eq!(host.versions("proxy")[0].state, "");
+    proxy.get(&file("2.0")).send().expect(200);
+}
+
+#[test]
+fn a_setting_keeps_what_the_upstream_withdraws() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({"keep_withdrawn": true}));
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    proxy.get(&file("2.0")).send().expect(200);
+    host.answer_upstream("GET", "simple/demo/", 404, &[], b"");
+    assert_eq!(page(&proxy)["versions"], json!(["2.0"]));
+    proxy.get(&file("2.0")).send().expect(200);
+    proxy.get(&file("1.0")).send().expect(404);
+}
+
+#[test]
+fn a_claimed_name_is_never_asked_for() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({"claimed_names": ["De*"]}));
+    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    proxy.get("/simple/demo/").send().expect(404);
+    proxy.get(&file("99.0")).send().expect(404);
+    assert!(host.fetched().is_empty());
+}
+
+#[test]
+fn in_a_group_a_hosted_name_hides_a_proxys() {
+    let host = MemoryHost::new();
+    let upstream = proxy(&host, json!({}));
+    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    let hosted = host.mount::<Python>("hosted", "hosted", json!({}));
+    let second = host.mount::<Python>("second", "hosted", json!({}));
+    let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "hosted", "second"]);
+    assert_eq!(page(&group)["versions"], json!(["99.0"]));
+    group.get(&file("99.0")).send().expect(200);
+
+    publish(&hosted, "demo", "1.0");
+    publish(&second, "demo", "1.0");
+    publish(&second, "demo", "1.1");
+    publish(&second, "other", "1.0");
+    let asked = host.fetched().len();
+    assert_eq!(page(&group)["versions"], json!(["1.0", "1.1"]));
+    assert_eq!(page(&group)["files"].as_array().unwrap().len(), 2);
+    group.get(&file("99.0")).send().expect(404);
+    assert_eq!(group.get(&file("1.1")).send().expect(200).body, wheel::wheel("demo", "1.1", ""));
+    group.get(&format!("{}.metadata", file("1.1"))).send().expect(200);
+    assert_eq!(group.get("/pypi/demo/json").send().expect(200).json()["info"]["summary"], "About demo");
+    assert_eq!(host.fetched().len(), asked, "the upstream is not even asked");
+    let list = group.get("/simple/").header("accept", JSON).send().expect(200).json();
+    assert_eq!(list["projects"], json!([{"name": "demo"}, {"name": "other"}]));
+    assert_eq!(page(&upstream)["versions"], json!(["99.0"]));
+}
+
+#[test]
+fn a_group_claims_names_for_its_hosted_members() {
+    let host = MemoryHost::new();
+    proxy(&host, json!({}));
+    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    let group =
+        host.mount::<Python>("group", "group", json!({"claimed_names": ["demo"]})).members(&["proxy"]);
+    group.get("/simple/demo/").send().expect(404);
+    group.get(&file("99.0")).send().expect(404);
+    assert!(host.fetched().is_empty());
+}

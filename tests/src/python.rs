@@ -1,0 +1,133 @@
+//! Python's clients, each run in a home of its own and from the environment that `bootstrap` made; and a repository for them.
+
+use crate::api::{Api, Token};
+use crate::clients::{Said, run};
+use crate::http::Client;
+use crate::server::{OWNER, Server};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A hosted Python repository with a token that may read and write there.
+#[derive(Clone, Debug)]
+pub struct PythonRepository {
+    /// Its id in the API.
+    pub id: String,
+    /// The token.
+    pub token: Token,
+    /// A client that shows the token.
+    pub client: Client,
+    /// Its address without a slash at its end.
+    pub url: String,
+    name: String,
+    base: String,
+}
+
+impl PythonRepository {
+    /// Makes one of that name.
+    #[track_caller]
+    pub fn create(server: &Server, name: &str) -> Self {
+        let api = Api::sign_in(server);
+        let body = json!({"name": name, "format": "python", "kind": "hosted", "settings": {}});
+        let id = api.post("/v1/repositories", &body).expect(201).field("id");
+        let token = api.create_token(&[&id], &["read", "write"], None);
+        let client = server.anonymous().basic(OWNER, &token.secret);
+        let base = server.packages().to_string();
+        Self { url: format!("http://{base}/repositories/{name}"), id, token, client, name: name.into(), base }
+    }
+
+    /// Its index, without a credential.
+    pub fn index(&self) -> String {
+        format!("{}/simple/", self.url)
+    }
+
+    /// Its index, with this token in it.
+    pub fn index_of(&self, secret: &str) -> String {
+        format!(
+            "http://{}:{secret}@{}/repositories/{}/simple/",
+            OWNER.replace('@', "%40"),
+            self.base,
+            self.name
+        )
+    }
+
+    /// The address below the repository host.
+    pub fn path(&self, path: &str) -> String {
+        format!("/repositories/{}/{path}", self.name)
+    }
+
+    /// A project's page in JSON.
+    #[track_caller]
+    pub fn page(&self, project: &str) -> Value {
+        let request = crate::Request::new("GET", &self.path(&format!("simple/{project}/")));
+        self.client.send(request.header("Accept", "application/vnd.pypi.simple.v1+json")).expect(200).json()
+    }
+}
+
+/// A home for a client's runs: a workspace, caches, an environment without the caller's own settings.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    bin: PathBuf,
+}
+
+impl Home {
+    /// A fresh one; the reason when this client is not here.
+    pub fn with(client: &str) -> Result<Self, String> {
+        let folders = [".tools/python-clients/bin", ".tools/python-pdm/bin"];
+        let mut folders = folders.into_iter().map(|folder| crate::checkout().join(folder));
+        let bin = folders.find(|folder| folder.join(client).is_file());
+        let bin = bin.ok_or_else(|| format!("no {client} in .tools: `./bootstrap test` installs it"))?;
+        Ok(Self { folder: TempDir::new().map_err(|error| error.to_string())?, bin })
+    }
+
+    /// The workspace.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file of the workspace.
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder().join(path);
+        fs::create_dir_all(path.parent().expect("a file lies in a folder"))
+            .expect("a folder of the workspace");
+        fs::write(&path, bytes).expect("a file of the workspace");
+        path
+    }
+
+    /// The Python that the clients run in.
+    pub fn python(&self) -> PathBuf {
+        self.bin.join("python")
+    }
+
+    /// A client, in a folder of the workspace.
+    pub fn command(&self, folder: &str, client: &str) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut command = Command::new(self.bin.join(client));
+        command.env_clear().env("PATH", path).env("HOME", self.folder()).env("LC_ALL", "C.UTF-8");
+        command.current_dir(self.folder().join(folder));
+        for (name, value) in [
+            ("PIP_CONFIG_FILE", "/dev/null"),
+            ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+            ("PIP_NO_INPUT", "1"),
+            ("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring"),
+            ("UV_PYTHON_DOWNLOADS", "never"),
+            ("POETRY_VIRTUALENVS_IN_PROJECT", "true"),
+            ("PDM_CHECK_UPDATE", "0"),
+            ("NO_COLOR", "1"),
+            ("COLUMNS", "500"),
+        ] {
+            command.env(name, value);
+        }
+        command.env("UV_PYTHON", self.python());
+        command
+    }
+
+    /// Runs a client with these arguments and variables in a folder of the workspace.
+    #[track_caller]
+    pub fn run(&self, folder: &str, client: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+        run(self.command(folder, client).args(arguments).envs(variables.iter().copied()))
+    }
+}
