@@ -5,6 +5,7 @@ use crate::clients::{Said, run};
 use crate::http::Client;
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,10 +77,10 @@ pub struct Home {
 impl Home {
     /// A fresh one; the reason when this client is not here.
     pub fn with(client: &str) -> Result<Self, String> {
-        let folders = [".tools/python-clients/bin", ".tools/python-pdm/bin"];
-        let mut folders = folders.into_iter().map(|folder| crate::checkout().join(folder));
-        let bin = folders.find(|folder| folder.join(client).is_file());
-        let bin = bin.ok_or_else(|| format!("no {client} in .tools: `./bootstrap test` installs it"))?;
+        let bin = crate::checkout().join(".tools/python-clients/bin");
+        if !bin.join(client).is_file() {
+            return Err(format!("no {client} in .tools/python-clients: `./bootstrap test` installs it"));
+        }
         Ok(Self { folder: TempDir::new().map_err(|error| error.to_string())?, bin })
     }
 
@@ -105,7 +106,19 @@ impl Home {
     /// A client, in a folder of the workspace.
     pub fn command(&self, folder: &str, client: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut command = Command::new(self.bin.join(client));
+        self.isolated(Command::new(self.bin.join(client)), folder, &path)
+    }
+
+    /// A shell in the workspace, which finds the clients.
+    pub fn shell(&self) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(self.bin.clone()).chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(all).expect("a path");
+        self.isolated(Command::new("bash"), "", &path)
+    }
+
+    /// With nothing of the caller's environment but the path.
+    fn isolated(&self, mut command: Command, folder: &str, path: &OsStr) -> Command {
         command.env_clear().env("PATH", path).env("HOME", self.folder()).env("LC_ALL", "C.UTF-8");
         command.current_dir(self.folder().join(folder));
         for (name, value) in [
@@ -115,7 +128,6 @@ impl Home {
             ("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring"),
             ("UV_PYTHON_DOWNLOADS", "never"),
             ("POETRY_VIRTUALENVS_IN_PROJECT", "true"),
-            ("PDM_CHECK_UPDATE", "0"),
             ("NO_COLOR", "1"),
             ("COLUMNS", "500"),
         ] {

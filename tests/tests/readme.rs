@@ -8,7 +8,12 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+#[path = "../../plugins/python/tests/wheel.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod wheel;
+
 use packhouse_tests::clients::{debian_profile, has, run};
+use packhouse_tests::python::Home;
 use packhouse_tests::{Server, checkout, skip};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -39,6 +44,38 @@ fn maven(folder: &Path) -> String {
     format!("{}:{path}", folder.join("bin").display())
 }
 
+/// The README up to where it goes on with another format, and its lines about that.
+fn parts() -> (String, String) {
+    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let (first, second) = readme.split_once("### The same for Python").expect("the README's heading");
+    (first.to_owned(), second.to_owned())
+}
+
+#[test]
+fn the_lines_for_python_work_too() {
+    let home = match Home::with("twine") {
+        Ok(home) if has("curl") => home,
+        _ => {
+            return skip(
+                "README's lines for Python",
+                "no twine or no curl; `./bootstrap test` installs them",
+            );
+        }
+    };
+    let (first, second) = parts();
+    let (email, password) = ("me@example.com", "a password of yours");
+    let server =
+        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
+    let sign_in = blocks(&first, "sh").into_iter().find(|block| block.contains("call sessions")).unwrap();
+    let script = [vec![sign_in], blocks(&second, "sh")].concat().join("\n");
+    let script = script
+        .replace("127.0.0.1:8080", &server.packages().to_string())
+        .replace("127.0.0.1:8081", &server.api().to_string());
+    home.write("dist/hello-1.0-py3-none-any.whl", wheel::wheel("hello", "1.0", ""));
+    run(home.shell().args(["-euo", "pipefail", "-c", &script])).well();
+    assert!(home.folder().join("elsewhere/hello/__init__.py").is_file());
+}
+
 #[test]
 fn the_first_publish_of_the_readme_works_line_by_line() {
     for program in ["mvn", "jar", "curl"] {
@@ -46,8 +83,7 @@ fn the_first_publish_of_the_readme_works_line_by_line() {
             return skip("README's first publish", &format!("no {program} on the path"));
         }
     }
-    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
-    let mut blocks = blocks(&readme, "sh").into_iter();
+    let mut blocks = blocks(&parts().0, "sh").into_iter();
     assert!(blocks.next().unwrap().contains("./bootstrap test"));
     let start = blocks.next().unwrap();
     let (email, password) = ("me@example.com", "a password of yours");

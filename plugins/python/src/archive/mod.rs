@@ -5,6 +5,9 @@ mod directory;
 mod locals;
 mod record;
 mod tar;
+#[cfg(test)]
+#[path = "../../tests/wheel.rs"]
+mod wheel;
 mod window;
 mod zip;
 

@@ -91,3 +91,48 @@ impl Archive {
         if whole { Ok(content) } else { Err(damaged()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::wheel;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(bytes: &[u8]) -> Option<Vec<String>> {
+        match Archive::read(bytes) {
+            Ok(archive) => Some(archive.names().map(str::to_owned).collect()),
+            Err(Fault::Refused(_)) => None,
+            Err(Fault::Host(error)) => panic!("a reading of what is not there: {error}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_packed_is_found(
+            files in prop::collection::btree_map("[a-z]{1,6}(/[a-z]{1,6})?x", prop::collection::vec(any::<u8>(), 0..200), 0..8),
+        ) {
+            let given: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
+            let expected: Vec<String> = files.keys().cloned().collect();
+            let packed = wheel::zip(&given);
+            prop_assert_eq!(names(&packed), if files.is_empty() { names(&packed) } else { Some(expected) });
+        }
+
+        #[test]
+        fn an_archive_with_another_byte_is_refused_or_has_files_within_it(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let mut bytes = wheel::wheel("demo", "1.0", "");
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(archive) = Archive::read(&bytes) {
+                for entry in &archive.entries {
+                    prop_assert!(entry.data + entry.packed <= bytes.len() as u64);
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200), end in any::<bool>()) {
+            let bytes = if end { [&bytes[..], b"PK\x05\x06", &bytes].concat() } else { bytes };
+            let _ = names(&bytes);
+        }
+    }
+}
