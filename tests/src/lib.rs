@@ -17,6 +17,7 @@ pub mod database;
 pub mod digests;
 pub mod faults;
 pub mod http;
+pub mod images;
 pub mod payload;
 pub mod python;
 pub mod server;

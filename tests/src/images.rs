@@ -1,0 +1,163 @@
+//! Images of a test's own: nothing is fetched, everything is made from scratch.
+
+use crate::api::{Api, Token};
+use crate::digests::sha256;
+use crate::http::{Client, Request, Response};
+use crate::server::{OWNER, Server};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// An image of OCI's kind.
+pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// An index of OCI's kind.
+pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// A hosted repository of images with a token that may read and write there.
+#[derive(Clone, Debug)]
+pub struct ImageRepository {
+    /// Its name.
+    pub name: String,
+    /// Its id in the API.
+    pub id: String,
+    /// The token.
+    pub token: Token,
+    /// A client that shows the token.
+    pub client: Client,
+}
+
+impl ImageRepository {
+    /// Makes one of that name with these settings.
+    #[track_caller]
+    pub fn create(server: &Server, name: &str, settings: &Value) -> Self {
+        let api = Api::sign_in(server);
+        let body = json!({"name": name, "format": "docker", "kind": "hosted", "settings": settings});
+        let id = api.post("/v1/repositories", &body).expect(201).field("id");
+        let token = api.create_token(&[&id], &["read", "write"], None);
+        let client = server.anonymous().basic(OWNER, &token.secret);
+        Self { name: name.into(), id, token, client }
+    }
+
+    /// The path of something of an image of it.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/v2/repositories/{}/{rest}", self.name)
+    }
+
+    /// GET of something of an image.
+    #[track_caller]
+    pub fn get(&self, rest: &str) -> Response {
+        self.client.get(&self.path(rest))
+    }
+
+    /// A request of another method without a body.
+    #[track_caller]
+    pub fn ask(&self, method: &str, rest: &str) -> Response {
+        self.client.send(Request::new(method, &self.path(rest)))
+    }
+
+    /// Pushes a layer in one request.
+    #[track_caller]
+    pub fn push_blob(&self, image: &str, bytes: &[u8]) -> Response {
+        let target = self.path(&format!("{image}/blobs/uploads/?digest={}", digest(bytes)));
+        self.client.send(Request::new("POST", &target).body(bytes))
+    }
+
+    /// Pushes a manifest.
+    #[track_caller]
+    pub fn push_manifest(&self, image: &str, tag: &str, kind: &str, manifest: &str) -> Response {
+        let target = self.path(&format!("{image}/manifests/{tag}"));
+        self.client.send(Request::new("PUT", &target).header("Content-Type", kind).body(manifest))
+    }
+
+    /// Pushes an image of these layers, as a client does: what is there already is not sent again. Answers its manifest, or the
+    /// refusal of it.
+    #[track_caller]
+    pub fn push(&self, image: &str, tag: &str, layers: &[&[u8]]) -> Result<String, Response> {
+        for bytes in layers.iter().copied().chain([&b"{}"[..]]) {
+            let there = self.ask("HEAD", &format!("{image}/blobs/{}", digest(bytes))).status;
+            if there != 200 {
+                self.push_blob(image, bytes).expect(201);
+            }
+        }
+        let manifest = manifest(layers);
+        let answer = self.push_manifest(image, tag, MANIFEST, &manifest);
+        if answer.status == 201 { Ok(manifest) } else { Err(answer) }
+    }
+}
+
+/// As registries write it.
+pub fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", sha256(bytes))
+}
+
+fn descriptor(kind: &str, bytes: &[u8]) -> Value {
+    json!({"mediaType": kind, "digest": digest(bytes), "size": bytes.len()})
+}
+
+/// The manifest of an image of these layers, with `{}` as its config.
+pub fn manifest(layers: &[&[u8]]) -> String {
+    let layers: Vec<Value> =
+        layers.iter().map(|layer| descriptor("application/vnd.oci.image.layer.v1.tar+gzip", layer)).collect();
+    let config = descriptor("application/vnd.oci.image.config.v1+json", b"{}");
+    json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}).to_string()
+}
+
+/// Lays down an index of one image for each of these platforms as a folder that skopeo and its kin read (`oci:FOLDER`); answers the
+/// index's digest.
+pub fn layout(folder: &Path, architectures: &[&str]) -> String {
+    let blobs = folder.join("blobs/sha256");
+    fs::create_dir_all(&blobs).expect("a folder for blobs");
+    let put = |bytes: &[u8]| fs::write(blobs.join(sha256(bytes)), bytes).expect("a blob");
+    let mut parts = Vec::new();
+    for architecture in architectures {
+        // A tar's end is two empty blocks: the shortest layer that there is.
+        let layer = [architecture.as_bytes(), &[0; 1024]].concat();
+        let layer = tar(&layer);
+        let config = json!({
+            "architecture": architecture, "os": "linux", "config": {},
+            "rootfs": {"type": "layers", "diff_ids": [digest(&layer)]},
+        })
+        .to_string();
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST,
+            "config": descriptor("application/vnd.oci.image.config.v1+json", config.as_bytes()),
+            "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", &layer)],
+        })
+        .to_string();
+        [layer.as_slice(), config.as_bytes(), manifest.as_bytes()].into_iter().for_each(put);
+        let mut part = descriptor(MANIFEST, manifest.as_bytes());
+        part["platform"] = json!({"architecture": architecture, "os": "linux"});
+        parts.push(part);
+    }
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": parts}).to_string();
+    put(index.as_bytes());
+    let whole = json!({"schemaVersion": 2, "manifests": [descriptor(INDEX, index.as_bytes())]}).to_string();
+    fs::write(folder.join("index.json"), whole).expect("the layout's index");
+    fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).expect("the layout's version");
+    digest(index.as_bytes())
+}
+
+/// A tar of one file with these bytes.
+fn tar(bytes: &[u8]) -> Vec<u8> {
+    let mut head = [0u8; 512];
+    let mut put = |at: usize, text: &str| {
+        for (place, byte) in head.iter_mut().skip(at).zip(text.bytes()) {
+            *place = byte;
+        }
+    };
+    put(0, "hello");
+    put(100, "0000644\0");
+    put(108, "0000000\0");
+    put(116, "0000000\0");
+    put(124, &format!("{:011o}\0", bytes.len()));
+    put(136, "00000000000\0");
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar\x0000");
+    let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
+    for (place, byte) in head.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
+        *place = byte;
+    }
+    let padding = vec![0; bytes.len().next_multiple_of(512) - bytes.len() + 1024];
+    [&head, bytes, &padding].concat()
+}
