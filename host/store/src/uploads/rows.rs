@@ -13,8 +13,8 @@ use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
 use crate::store::Store;
 
-/// How long a claim holds that is not renewed.
-pub(super) const CLAIM: Duration = Duration::from_mins(1);
+/// How long a claim holds that is not renewed: as long does a client wait that goes on after the server was killed.
+pub(super) const CLAIM: Duration = Duration::from_secs(15);
 
 /// What is needed to go on with an upload.
 pub(super) struct Row {
