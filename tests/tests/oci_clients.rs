@@ -65,8 +65,7 @@ fn skopeo_copies_an_index_there_and_back_with_equal_digests() {
     copy(&there, "oci:read", "src", &reads).well();
     copy("oci:here", &there, "dest", &reads).refused("denied");
     copy("oci:here", &there, "dest", &format!("{OWNER}:wrong")).refused("unauthorized");
-    copy("oci:here", &there, "dest", &format!("{OWNER}:{}", other.token.secret))
-        .refused("403 (Forbidden)");
+    copy("oci:here", &there, "dest", &format!("{OWNER}:{}", other.token.secret)).refused("403 (Forbidden)");
 
     let tls = ["--tls-verify=false", "--creds", good.as_str()];
     let tagged = &there;
