@@ -4,10 +4,12 @@ use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, PASSWORD, Server};
 use serde_json::{Value, json};
 
-/// A signed-in owner.
+/// Somebody signed in.
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
+    /// The session's secret.
+    pub session: String,
 }
 
 /// A token with the secret that is shown once.
@@ -22,12 +24,19 @@ pub struct Token {
 impl Api {
     /// Signs the owner in.
     pub fn sign_in(server: &Server) -> Self {
+        Self::sign_in_as(server, OWNER, PASSWORD)
+    }
+
+    /// Signs a member in.
+    #[track_caller]
+    pub fn sign_in_as(server: &Server, email: &str, password: &str) -> Self {
         let client = Client::new(server.api());
-        let body = json!({"email": OWNER, "password": PASSWORD});
+        let body = json!({"email": email, "password": password});
         let answer = client.send(post("/v1/sessions", &body)).expect(201);
         let session = answer.field("session");
         assert!(!session.is_empty(), "no session in {}", answer.text());
-        Self { client: client.with("Authorization", &format!("Bearer {session}")) }
+        let client = client.with("Authorization", &format!("Bearer {session}"));
+        Self { client, session }
     }
 
     /// The client that shows the session.

@@ -12,6 +12,7 @@
 )]
 
 pub mod api;
+pub mod cli;
 pub mod clients;
 pub mod database;
 pub mod digests;

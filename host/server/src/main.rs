@@ -7,6 +7,7 @@
 //! error code, `access` the one decision who may do what, `identity` secrets and passwords.
 
 mod access;
+mod address;
 mod api;
 mod app;
 mod catalogue;

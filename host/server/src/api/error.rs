@@ -65,6 +65,14 @@ impl ApiError {
         }
     }
 
+    /// The same for a command's last word.
+    pub(crate) fn for_command(self) -> anyhow::Error {
+        match self {
+            ApiError::Refused { message, .. } => anyhow::anyhow!(message),
+            ApiError::Internal(error) => error,
+        }
+    }
+
     /// The answer, under this request's id.
     pub(crate) fn into_answer(self, request_id: &str) -> Response {
         let (code, message, retry_after) = match self {

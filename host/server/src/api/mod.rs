@@ -8,7 +8,7 @@ pub(crate) mod address;
 mod audit;
 mod body;
 mod call;
-mod error;
+pub(crate) mod error;
 mod fields;
 mod formats;
 mod health;
@@ -25,7 +25,7 @@ mod sessions;
 mod shown;
 mod sso;
 mod subscribers;
-mod tokens;
+pub(crate) mod tokens;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod accounts;
 mod plugins;
 mod upkeep;
 
@@ -35,6 +36,26 @@ enum Command {
     Plugins {
         #[command(subcommand)]
         command: plugins::PluginsCommand,
+    },
+    /// Organizations.
+    Org {
+        #[command(subcommand)]
+        command: accounts::OrgCommand,
+    },
+    /// Members.
+    Member {
+        #[command(subcommand)]
+        command: accounts::MemberCommand,
+    },
+    /// Tokens and service keys.
+    Token {
+        #[command(subcommand)]
+        command: accounts::TokenCommand,
+    },
+    /// Repositories.
+    Repo {
+        #[command(subcommand)]
+        command: accounts::RepoCommand,
     },
     /// Read every stored blob and compare it with its digest.
     Scrub {
@@ -152,6 +173,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
                 Ok(())
             }
             Command::Plugins { command } => plugins::run(command).await,
+            Command::Org { command } => command.run().await,
+            Command::Member { command } => command.run().await,
+            Command::Token { command } => command.run().await,
+            Command::Repo { command } => command.run().await,
             Command::Scrub { rate, settings: flags } => upkeep::scrub(settings(flags)?, rate).await,
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }

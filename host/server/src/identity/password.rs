@@ -26,6 +26,7 @@ impl Passwords {
     /// The hash to be kept, in PHC form.
     pub(crate) async fn hash(&self, password: Secret) -> anyhow::Result<String> {
         let _place = self.places.acquire().await?;
+        metrics::counter!("packhouse_password_hashes_total").increment(1);
         tokio::task::spawn_blocking(move || hash(&password)).await?
     }
 
@@ -33,6 +34,7 @@ impl Passwords {
     /// is checked instead, so that the answer takes as long.
     pub(crate) async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
         let _place = self.places.acquire().await?;
+        metrics::counter!("packhouse_password_hashes_total").increment(1);
         let known = known.filter(|hash| !hash.is_empty());
         let right =
             tokio::task::spawn_blocking(move || verify(&password, known.as_deref().unwrap_or(NOBODY)))

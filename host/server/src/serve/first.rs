@@ -3,8 +3,8 @@
 
 use anyhow::{Context, ensure};
 use packhouse_store::{NewMember, NewOrganization, OrganizationRow};
-use url::Url;
 
+use crate::address::{host, text};
 use crate::app::App;
 use crate::identity::{Secret, random_password};
 use crate::permissions::Permissions;
@@ -64,16 +64,6 @@ async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
     if only.base_url.as_ref() == Some(&base_url) && only.host == host {
         return Ok(());
     }
-    let set = app.store.set_base_url(only.id, Some(&base_url), host.as_deref()).await;
+    let set = app.store.set_base_url(only.id, Some(&base_url), host.as_deref(), None).await;
     set.context("failed to set the public address").map(|_| ())
-}
-
-fn text(url: &Url) -> String {
-    url.as_str().trim_end_matches('/').to_owned()
-}
-
-/// `host`, or `host:port` where the port is not the scheme's own.
-fn host(url: &Url) -> Option<String> {
-    let host = url.host_str()?.to_ascii_lowercase();
-    Some(url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")))
 }

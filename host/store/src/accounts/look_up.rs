@@ -140,6 +140,14 @@ impl Store {
         Ok(answer)
     }
 
+    /// A commit wrote nothing that a look-up answers (when a token was last used, what was refused): the answers stay good.
+    /// `before` was taken in its transaction, while nobody else could write.
+    pub(super) fn nothing_changed_since(&self, before: Option<Generation>) {
+        if let (Some(before), Some(after)) = (before, self.generation()) {
+            self.inner.snapshots.carry(before, after, &Revisions::new());
+        }
+    }
+
     async fn ask(&self, (organization, repository, secret_sha256): &Question) -> Result<LookUp, StoreError> {
         if repository.contains('\0') {
             return Ok(LookUp::default());

@@ -58,7 +58,7 @@ impl Store {
         Ok(Some((organization, owner)))
     }
 
-    /// Makes an organization; none when its name or host is in use.
+    /// Makes an organization; none when its name or host is in use. The event is the new organization's.
     pub async fn create_organization(
         &self,
         organization: NewOrganization,
@@ -66,7 +66,8 @@ impl Store {
     ) -> Result<Option<OrganizationRow>, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let made = insert(&mut transaction, organization).await?;
-        if made.is_some() {
+        if let Some(row) = &made {
+            let audit = audit.map(|event| AuditEvent { organization: row.id, ..event });
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
         }
@@ -90,12 +91,14 @@ impl Store {
         id: OrganizationId,
         base_url: Option<&str>,
         host: Option<&str>,
+        audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let update = "UPDATE organizations SET base_url = $2, host = $3 WHERE id = $1 \
                       AND NOT EXISTS (SELECT 1 FROM organizations o WHERE o.host = $3 AND o.id <> $1)";
         let changed = transaction.execute(update, values![id.0, base_url, host]).await? == 1;
         if changed {
+            remember(&mut transaction, audit).await?;
             transaction.commit().await?;
         }
         Ok(changed)

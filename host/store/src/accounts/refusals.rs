@@ -105,6 +105,7 @@ impl Store {
 
     async fn insert_refusals(&self, counted: &HashMap<(i64, Refusal), Count>) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
+        let before = self.generation();
         let organizations =
             transaction.fetch("SELECT id FROM organizations ORDER BY id LIMIT 2", values![]).await?;
         let only = match organizations.as_slice() {
@@ -118,7 +119,9 @@ impl Store {
         // One order for all, so that two servers never wait for each other.
         rows.sort_by(|(one, _), (other, _)| one.cmp(other));
         transaction.execute_rows(INSERT, rows.into_iter().map(|(_, values)| values).collect(), ADD).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        self.nothing_changed_since(before);
+        Ok(())
     }
 }
 

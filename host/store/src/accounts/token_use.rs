@@ -85,6 +85,7 @@ impl Store {
             }
         }
         let mut transaction = self.inner.db.begin().await?;
+        let generation = self.generation();
         let before = "WITH used (id, at) AS (VALUES ";
         let of_tokens = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.id = tokens.id) \
                          WHERE id IN (SELECT id FROM used)";
@@ -92,6 +93,8 @@ impl Store {
         let of_keys = ") UPDATE access_keys SET last_used_at = (SELECT u.at FROM used u WHERE u.id = access_keys.id) \
                        WHERE id IN (SELECT id FROM used)";
         transaction.execute_rows(before, keys, of_keys).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        self.nothing_changed_since(generation);
+        Ok(())
     }
 }

@@ -210,6 +210,57 @@ impl Store {
         Ok(Rotation::Rotated(Box::new(row)))
     }
 
+    /// Every token of an organization, whatever its state, in the order of their making, after the identifier `after`, at most
+    /// `limit`.
+    pub async fn all_tokens(
+        &self,
+        organization: OrganizationId,
+        after: Option<TokenId>,
+        limit: u32,
+    ) -> Result<Vec<TokenRow>, StoreError> {
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let condition = "t.organization = $1 AND t.id > $2 ORDER BY t.id LIMIT $3";
+        self.tokens(condition, values![organization.0, after, i64::from(limit)]).await
+    }
+
+    /// Makes tokens whose secrets are known elsewhere, all of them or none; those whose secret is known here already are left as
+    /// they are. How many were made.
+    pub async fn import_tokens(
+        &self,
+        organization: OrganizationId,
+        tokens: Vec<NewToken>,
+        audit: Option<AuditEvent>,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let mut made = 0;
+        for token in tokens {
+            let known = "SELECT id FROM tokens WHERE secret_sha256 = $1";
+            if transaction.fetch_one(known, values![&token.secret_sha256]).await?.is_none() {
+                insert(&mut transaction, organization, token).await?;
+                made += 1;
+            }
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(made)
+    }
+
+    /// Deletes the rows of tokens that expired, were revoked or ended before `before` (ms since 1970); how many.
+    pub async fn purge_tokens(
+        &self,
+        organization: OrganizationId,
+        before: i64,
+        audit: Option<AuditEvent>,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let purge = "DELETE FROM tokens WHERE organization = $1 \
+                     AND (expires_at < $2 OR revoked_at < $2 OR ends_at < $2)";
+        let purged = transaction.execute(purge, values![organization.0, before]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(purged)
+    }
+
     async fn tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<TokenRow>, StoreError> {
         let sql = format!("SELECT {TOKEN_COLUMNS} FROM tokens t WHERE {condition}");
         let rows = self.inner.db.fetch(sql, values).await?;

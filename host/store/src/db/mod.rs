@@ -39,10 +39,18 @@ enum Engine {
     Postgres(PgPool),
 }
 
-#[derive(Default)]
 struct Counters {
     statements: AtomicU64,
     commits: AtomicU64,
+    /// The statements again, for the metrics of the process.
+    metric: metrics::Counter,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        let metric = metrics::counter!("packhouse_store_statements_total");
+        Counters { statements: AtomicU64::new(0), commits: AtomicU64::new(0), metric }
+    }
 }
 
 impl Counters {
@@ -52,6 +60,7 @@ impl Counters {
 
     fn statements_ran(&self, count: u64) {
         self.statements.fetch_add(count, Ordering::Relaxed);
+        self.metric.increment(count);
     }
 }
 

@@ -55,9 +55,9 @@ async fn one_first_organization(world: &World) {
 async fn hosts_are_unique(world: &World) {
     let other = world.store.create_organization(organization("other"), None).await.unwrap().unwrap();
     let (url, host) = (Some("https://p.example"), Some("p.example"));
-    assert!(world.store.set_base_url(world.organization, url, host).await.unwrap());
-    assert!(!world.store.set_base_url(other.id, url, host).await.unwrap());
-    assert!(world.store.set_base_url(other.id, None, None).await.unwrap());
+    assert!(world.store.set_base_url(world.organization, url, host, None).await.unwrap());
+    assert!(!world.store.set_base_url(other.id, url, host, None).await.unwrap());
+    assert!(world.store.set_base_url(other.id, None, None, None).await.unwrap());
     let found = world.store.organization_by_host("p.example").await.unwrap().unwrap();
     assert_eq!(found.id, world.organization);
     assert!(world.store.organization_by_host("q.example").await.unwrap().is_none());

@@ -70,6 +70,12 @@ pub(crate) async fn create(mut call: Call) -> Answer {
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
+/// Judges a repository that is wanted elsewhere than in a call, as the call would.
+pub(crate) fn wanted(formats: &[&Description], body: Value) -> Result<NewRepository, ApiError> {
+    let wanted = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
+    judge_body(formats, &wanted)
+}
+
 /// What the body alone shows, given the formats there are.
 fn judge_body(formats: &[&Description], wanted: &Create) -> Result<NewRepository, ApiError> {
     let name = check::name(&wanted.name)?;

@@ -8,7 +8,7 @@ mod view;
 
 pub(crate) use change::{__path_change, __path_remove, change, remove};
 pub(crate) use check::is_name;
-pub(crate) use create::{__path_create, create};
+pub(crate) use create::{__path_create, create, wanted};
 pub(crate) use list::{__path_list, __path_show, list, show};
 
 use packhouse_store::{RepositoryId, RepositoryRow};

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{NewToken, RepositoryId};
+use packhouse_store::RepositoryId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -65,25 +65,8 @@ pub(crate) async fn create(mut call: Call) -> Answer {
     let repositories = judge_rights(&call, &judged).await?;
     let Minted { secret, sha256 } = identity::mint();
     let member = &call.caller()?.member;
-    let token = NewToken {
-        secret_sha256: sha256,
-        name: judged.name.clone(),
-        scope: judged.scope,
-        format: judged.format,
-        owner: judged.backing.is_none().then_some(member.id),
-        created_by: member.email.clone(),
-        backing_repository: match &judged.backing {
-            Some(Backing::Repository(_)) => repositories.first().copied(),
-            _ => None,
-        },
-        backing: judged.backing.map(|backing| match backing {
-            Backing::Organization => "org".to_owned(),
-            Backing::Repository(_) => "repo".to_owned(),
-        }),
-        repositories,
-        expires_at: judged.expires_at,
-    };
-    let event = call.event(action, judged.name)?;
+    let token = judged.token(sha256, member, repositories);
+    let event = call.event(action, token.name.clone())?;
     let row = call.app.store.create_token(call.organization()?, token, event).await?;
     let view = TokenView::new(&row, Some(&member.email), call.now);
     Ok((StatusCode::CREATED, Json(NewTokenView::new(view, &secret, None))).into_response())

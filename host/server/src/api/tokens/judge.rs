@@ -1,6 +1,6 @@
 //! What a new token may be, as far as its body shows, in the order of the specification's table of codes.
 
-use packhouse_store::{RepositoryId, Scope};
+use packhouse_store::{MemberRow, NewToken, RepositoryId, Scope};
 use serde_json::Value;
 
 use super::create::Create;
@@ -16,7 +16,7 @@ const SERVICE_KEY_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
 /// What a service key belongs to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Backing {
+pub(crate) enum Backing {
     /// The organization.
     Organization,
     /// One repository, by what was written as its id.
@@ -25,14 +25,50 @@ pub(super) enum Backing {
 
 /// A body that is right.
 #[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) name: String,
+pub(crate) struct Judged {
+    pub(crate) name: String,
     pub(super) scope: Scope,
     pub(super) format: String,
     /// As they were written: whether they are there is judged later.
     pub(super) repositories: Vec<String>,
     pub(super) expires_at: Option<i64>,
     pub(super) backing: Option<Backing>,
+}
+
+impl Judged {
+    /// The token to be made: the member's own, or a key that the member makes.
+    pub(crate) fn token(
+        self,
+        secret_sha256: [u8; 32],
+        member: &MemberRow,
+        repositories: Vec<RepositoryId>,
+    ) -> NewToken {
+        let backing_repository = match &self.backing {
+            Some(Backing::Repository(_)) => repositories.first().copied(),
+            _ => None,
+        };
+        NewToken {
+            secret_sha256,
+            name: self.name,
+            scope: self.scope,
+            format: self.format,
+            owner: self.backing.is_none().then_some(member.id),
+            created_by: member.email.clone(),
+            backing_repository,
+            backing: self.backing.map(|backing| match backing {
+                Backing::Organization => "org".to_owned(),
+                Backing::Repository(_) => "repo".to_owned(),
+            }),
+            repositories,
+            expires_at: self.expires_at,
+        }
+    }
+}
+
+/// Judges a token that is wanted elsewhere than in a call, as the call would. `now` in ms since 1970.
+pub(crate) fn wanted(body: Value, now: i64) -> Result<Judged, ApiError> {
+    let wanted = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
+    self::body(&wanted, now)
 }
 
 /// Judges the body. `now` in ms since 1970.

@@ -8,6 +8,7 @@ mod rotate;
 mod view;
 
 pub(crate) use create::{__path_create, create};
+pub(crate) use judge::{Judged, wanted};
 pub(crate) use list::{__path_list, list};
 pub(crate) use revoke::{__path_revoke, revoke};
 pub(crate) use rotate::{__path_rotate, rotate};

@@ -1,0 +1,168 @@
+//! `packhouse org`, `member`, `token` and `repo`: first set-up and rescue, on the database itself, beside a running server or
+//! without one. Whoever may run them may read the database anyway: no right is asked for. Each change is in the audit log.
+
+mod member;
+mod org;
+mod repo;
+mod token;
+
+pub(super) use member::MemberCommand;
+pub(super) use org::OrgCommand;
+pub(super) use repo::RepoCommand;
+pub(super) use token::TokenCommand;
+
+use std::io::BufRead;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, RepositoryRow, Store};
+use serde_json::Value;
+
+use super::{SettingFlags, print, settings};
+use crate::config::Config;
+use crate::identity::{self, Secret, random_password};
+
+/// What all of them take.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// The organization, by its name; needed where there are several
+    #[arg(long, value_name = "NAME")]
+    org: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+/// Where they work.
+struct Desk {
+    store: Store,
+    config: Config,
+    org: Option<String>,
+    json: bool,
+}
+
+impl Desk {
+    async fn open(common: Common) -> anyhow::Result<Desk> {
+        let Common { org, json, settings: flags } = common;
+        let config = settings(flags)?;
+        let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
+        Ok(Desk { store, config, org, json })
+    }
+
+    /// The organization that was named, or the only one there is.
+    async fn organization(&self) -> anyhow::Result<OrganizationRow> {
+        let all = self.store.organizations().await?;
+        if let Some(named) = &self.org {
+            let found = all.into_iter().find(|row| row.name == *named || row.id.to_string() == *named);
+            return found.with_context(|| format!("there is no organization {named:?}"));
+        }
+        let mut all = all.into_iter();
+        match (all.next(), all.next()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => {
+                bail!("there is no organization yet: `packhouse org create NAME --base-url URL` makes one")
+            }
+            (Some(_), Some(_)) => bail!("there are several organizations: name one with --org"),
+        }
+    }
+
+    async fn member(&self, organization: &OrganizationRow, email: &str) -> anyhow::Result<MemberRow> {
+        let address = email_address(email)?;
+        let found = self.store.members_by_email(&address).await?;
+        let found = found.into_iter().find(|row| row.organization == organization.id);
+        found.with_context(|| format!("{address} is no member of {}", organization.name))
+    }
+
+    async fn repository(&self, organization: &OrganizationRow, name: &str) -> anyhow::Result<RepositoryRow> {
+        let found = self.store.look_up(organization.id, name, None).await?.repository.clone();
+        found.with_context(|| format!("there is no repository {name:?} in {}", organization.name))
+    }
+
+    /// What the audit log says of a change by this command.
+    fn event(&self, organization: &OrganizationRow, action: &str, subject: &str) -> Option<AuditEvent> {
+        self.event_in(organization.id, action, subject)
+    }
+
+    fn event_in(&self, organization: OrganizationId, action: &str, subject: &str) -> Option<AuditEvent> {
+        Some(AuditEvent {
+            organization,
+            actor: ACTOR.to_owned(),
+            action: action.to_owned(),
+            subject: subject.to_owned(),
+            ..AuditEvent::default()
+        })
+    }
+
+    /// Prints what was asked for, and closes the store.
+    async fn done(self, columns: &[&str], items: Shown) {
+        self.store.close().await;
+        print(&render(self.json, columns, items));
+    }
+}
+
+/// Who does it, as the audit log has it.
+const ACTOR: &str = "command line";
+
+/// What a command answers.
+enum Shown {
+    One(Value),
+    List(Vec<Value>),
+}
+
+/// JSON, or a line for each thing with its columns parted by tabs.
+fn render(json: bool, columns: &[&str], items: Shown) -> String {
+    let line = |item: &Value| {
+        let cells: Vec<String> = columns.iter().map(|column| cell(&item[*column])).collect();
+        cells.join("\t")
+    };
+    match (json, items) {
+        (true, Shown::One(item)) => item.to_string(),
+        (true, Shown::List(items)) => Value::Array(items).to_string(),
+        (false, Shown::One(item)) => line(&item),
+        (false, Shown::List(items)) => items.iter().map(line).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn email_address(text: &str) -> anyhow::Result<String> {
+    identity::email(text).with_context(|| format!("{text:?} is no e-mail address"))
+}
+
+/// A password from the first line of standard input, or a random one, which is printed: never from the command line, which every
+/// user of the machine can read.
+fn password(from_stdin: bool) -> anyhow::Result<(Secret, bool)> {
+    if !from_stdin {
+        return Ok((random_password(), true));
+    }
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("failed to read the password")?;
+    let password = line.trim_end_matches(['\r', '\n']);
+    ensure!(!password.trim().is_empty(), "the password must not be blank");
+    Ok((Secret::new(password), false))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_a_line_each_or_json() {
+        let items =
+            || Shown::List(vec![json!({"b": ["x", "y"], "a": null, "c": 1}), json!({"a": "z", "b": []})]);
+        assert_eq!(render(false, &["a", "b"], items()), "-\tx,y\nz\t");
+        let json: Value = serde_json::from_str(&render(true, &["a"], items())).unwrap();
+        assert_eq!(json[0]["c"], 1);
+    }
+}
