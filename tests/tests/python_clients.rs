@@ -9,7 +9,6 @@
 )]
 
 #[path = "../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
 mod wheel;
 
 use packhouse_tests::clients::Said;

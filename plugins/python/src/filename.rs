@@ -169,7 +169,7 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
-        let many = vec!["a"; 11].join(".");
+        let many = ["a"; 11].join(".");
         assert!(parse(&format!("foo-1-{many}-{many}-{many}.whl")).is_err());
     }
 

@@ -1,6 +1,7 @@
 //! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
 
-#[allow(dead_code, reason = "shared with tests that make more")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 mod wheel;
 
 use packhouse_python::Python;

@@ -4,6 +4,8 @@
 //! include this file). Times differ between the two, so that no row depends on one. Each part has projects of its own, and
 //! all run in one repository, in their order.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 use super::wheel::{self, Faults};
 use packhouse_testkit::Case;
 use sha2::{Digest as _, Sha256};

@@ -1,5 +1,8 @@
 //! Makes small distributions: zip and tar archives byte by byte, so that they can be made wrong as well.
 
+#![allow(dead_code, reason = "not every test that includes this file makes everything")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 use std::io::Write as _;
 
 /// What of a zip is to be other than it should be.

@@ -32,6 +32,11 @@ pub(crate) async fn read(
     Ok(Some(value))
 }
 
+/// The bytes of a page's form, within the same limits of size and time as any other body.
+pub(crate) async fn read_form(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, ApiError> {
+    receive(headers, body, false, limits).await
+}
+
 fn declared_json(headers: &HeaderMap) -> bool {
     let mut fields = headers.get_all(CONTENT_TYPE).iter();
     match (fields.next().and_then(|field| field.to_str().ok()), fields.next()) {

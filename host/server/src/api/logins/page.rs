@@ -17,6 +17,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::super::body::read_form;
 use super::super::call::Call;
 use super::super::error::ApiError;
 use super::super::portal::{self, Visitor};
@@ -25,8 +26,6 @@ use super::{Offer, grant, offer, open};
 use crate::app::App;
 use crate::catalogue;
 
-/// Bytes of a form.
-const MAX_FORM_BYTES: usize = 16 * 1024;
 /// A day in ms.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Lives of a token that are offered, in days; the first is chosen where nothing is said.
@@ -55,8 +54,9 @@ async fn show(State(app): State<Arc<App>>, Path(id): Path<String>, request: Requ
 
 async fn submit(State(app): State<Arc<App>>, Path(id): Path<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(bytes) = axum::body::to_bytes(body, MAX_FORM_BYTES).await else {
-        return failed(ApiError::invalid("The form is too long."));
+    let bytes = match read_form(&parts.headers, body, &app.config.limits).await {
+        Ok(bytes) => bytes,
+        Err(error) => return failed(error),
     };
     let form: HashMap<String, String> = url::form_urlencoded::parse(&bytes).into_owned().collect();
     let done = match form.contains_key("csrf") {
