@@ -26,6 +26,7 @@ mod shown;
 mod sso;
 mod subscribers;
 pub(crate) mod tokens;
+mod upkeep;
 
 #[cfg(test)]
 mod tests;
@@ -246,6 +247,27 @@ fn routes() -> &'static [Route] {
                 OfObject,
                 Nothing,
                 packages::versions,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/repositories/{id}/packages/{name}",
+                OfObject,
+                Nothing,
+                upkeep::delete_package,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/repositories/{id}/packages/{name}/versions/{version}",
+                OfObject,
+                Nothing,
+                upkeep::delete_version,
+            ),
+            Route::new(
+                M::PUT,
+                "/v1/repositories/{id}/packages/{name}/versions/{version}/state",
+                OfObject,
+                Json,
+                upkeep::mark,
             ),
             Route::new(M::POST, "/v1/tokens", OfObject, Json, tokens::create),
             Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),

@@ -43,6 +43,7 @@ use super::route::Route;
         super::packages::list,
         super::packages::versions,
         super::formats::list, super::formats::change,
+        super::upkeep::delete_package, super::upkeep::delete_version, super::upkeep::mark,
         super::logins::show, super::logins::finish,
         super::audit::list, document
     ),

@@ -35,6 +35,7 @@ use packhouse_store::{OrganizationId, OrganizationRow, Refusal, RepositoryRow};
 use tokio::net::TcpListener;
 
 use self::answer::Asking;
+pub(crate) use self::call::view;
 use self::head::Circumstances;
 use self::identify::Credential;
 pub(crate) use self::identify::Known;

@@ -1,0 +1,153 @@
+//! Changes to what a repository holds, by a person and not by a client: deleting packages and versions, and saying of a version
+//! that it should not be used. What either means is the format's; one whose plugin does not offer it answers 405.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_runtime::{Action, Call as PluginCall, CallError, Failure, Plugin, RequestHead, VersionState};
+use packhouse_store::{RepositoryRow, Version};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::Answer;
+use super::call::Call;
+use super::error::{ApiError, ErrorBody};
+use super::packages::VersionView;
+use super::repositories;
+use crate::access::{Kind, Rights};
+use crate::catalogue::{self, Code};
+use crate::packages::view;
+
+/// A version's new state.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct State {
+    /// `yanked` or `deprecated`, as the format knows them; empty takes it back.
+    state: String,
+    /// Why, for people.
+    #[serde(default)]
+    reason: String,
+}
+
+/// Says of a version that it should not be used, or takes that back.
+#[utoipa::path(put, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", request_body = State,
+    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
+    responses((status = 200, body = VersionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+pub(crate) async fn mark(mut call: Call) -> Answer {
+    let State { state, reason } = call.body()?;
+    call.only(&[])?;
+    if !["", "yanked", "deprecated"].contains(&state.as_str()) {
+        return Err(ApiError::invalid("`state` is `yanked`, `deprecated` or empty."));
+    }
+    let (repository, versions) = held(&call, |rights| rights.publish).await?;
+    let (name, wanted) = (call.path("name").to_owned(), call.path("version").to_owned());
+    named(versions, &wanted)?;
+    let plugin = offering(&call, &repository)?;
+    let plugin_call = plugin_call(&call, &repository, &plugin, "mark_version", &format!("{name} {wanted}"))?;
+    done(plugin.mark_version(plugin_call, &name, &wanted, VersionState { state, reason }).await)?;
+    let marked = named(call.app.store.versions(repository.id, &name).await?, &wanted)?;
+    Ok(Json(VersionView::from(marked)).into_response())
+}
+
+/// Deletes a version.
+#[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}/versions/{version}",
+    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
+    responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+pub(crate) async fn delete_version(call: Call) -> Answer {
+    call.only(&[])?;
+    let (repository, versions) = held(&call, |rights| rights.delete).await?;
+    let version = named(versions, call.path("version"))?;
+    delete(&call, &repository, &[version]).await
+}
+
+/// Deletes a package with all its versions, one after the other: what is interrupted has deleted some of them.
+#[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}",
+    params(("id" = String, Path), ("name" = String, Path)),
+    responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+pub(crate) async fn delete_package(call: Call) -> Answer {
+    call.only(&[])?;
+    let (repository, versions) = held(&call, |rights| rights.delete).await?;
+    delete(&call, &repository, &versions).await
+}
+
+async fn delete(call: &Call, repository: &RepositoryRow, versions: &[Version]) -> Answer {
+    let plugin = offering(call, repository)?;
+    let name = call.path("name");
+    for version in versions {
+        let number = &version.version;
+        let subject = format!("{name} {number}");
+        let plugin_call = plugin_call(call, repository, &plugin, "delete_version", &subject)?;
+        done(plugin.delete_version(plugin_call, name, number).await)?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The repository of the path and the versions of its package, where the caller holds the right: 404 for what is not there.
+async fn held(call: &Call, right: fn(&Rights) -> bool) -> Result<(RepositoryRow, Vec<Version>), ApiError> {
+    let repository = repositories::find(call).await?;
+    let versions = call.app.store.versions(repository.id, call.path("name")).await?;
+    if versions.is_empty() {
+        return Err(ApiError::from(&catalogue::NOT_FOUND));
+    }
+    let rights = call.caller()?.permissions.rights(repository.id);
+    call.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
+    Ok((repository, versions))
+}
+
+fn named(versions: Vec<Version>, wanted: &str) -> Result<Version, ApiError> {
+    let found = versions.into_iter().find(|version| version.version == wanted);
+    found.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
+}
+
+/// The repository's plugin, where the repository holds something of its own and the plugin offers to change it.
+fn offering(call: &Call, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
+    if Kind::of(&repository.kind) == Kind::Proxy {
+        return Err(ApiError::from(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY));
+    }
+    let plugin = call.app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
+    plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
+}
+
+fn plugin_call(
+    call: &Call,
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    action: &str,
+    subject: &str,
+) -> Result<PluginCall, ApiError> {
+    let head = RequestHead { request_id: call.request_id.clone(), ..RequestHead::default() };
+    let subject = format!("{}/{subject}", repository.name);
+    Ok(PluginCall {
+        target: Some(view(repository, plugin.description())),
+        audit: call.event(action, subject)?,
+        ..PluginCall::new(Arc::new(head), Action::Delete)
+    })
+}
+
+/// A plugin's refusal as the API says it: by its code where the catalogue has that, else by its status, in its own words.
+fn done(outcome: Result<Result<(), Failure>, CallError>) -> Result<(), ApiError> {
+    let failure = match outcome {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(failure)) => failure,
+        Err(CallError::Store(error)) => return Err(ApiError::from(error)),
+        Err(CallError::NotOffered(_)) => return Err(ApiError::from(&catalogue::NOT_SUPPORTED)),
+        Err(CallError::Busy(_)) => return Err(ApiError::from(&catalogue::FORMAT_BUSY)),
+        Err(error) => return Err(ApiError::Internal(error.into())),
+    };
+    let code: &'static Code = match failure.status {
+        400 => &catalogue::INVALID_REQUEST,
+        404 => &catalogue::NOT_FOUND,
+        405 => &catalogue::NOT_SUPPORTED,
+        409 => &catalogue::CONFLICT,
+        503 => &catalogue::FORMAT_BUSY,
+        _ => &catalogue::INTERNAL,
+    };
+    let message = failure.problems.into_iter().next().map(|problem| problem.message);
+    let message = message.filter(|text| !text.is_empty()).unwrap_or_else(|| code.sentence.to_owned());
+    Err(ApiError::Refused { code, message, retry_after: None })
+}
