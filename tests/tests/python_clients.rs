@@ -15,6 +15,7 @@ use packhouse_tests::clients::Said;
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Server, skip};
+use serde_json::json;
 
 /// A server, a repository, and a home for this client; none, and said so, where the client is not here.
 fn set(client: &str) -> Option<(Server, PythonRepository, Home)> {
@@ -134,6 +135,43 @@ fn pip_takes_what_fits_and_checks_what_it_gets() {
     pip(&home, &index, &["--require-hashes", "-r", &other.to_string_lossy()])
         .refused("DO NOT MATCH THE HASHES");
     pip(&home, &index, &["absent"]).refused("No matching distribution found for absent");
+}
+
+#[test]
+fn a_yanked_version_is_taken_only_by_name() {
+    let Some((server, repository, home)) = set("twine") else { return };
+    let secret = &repository.token.secret;
+    for version in ["1.0", "1.1"] {
+        let [wheel, _] = build(&home, "pulled", version);
+        twine(&home, &repository.url, secret, &[&wheel]).well();
+    }
+    let api = Api::sign_in(&server);
+    let version = format!("/v1/repositories/{}/packages/pulled/versions/1.1", repository.id);
+    let state = |state: &str, status| {
+        let body = json!({"state": state, "reason": "deletes your files"});
+        api.send("PUT", &format!("{version}/state"), &body).expect(status)
+    };
+    state("yanked", 200);
+    let index = repository.index_of(secret);
+    pip(&home, &index, &["pulled"]).well();
+    assert_eq!(installed(&home, "pulled").unwrap(), "VERSION = \"1.0\"\n");
+    let pinned = pip(&home, &index, &["pulled==1.1"]).well();
+    assert!(pinned.text.contains("deletes your files"), "pip shows the reason:\n{}", pinned.text);
+    state("", 200);
+    pip(&home, &index, &["pulled"]).well();
+    assert_eq!(installed(&home, "pulled").unwrap(), "VERSION = \"1.1\"\n");
+
+    state("deprecated", 405);
+    api.call("DELETE", &version).expect(204);
+    api.call("DELETE", &version).expect(404);
+    state("yanked", 404);
+    pip(&home, &index, &["pulled==1.1"]).refused("No matching distribution found");
+    // A file's name stays used when the file is gone, unless the repository says otherwise.
+    let [wheel, _] = build(&home, "pulled", "1.1");
+    twine(&home, &repository.url, secret, &[&wheel]).refused("409");
+    let settings = json!({"settings": {"republish_deleted": true}});
+    api.patch(&format!("/v1/repositories/{}", repository.id), &settings).expect(200);
+    twine(&home, &repository.url, secret, &[&wheel]).well();
 }
 
 #[test]

@@ -9,9 +9,14 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+#[path = "../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod release;
+
 use packhouse_tests::server::{OWNER, PASSWORD};
-use packhouse_tests::{Api, Client, MavenRepository, Request, Server, checkout};
-use serde_json::json;
+use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server, checkout};
+use release::Release;
+use serde_json::{Value, json};
 
 const ONE: &str = "org/example/a/1.0/a-1.0.jar";
 const TWO: &str = "org/example/a/2.0/a-2.0.jar";
@@ -29,6 +34,12 @@ fn versions_and_packages_are_deleted() {
     api.call("DELETE", &format!("{package}/versions/1.0")).expect(204);
     repository.get(ONE).expect(404);
     repository.get(TWO).expect(200);
+    repository.put(ONE, "another").expect(201);
+    assert_eq!(repository.get(ONE).expect(200).text(), "another");
+    let state = json!({"state": "yanked"});
+    let refused = api.send("PUT", &format!("{package}/versions/1.0/state"), &state).expect(405);
+    assert_eq!(refused.field("error"), "not_supported");
+    api.call("DELETE", &format!("{package}/versions/1.0")).expect(204);
     api.call("DELETE", &format!("{package}/versions/1.0")).expect(404);
     api.call("DELETE", &package).expect(204);
     repository.get(TWO).expect(404);
@@ -43,7 +54,8 @@ fn rights_are_judged_and_states_are_known_ones() {
     let repository = MavenRepository::create(&server, "files");
     repository.put(ONE, "x").expect(201);
     let api = Api::sign_in(&server);
-    let permissions = json!({"organization": [], "repositories": [{"repository": repository.id, "actions": ["read"]}]});
+    let permissions =
+        json!({"organization": [], "repositories": [{"repository": repository.id, "actions": ["read"]}]});
     let member = json!({"email": "reader@example.com", "password": PASSWORD, "permissions": permissions});
     api.post("/v1/members", &member).expect(201);
     let client = Client::new(server.api());
@@ -54,14 +66,105 @@ fn rights_are_judged_and_states_are_known_ones() {
     let version = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", repository.id);
     assert_eq!(reader.send(Request::new("DELETE", &version)).expect(403).field("error"), "role_mismatch");
     let state = format!("{version}/state");
-    assert_eq!(api.send("PUT", &state, &json!({"state": "gone"})).expect(400).field("error"), "invalid_request");
+    assert_eq!(
+        api.send("PUT", &state, &json!({"state": "gone"})).expect(400).field("error"),
+        "invalid_request"
+    );
     repository.get(ONE).expect(200);
+}
+
+/// A hosted npm repository with these settings and a way to publish into it.
+struct Npm {
+    api: Api,
+    client: Client,
+    name: &'static str,
+    id: String,
+}
+
+impl Npm {
+    fn create(server: &Server, name: &'static str, settings: &Value) -> Self {
+        let api = Api::sign_in(server);
+        let body = json!({"name": name, "format": "npm", "kind": "hosted", "settings": settings});
+        let id = api.post("/v1/repositories", &body).expect(201).field("id");
+        let token = api.create_token(&[&id], &["read", "write"], None);
+        let client = server.anonymous().with("Authorization", &format!("Bearer {}", token.secret));
+        Self { api, client, name, id }
+    }
+
+    fn publish(&self, release: &Release) -> Response {
+        let path = format!("/repositories/{}{}", self.name, release.path());
+        let request = Request::new("PUT", &path).header("Content-Type", "application/json");
+        self.client.send(request.body(release.document().to_string()))
+    }
+
+    /// A version, as its clients see it in the packument.
+    fn version(&self, package: &str, version: &str) -> Value {
+        let packument = self.client.get(&format!("/repositories/{}/{package}", self.name)).expect(200);
+        packument.json()["versions"][version].clone()
+    }
+
+    fn address(&self, version: &str) -> String {
+        format!("/v1/repositories/{}/packages/%40acme%2Flib/versions/{version}", self.id)
+    }
+}
+
+#[test]
+fn a_version_is_deprecated_and_clients_see_it() {
+    let server = Server::start();
+    let npm = Npm::create(&server, "js", &json!({}));
+    npm.publish(&Release::new("@acme/lib", "1.0.0")).expect(201);
+    let mark = |state: Value, status| {
+        npm.api.send("PUT", &format!("{}/state", npm.address("1.0.0")), &state).expect(status)
+    };
+    let marked = mark(json!({"state": "deprecated", "reason": "use 2"}), 200).json();
+    assert_eq!((&marked["state"], &marked["reason"]), (&json!("deprecated"), &json!("use 2")));
+    assert_eq!(npm.version("@acme%2flib", "1.0.0")["deprecated"], "use 2");
+    let listed = npm.api.call("GET", npm.address("").trim_end_matches('/')).expect(200).json();
+    assert_eq!(listed["items"][0], marked);
+    assert_eq!(mark(json!({"state": "yanked"}), 405).field("error"), "not_supported");
+    assert_eq!(mark(json!({"state": ""}), 200).json()["state"], "");
+    assert_eq!(npm.version("@acme%2flib", "1.0.0")["deprecated"], Value::Null);
+}
+
+#[test]
+fn a_deleted_number_is_given_again_only_where_that_is_set() {
+    let server = Server::start();
+    for (name, settings, status) in
+        [("once", json!({}), 409), ("again", json!({"republish_deleted": true}), 201)]
+    {
+        let npm = Npm::create(&server, name, &settings);
+        let release = Release::new("@acme/lib", "1.0.0");
+        npm.publish(&release).expect(201);
+        npm.publish(&Release::new("@acme/lib", "2.0.0")).expect(201);
+        npm.api.call("DELETE", &npm.address("1.0.0")).expect(204);
+        assert_eq!(npm.version("@acme%2flib", "1.0.0"), Value::Null);
+        npm.client.get(&format!("/repositories/{name}/@acme/lib/-/lib-1.0.0.tgz")).expect(404);
+        let refused = npm.publish(&release);
+        assert_eq!(refused.status, status, "{name}: {}", refused.text());
+    }
+}
+
+#[test]
+fn a_group_changes_nothing_of_its_members() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let create = |body: Value| api.post("/v1/repositories", &body).expect(201).field("id");
+    let member = create(json!({"name": "py", "format": "python", "kind": "hosted"}));
+    let group = create(json!({"name": "all", "format": "python", "kind": "group", "members": [member]}));
+    let package = format!("/v1/repositories/{group}/packages/lib");
+    for path in [package.clone(), format!("{package}/versions/1.0")] {
+        let refused = api.call("DELETE", &path).expect(405);
+        assert_eq!(refused.field("code"), "writes_not_permitted_on_group");
+    }
+    let state = api.send("PUT", &format!("{package}/versions/1.0/state"), &json!({"state": "yanked"}));
+    assert_eq!(state.expect(405).field("code"), "writes_not_permitted_on_group");
 }
 
 #[test]
 fn a_format_that_does_not_offer_it_says_so() {
     let plugins = tempfile::tempdir().unwrap();
-    std::fs::copy(checkout().join("target/release/guests/raw.wasm"), plugins.path().join("raw.wasm")).unwrap();
+    std::fs::copy(checkout().join("target/release/guests/raw.wasm"), plugins.path().join("raw.wasm"))
+        .unwrap();
     let server = Server::with().arg("--plugins").arg(plugins.path().to_str().unwrap()).start();
     let api = Api::sign_in(&server);
     let body = json!({"name": "files", "format": "raw", "kind": "hosted"});

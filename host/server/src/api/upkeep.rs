@@ -35,7 +35,8 @@ pub(crate) struct State {
 #[utoipa::path(put, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", request_body = State,
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 200, body = VersionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
+        (status = 409, body = ErrorBody)))]
 pub(crate) async fn mark(mut call: Call) -> Answer {
     let State { state, reason } = call.body()?;
     call.only(&[])?;
@@ -56,7 +57,8 @@ pub(crate) async fn mark(mut call: Call) -> Answer {
 #[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}/versions/{version}",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
+        (status = 409, body = ErrorBody)))]
 pub(crate) async fn delete_version(call: Call) -> Answer {
     call.only(&[])?;
     let (repository, versions) = held(&call, |rights| rights.delete).await?;
@@ -68,7 +70,8 @@ pub(crate) async fn delete_version(call: Call) -> Answer {
 #[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}",
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
-        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody)))]
+        (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
+        (status = 409, body = ErrorBody)))]
 pub(crate) async fn delete_package(call: Call) -> Answer {
     call.only(&[])?;
     let (repository, versions) = held(&call, |rights| rights.delete).await?;
@@ -87,14 +90,24 @@ async fn delete(call: &Call, repository: &RepositoryRow, versions: &[Version]) -
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The repository of the path and the versions of its package, where the caller holds the right: 404 for what is not there.
+/// The repository of the path and the versions of its package, where the caller holds the right: 404 for what is not there,
+/// 405 for a repository that holds nothing of its own.
 async fn held(call: &Call, right: fn(&Rights) -> bool) -> Result<(RepositoryRow, Vec<Version>), ApiError> {
     let repository = repositories::find(call).await?;
+    let rights = call.caller()?.permissions.rights(repository.id);
+    let elsewhere = match Kind::of(&repository.kind) {
+        Kind::Hosted => None,
+        Kind::Proxy => Some(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY),
+        Kind::Group => Some(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP),
+    };
+    if let Some(code) = elsewhere {
+        call.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
+        return Err(ApiError::from(code));
+    }
     let versions = call.app.store.versions(repository.id, call.path("name")).await?;
     if versions.is_empty() {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     }
-    let rights = call.caller()?.permissions.rights(repository.id);
     call.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
     Ok((repository, versions))
 }
@@ -104,11 +117,8 @@ fn named(versions: Vec<Version>, wanted: &str) -> Result<Version, ApiError> {
     found.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// The repository's plugin, where the repository holds something of its own and the plugin offers to change it.
+/// The repository's plugin, where it offers to change what is there.
 fn offering(call: &Call, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
-    if Kind::of(&repository.kind) == Kind::Proxy {
-        return Err(ApiError::from(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY));
-    }
     let plugin = call.app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
