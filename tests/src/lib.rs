@@ -19,6 +19,7 @@ pub mod digests;
 pub mod faults;
 pub mod http;
 pub mod images;
+pub mod npm;
 pub mod payload;
 pub mod python;
 pub mod server;

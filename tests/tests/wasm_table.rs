@@ -11,6 +11,8 @@
 
 #[path = "../../plugins/maven/tests/table.rs"]
 mod maven;
+#[path = "../../plugins/npm/tests/table.rs"]
+mod npm;
 #[path = "../../plugins/oci/tests/table.rs"]
 mod oci;
 #[path = "../../plugins/python/tests/table.rs"]
@@ -20,6 +22,7 @@ mod wasm_world;
 mod wheel;
 
 use packhouse_maven::Maven;
+use packhouse_npm::Npm;
 use packhouse_oci::Oci;
 use packhouse_python::Python;
 use serde_json::json;
@@ -49,4 +52,9 @@ fn the_table_of_pythons_index_holds_in_both_worlds() {
 fn the_tables_of_its_other_settings_hold_in_both_worlds() {
     in_both_worlds::<Python>(&json!({"redeploy": "identical"}), &python::identical());
     in_both_worlds::<Python>(&json!({"republish_deleted": true}), &python::republished());
+}
+
+#[test]
+fn the_table_of_packages_holds_in_both_worlds() {
+    in_both_worlds::<Npm>(&json!({"republish_deleted": false}), &npm::cases());
 }

@@ -5,7 +5,7 @@ use crate::document::{Document, Versions, invalid};
 use crate::name::Name;
 use crate::publish::answer;
 use crate::records::{self, Package, Version};
-use crate::{TRIES, busy, packument, remove};
+use crate::{TRIES, busy, hosted, remove};
 use packhouse_sdk::{self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response};
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn differing(
     versions: Option<Versions>,
 ) -> Result<Vec<Deprecation>, Failure> {
     let Some(versions) = versions else { return Ok(Vec::new()) };
-    let (stored, mut said) = (packument::deprecations(repository, name)?, versions.deprecations);
+    let (stored, mut said) = (hosted::deprecations(repository, name)?, versions.deprecations);
     let mut differing = Vec::new();
     for number in remove::numbers(repository, name)? {
         let Some(text) = said.remove(&number) else { continue };

@@ -153,6 +153,15 @@ pub(crate) fn integrity(digest: &Digest) -> String {
     format!("{}-{}", digest.algorithm(), STANDARD.encode(bytes))
 }
 
+/// The other way round; none for what is not such a text.
+pub(crate) fn from_integrity(text: &str) -> Option<Digest> {
+    let (algorithm, encoded) =
+        text.split('?').next()?.split_once('-').filter(|(name, _)| INTEGRITY.contains(name))?;
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Digest::new(algorithm, &hex).ok()
+}
+
 fn mismatch(what: &str, said: &str, is: &str) -> Failure {
     let text = format!("`dist.{what}` says {said}, but of the tarball that came it is {is}; publish again");
     Failure::new(400, "checksum_mismatch", text)
@@ -170,5 +179,8 @@ mod tests {
     fn integrity_is_base64_of_the_bytes() {
         let digest = Digest::new("sha1", "da39a3ee5e6b4b0d3255bfef95601890afd80709").unwrap();
         assert_eq!(integrity(&digest), "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=");
+        assert_eq!(from_integrity("sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=?x"), Some(digest));
+        assert_eq!(from_integrity("sha512-2jmj"), None);
+        assert_eq!(from_integrity("md5-2jmj"), None);
     }
 }

@@ -122,7 +122,7 @@ fn bounded<E: serde::de::Error>(members: usize) -> Result<(), E> {
 }
 
 /// An empty text takes a deprecation back.
-fn deprecation(manifest: &Map<String, Value>) -> Option<String> {
+pub(crate) fn deprecation(manifest: &Map<String, Value>) -> Option<String> {
     match manifest.get("deprecated")? {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Bool(true) => Some("this version is deprecated".to_owned()),

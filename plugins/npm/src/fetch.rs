@@ -1,9 +1,11 @@
 //! `GET` and `HEAD`: packuments, version documents, tarballs, attestations.
 
 use crate::address::{self, Address};
+use crate::merge;
 use crate::name::Name;
 use crate::packument::{self, Form};
-use crate::records::{self, Package, Version};
+use crate::proxy;
+use crate::records::{self, Version, missing_version};
 use crate::version::clean;
 use packhouse_sdk::{Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
@@ -31,57 +33,57 @@ fn asks_to_write(request: &Request) -> bool {
 }
 
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let repository = cx.target()?;
     match Address::parse(&request.path)? {
-        Address::Package(name) => package(cx, repository, request, &name),
-        Address::Version(name, wanted) => version(cx, repository, request, &name, &wanted),
-        Address::Tarball(name, number) => tarball(repository, &name, &number),
+        Address::Package(name) => package(cx, request, &name),
+        Address::Version(name, wanted) => version(cx, request, &name, &wanted),
+        Address::Tarball(name, number) => tarball(cx, &name, &number),
         Address::AtRevision(..) | Address::TarballAtRevision(..) => {
             Err(Failure::not_found("A package is not read at a revision: leave out what follows its name"))
         }
     }
 }
 
-fn package(
-    cx: &Context,
-    repository: &Repository,
-    request: &Request,
-    name: &Name,
-) -> Result<Response, Failure> {
-    let package = Package::get(repository, name)?;
+fn package(cx: &Context, request: &Request, name: &Name) -> Result<Response, Failure> {
     if !asks_to_write(request) {
-        let form = Form::wanted(request.header("accept"));
-        return Ok(packument::render(cx, repository, &request.address, name, &package, form)?);
+        return packument::render(cx, request, name, Form::wanted(request.header("accept")));
     }
     // What a change is made from: whole, with the revision that it is checked against, and never from a cache.
-    let response = packument::render(cx, repository, &request.address, name, &package, Form::Full)?;
+    let response = packument::render(cx, request, name, Form::Full)?;
     let headers = response.headers.into_iter().filter(|(name, _)| name != "cache-control").collect();
     Ok(Response { headers, ..response }.header("cache-control", "no-store"))
 }
 
 /// By number or by tag.
-fn version(
-    cx: &Context,
-    repository: &Repository,
-    request: &Request,
-    name: &Name,
-    wanted: &str,
-) -> Result<Response, Failure> {
-    let package = Package::get(repository, name)?;
-    let number = package.value.tags.get(wanted).cloned().or_else(|| clean(wanted)).unwrap_or_default();
+fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result<Response, Failure> {
+    let tagged = merge::tags(cx, name)?.remove(wanted);
+    let number = tagged.or_else(|| clean(wanted)).unwrap_or_default();
     let missing = || Failure::not_found(format!("version not found: {wanted}"));
-    let version = Version::find(repository, name, &number)?.ok_or_else(missing)?;
-    let deprecated = records::deprecated(repository, name, &number)?;
-    let content = packument::version(cx, &request.address, name, &number, &version, deprecated.as_deref())?;
+    let piece = merge::version(cx, name, &number)?.ok_or_else(missing)?;
+    let content = packument::version(cx, &request.address, name, &number, &piece)?;
     Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }
 
-fn tarball(repository: &Repository, name: &Name, number: &str) -> Result<Response, Failure> {
-    let facts = Version::get(repository, name, number)?.facts;
+/// From the first repository that has the version.
+fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure> {
+    for repository in merge::repositories(cx, name)? {
+        let found = match repository.kind().as_str() {
+            "proxy" => proxy::tarball(cx, repository, name, number)?,
+            _ => stored(repository, name, number)?,
+        };
+        if let Some(response) = found {
+            return Ok(response);
+        }
+    }
+    Err(missing_version(name, number))
+}
+
+fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<Response>, Failure> {
+    let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
+    let facts = version.facts;
     let blob = repository.blob(&facts.sha256)?;
     let blob =
         blob.ok_or_else(|| Failure::internal(format!("a record names {}, which is not held", facts.sha256)))?;
-    Ok(Response::blob(blob).immutable().modified(facts.time))
+    Ok(Some(Response::blob(blob).immutable().modified(facts.time)))
 }
 
 /// `/-/npm/v1/attestations/name@version`.
@@ -94,8 +96,20 @@ pub(crate) fn attestations(
     let (name, number) = of.rsplit_once('@').unwrap_or((&of, ""));
     let path: Vec<String> = name.split('/').map(str::to_owned).collect();
     let (name, _) = address::name(&path)?;
-    let key = records::attestations(&name, number);
-    let missing = || Failure::not_found(format!("There are no attestations of {name}@{number}"));
-    let entry = cx.target()?.get(key.get(..1024).unwrap_or(&key))?.ok_or_else(missing)?;
-    Ok(Response::ok().content_type("application/json").revalidate().content(Content::Inline(entry.value)))
+    for repository in merge::repositories(cx, &name)? {
+        let content = match repository.kind().as_str() {
+            "proxy" => {
+                proxy::pass_on(cx, repository, &format!("-/npm/v1/attestations/{}@{number}", name.encoded()))?
+            }
+            _ => {
+                let key = records::attestations(&name, number);
+                let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
+                entry.map(|entry| Content::Inline(entry.value))
+            }
+        };
+        if let Some(content) = content {
+            return Ok(Response::ok().content_type("application/json").revalidate().content(content));
+        }
+    }
+    Err(Failure::not_found(format!("There are no attestations of {name}@{number}")))
 }

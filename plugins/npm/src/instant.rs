@@ -10,6 +10,25 @@ pub(crate) fn text(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", rest % 1000)
 }
 
+/// Ms since 1970 of such a text, with or without milliseconds; none for what is none.
+pub(crate) fn read(text: &str) -> Option<u64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
+    let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
+    if !text.is_ascii() || marks.iter().any(|&(at, mark)| text.get(at..at + 1) != Some(mark)) {
+        return None;
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let fits = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let rest = text.get(19..)?.strip_suffix('Z')?;
+    let ms = match rest.strip_prefix('.') {
+        Some(digits) if !digits.is_empty() => format!("{digits:0<3}").get(..3)?.parse::<u64>().ok()?,
+        None if rest.is_empty() => 0,
+        _ => return None,
+    };
+    let time = number(11..13)? * 3_600_000 + number(14..16)? * 60_000 + number(17..19)? * 1000 + ms;
+    (fits && time < DAY + 1000).then(|| days(year, month, day) * DAY + time)
+}
+
 /// The date so many days after 1970-01-01, by Howard Hinnant's algorithm: years begin in March, so that leap days end them.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
@@ -22,9 +41,19 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
+/// The other way round.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year / 400, year % 400);
+    let shifted = if month > 2 { month - 3 } else { month + 9 };
+    let of_year = (153 * shifted + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn times_are_written_as_javascript_does_it() {
@@ -34,6 +63,32 @@ mod tests {
             (1_795_237_300_000, "2026-11-21T05:01:40.000Z"),
         ] {
             assert_eq!(text(ms), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_not_read() {
+        assert_eq!(read("2026-11-21T05:01:40Z"), Some(1_795_237_300_000));
+        for text in [
+            "",
+            "2026-11-21",
+            "2026-13-21T05:01:40.000Z",
+            "2026-11-21T05:01:40.000+01:00",
+            "2026-11-21T05:01:40.Z",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(ms in 0u64..250_000_000_000_000) {
+            prop_assert_eq!(read(&text(ms)), Some(ms));
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in ".{0,40}") {
+            let _ = read(&text);
         }
     }
 }

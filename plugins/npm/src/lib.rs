@@ -13,11 +13,15 @@ mod change;
 mod dist;
 mod document;
 mod fetch;
+mod foreign;
+mod hosted;
 mod instant;
 mod manifest;
+mod merge;
 mod name;
 mod output;
 mod packument;
+mod proxy;
 mod publish;
 mod records;
 mod remove;
@@ -29,6 +33,7 @@ mod tags;
 mod tar;
 mod upkeep;
 mod version;
+mod withdrawn;
 
 use packhouse_sdk::{Description, Failure, Format, Plan, Router};
 
@@ -45,6 +50,7 @@ pub struct Npm;
 impl Format for Npm {
     fn describe() -> Description {
         Description::new("npm", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy", "group"])
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])

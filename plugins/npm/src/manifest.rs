@@ -96,10 +96,15 @@ impl Manifest {
 
     /// Abbreviated and full, as JSON.
     pub(crate) fn forms(&self) -> (String, String) {
-        let known = |member: &&str| Some(((*member).to_owned(), self.members.get(*member)?.clone()));
-        let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(|member| known(member)).collect();
-        (Value::Object(abbreviated).to_string(), Value::Object(self.members.clone()).to_string())
+        forms(&self.members)
     }
+}
+
+/// A manifest without `dist` and `deprecated`, abbreviated and full, as JSON.
+pub(crate) fn forms(members: &Map<String, Value>) -> (String, String) {
+    let known = |member: &&str| Some(((*member).to_owned(), members.get(*member)?.clone()));
+    let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(|member| known(member)).collect();
+    (Value::Object(abbreviated).to_string(), Value::Object(members.clone()).to_string())
 }
 
 fn runs_scripts(members: &Map<String, Value>) -> bool {

@@ -50,6 +50,11 @@ impl Name {
         self.0.strip_prefix('@')?.split_once('/').map(|(scope, _)| scope)
     }
 
+    /// As a single segment of an address.
+    pub(crate) fn encoded(&self) -> String {
+        self.0.replace('/', "%2f")
+    }
+
     /// What the tarball of a version is called.
     pub(crate) fn file(&self, version: &str) -> String {
         format!("{}-{version}.tgz", self.bare())

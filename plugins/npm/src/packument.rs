@@ -1,12 +1,11 @@
-//! The packument: all that is known of a package, in the two forms that clients ask for. It is made of the records of the
-//! versions as they are read, a page at a time.
+//! The packument: all that is known of a package, in the two forms that clients ask for. It is written while the versions are
+//! read, from whatever repositories they come, so that no more than one of them is in memory.
 
 use crate::name::Name;
 use crate::output::Output;
-use crate::records::{self, Package, Version};
-use crate::{accept, instant};
-use packhouse_sdk::{Content, Context, Entry, Error, Repository, Response};
-use serde_json::{Map, Value};
+use crate::{accept, instant, merge};
+use packhouse_sdk::{Content, Context, Error, Failure, Request, Response};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What the full form repeats of the latest version.
@@ -36,24 +35,82 @@ impl Form {
     }
 }
 
-/// Renders the packument of a package whose record was read.
-pub(crate) fn render(
-    cx: &Context,
-    repository: &Repository,
-    address: &str,
-    name: &Name,
-    package: &Entry<Package>,
-    form: Form,
-) -> Result<Response, Error> {
-    let mut rendering = Rendering { out: Output::new(cx), address, name, form };
-    rendering.document(repository, package)?;
-    let content = rendering.out.finish()?;
-    Ok(response(content, form).modified(package.value.modified))
+/// A version on its way into a document.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Piece {
+    /// Manifests without `dist` and `deprecated`: objects that are not empty.
+    pub(crate) abbreviated: String,
+    pub(crate) full: String,
+    /// An object without the tarball's address and the attestations.
+    pub(crate) dist: String,
+    pub(crate) deprecated: Option<String>,
+    /// `dist.attestations`, but for their address.
+    pub(crate) attestations: Option<Map<String, Value>>,
+    /// When it was published, in ms since 1970.
+    pub(crate) time: u64,
 }
 
-/// The answer that carries a packument.
-pub(crate) fn response(content: Content, form: Form) -> Response {
-    Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate().content(content)
+/// What a packument says besides its versions. Of several repositories the first that says something is heard.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) tags: BTreeMap<String, String>,
+    /// Ms since 1970.
+    pub(crate) created: u64,
+    /// Ms since 1970.
+    pub(crate) modified: u64,
+    pub(crate) maintainers: Vec<Value>,
+    pub(crate) readme: Option<String>,
+    /// What clients send back when they write.
+    pub(crate) revision: Option<u64>,
+}
+
+impl Summary {
+    fn add(&mut self, other: Self) {
+        for (tag, number) in other.tags {
+            self.tags.entry(tag).or_insert(number);
+        }
+        self.created = if self.created == 0 { other.created } else { self.created.min(other.created) };
+        self.modified = self.modified.max(other.modified);
+        if self.maintainers.is_empty() {
+            self.maintainers = other.maintainers;
+        }
+        self.readme = self.readme.take().or(other.readme);
+        self.revision = self.revision.or(other.revision);
+    }
+}
+
+/// A packument on its way to the client.
+pub(crate) struct Rendering<'a> {
+    out: Output<'a>,
+    address: &'a str,
+    name: &'a Name,
+    form: Form,
+    times: BTreeMap<String, u64>,
+    summary: Summary,
+    /// What the full form repeats of its latest version, by number, while it is not known which that is.
+    repeated: BTreeMap<String, Map<String, Value>>,
+}
+
+/// The packument of a package, from the repositories that it is in.
+///
+/// # Errors
+/// 404 where it is in none.
+pub(crate) fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
+    let mut rendering = Rendering {
+        out: Output::new(cx),
+        address: &request.address,
+        name,
+        form,
+        times: BTreeMap::new(),
+        summary: Summary::default(),
+        repeated: BTreeMap::new(),
+    };
+    rendering.begin()?;
+    merge::each(cx, name, &mut rendering)?;
+    let modified = rendering.summary.modified;
+    let content = rendering.end()?;
+    let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
+    Ok(response.content(content).modified(modified))
 }
 
 /// One version as a document of its own.
@@ -62,134 +119,114 @@ pub(crate) fn version(
     address: &str,
     name: &Name,
     number: &str,
-    version: &Version,
-    deprecated: Option<&str>,
+    piece: &Piece,
 ) -> Result<Content, Error> {
-    let mut rendering = Rendering { out: Output::new(cx), address, name, form: Form::Full };
-    rendering.version(number, version, deprecated)?;
-    rendering.out.finish()
-}
-
-struct Rendering<'a> {
-    out: Output<'a>,
-    address: &'a str,
-    name: &'a Name,
-    form: Form,
+    let mut out = Output::new(cx);
+    write(&mut out, address, name, number, piece, Form::Full)?;
+    out.finish()
 }
 
 impl Rendering<'_> {
-    fn document(&mut self, repository: &Repository, package: &Entry<Package>) -> Result<(), Error> {
+    fn begin(&mut self) -> Result<(), Error> {
         self.out.push("{\"name\":")?;
         self.out.json(self.name.as_str())?;
-        if self.form == Form::Full {
-            self.out.push(",\"_id\":")?;
-            self.out.json(self.name.as_str())?;
-            self.out.push(&format!(",\"_rev\":\"{}\"", package.revision))?;
-        }
-        let latest = package.value.tags.get("latest").map_or("", String::as_str);
-        let (times, latest) = self.versions(repository, latest)?;
-        self.times(&package.value, &times)?;
-        let tags = package.value.tags.iter().filter(|(_, number)| times.contains_key(*number));
-        self.member("dist-tags", &tags.collect::<BTreeMap<_, _>>())?;
-        match self.form {
-            Form::Abbreviated => self.member("modified", &instant::text(package.value.modified))?,
-            Form::Full => self.rest(repository, &package.value, &latest)?,
-        }
-        self.out.push("}")
+        self.out.push(",\"versions\":{")
     }
 
-    fn member(&mut self, member: &str, value: &impl serde::Serialize) -> Result<(), Error> {
-        self.out.push(",")?;
-        self.out.json(member)?;
-        self.out.push(":")?;
-        self.out.json(value)
+    /// Says what a repository says of the package besides its versions, before any of them is added.
+    pub(crate) fn summary(&mut self, summary: Summary) {
+        self.summary.add(summary);
     }
 
-    /// All versions; answers when each was published, and what the latest says of itself.
-    fn versions(
-        &mut self,
-        repository: &Repository,
-        latest: &str,
-    ) -> Result<(BTreeMap<String, u64>, Map<String, Value>), Error> {
-        let deprecations = deprecations(repository, self.name)?;
-        let prefix = records::versions(self.name);
-        let (mut times, mut of_latest) = (BTreeMap::new(), Map::new());
-        self.out.push(",\"versions\":{")?;
-        for entry in repository.scan(&prefix) {
-            let Entry { key, value, .. } = entry?;
-            let number = key.get(prefix.len()..).unwrap_or_default().to_owned();
-            let version = Version::read(&key, value)?;
-            if !times.is_empty() {
-                self.out.push(",")?;
-            }
-            self.out.json(&number)?;
-            self.out.push(":")?;
-            self.version(&number, &version, deprecations.get(&number).map(String::as_str))?;
-            if self.form == Form::Full && number == latest {
-                of_latest = serde_json::from_str(&version.full)?;
-            }
-            times.insert(number, version.facts.time);
+    /// Adds a version, unless a repository before had it.
+    pub(crate) fn add(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
+        if self.times.contains_key(number) {
+            return Ok(());
         }
-        self.out.push("}")?;
-        Ok((times, of_latest))
-    }
-
-    /// A kept manifest with what depends on who asks, and when.
-    fn version(&mut self, number: &str, version: &Version, deprecated: Option<&str>) -> Result<(), Error> {
-        let manifest = match self.form {
-            Form::Abbreviated => &version.abbreviated,
-            Form::Full => &version.full,
-        };
-        self.out.push(manifest.strip_suffix('}').unwrap_or(manifest))?;
-        if let Some(deprecated) = deprecated {
-            self.member("deprecated", &deprecated)?;
-        }
-        self.out.push(",\"dist\":{\"tarball\":")?;
-        self.out.json(&format!("{}/{}", self.address, self.name.path(number)))?;
-        if let Some(predicate) = &version.facts.provenance {
-            let url = format!("{}/-/npm/v1/attestations/{}@{number}", self.address, self.name);
-            let attestations = serde_json::json!({"url": url, "provenance": {"predicateType": predicate}});
-            self.member("attestations", &attestations)?;
-        }
-        let dist = version.dist.strip_prefix('{').unwrap_or(&version.dist);
-        if dist != "}" {
+        if !self.times.is_empty() {
             self.out.push(",")?;
         }
-        self.out.push(dist)?;
-        self.out.push("}")
-    }
-
-    fn times(&mut self, package: &Package, times: &BTreeMap<String, u64>) -> Result<(), Error> {
-        let mut all = Map::new();
-        all.insert("created".to_owned(), instant::text(package.created).into());
-        all.insert("modified".to_owned(), instant::text(package.modified).into());
-        all.extend(times.iter().map(|(number, time)| (number.clone(), instant::text(*time).into())));
-        self.member("time", &all)
-    }
-
-    fn rest(
-        &mut self,
-        repository: &Repository,
-        package: &Package,
-        latest: &Map<String, Value>,
-    ) -> Result<(), Error> {
-        self.member("maintainers", &package.maintainers)?;
-        for member in OF_LATEST {
-            if let Some(value) = latest.get(member) {
-                self.member(member, value)?;
-            }
+        self.times.insert(number.to_owned(), piece.time);
+        if self.form == Form::Full && self.summary.tags.get("latest").is_some_and(|latest| latest == number) {
+            let all: Map<String, Value> = serde_json::from_str(&piece.full)?;
+            let kept = all.into_iter().filter(|(member, _)| OF_LATEST.contains(&member.as_str()));
+            self.repeated.insert(number.to_owned(), kept.collect());
         }
-        let readme = repository.get(&records::readme(self.name))?;
-        self.member("readme", &readme.map(|entry| records::text(entry.value)).unwrap_or_default())
+        self.out.json(number)?;
+        self.out.push(":")?;
+        write(&mut self.out, self.address, self.name, number, piece, self.form)
+    }
+
+    fn end(mut self) -> Result<Content, Error> {
+        self.out.push("}")?;
+        let mut times = Map::new();
+        times.insert("created".to_owned(), instant::text(self.summary.created).into());
+        times.insert("modified".to_owned(), instant::text(self.summary.modified).into());
+        times.extend(self.times.iter().map(|(number, time)| (number.clone(), instant::text(*time).into())));
+        member(&mut self.out, "time", &times)?;
+        let mut tags = std::mem::take(&mut self.summary.tags);
+        tags.retain(|_, number| self.times.contains_key(number));
+        let latest = tags.get("latest").cloned().unwrap_or_default();
+        member(&mut self.out, "dist-tags", &tags)?;
+        match self.form {
+            Form::Abbreviated => {
+                member(&mut self.out, "modified", &instant::text(self.summary.modified))?;
+            }
+            Form::Full => self.rest(&latest)?,
+        }
+        self.out.push("}")?;
+        self.out.finish()
+    }
+
+    fn rest(&mut self, latest: &str) -> Result<(), Error> {
+        member(&mut self.out, "_id", &self.name.as_str())?;
+        if let Some(revision) = self.summary.revision {
+            member(&mut self.out, "_rev", &revision.to_string())?;
+        }
+        member(&mut self.out, "maintainers", &self.summary.maintainers)?;
+        for (name, value) in self.repeated.remove(latest).unwrap_or_default() {
+            member(&mut self.out, &name, &value)?;
+        }
+        member(&mut self.out, "readme", &self.summary.readme.clone().unwrap_or_default())
     }
 }
 
-/// Why versions should not be used, by number.
-pub(crate) fn deprecations(repository: &Repository, name: &Name) -> Result<BTreeMap<String, String>, Error> {
-    let prefix = records::deprecations(name);
-    let number = |key: &str| key.get(prefix.len()..).unwrap_or_default().to_owned();
-    repository
-        .scan(&prefix)
-        .map(|entry| entry.map(|entry| (number(&entry.key), records::text(entry.value))))
-        .collect()
+fn member(out: &mut Output<'_>, name: &str, value: &impl serde::Serialize) -> Result<(), Error> {
+    out.push(",")?;
+    out.json(name)?;
+    out.push(":")?;
+    out.json(value)
+}
+
+/// A manifest with what depends on who asks, and when.
+fn write(
+    out: &mut Output<'_>,
+    address: &str,
+    name: &Name,
+    number: &str,
+    piece: &Piece,
+    form: Form,
+) -> Result<(), Error> {
+    let manifest = match form {
+        Form::Abbreviated => &piece.abbreviated,
+        Form::Full => &piece.full,
+    };
+    out.push(manifest.strip_suffix('}').unwrap_or(manifest))?;
+    if let Some(deprecated) = &piece.deprecated {
+        member(out, "deprecated", deprecated)?;
+    }
+    out.push(",\"dist\":{\"tarball\":")?;
+    out.json(&format!("{address}/{}", name.path(number)))?;
+    if let Some(attestations) = &piece.attestations {
+        let mut attestations = attestations.clone();
+        let url = format!("{address}/-/npm/v1/attestations/{name}@{number}");
+        attestations.insert("url".to_owned(), json!(url));
+        member(out, "attestations", &attestations)?;
+    }
+    let dist = piece.dist.strip_prefix('{').unwrap_or(&piece.dist);
+    if dist != "}" {
+        out.push(",")?;
+    }
+    out.push(dist)?;
+    out.push("}")
 }

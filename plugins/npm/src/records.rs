@@ -8,6 +8,7 @@
 //! | `s/<name>/<version>` | a version's attestations, as they are served |
 //! | `r/<name>` | what the package says of itself at length |
 //! | `d/<name>/<version>` | that the version was there once; when it was removed |
+//! | `u/<name>/<version>` | of a proxy: a version that was fetched, as the upstream described it then |
 
 use crate::name::Name;
 use packhouse_sdk::{Digest, Entry, Error, Failure, Repository};
@@ -160,15 +161,6 @@ impl Version {
     pub(crate) fn get(repository: &Repository, name: &Name, number: &str) -> Result<Self, Failure> {
         Self::find(repository, name, number)?.ok_or_else(|| missing_version(name, number))
     }
-}
-
-/// Why this version should not be used, where something is said.
-pub(crate) fn deprecated(
-    repository: &Repository,
-    name: &Name,
-    number: &str,
-) -> Result<Option<String>, Error> {
-    Ok(repository.get(&deprecation(name, number))?.map(|entry| text(entry.value)))
 }
 
 /// A record that is text.

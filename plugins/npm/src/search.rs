@@ -1,13 +1,16 @@
 //! `npm search`: packages by the words in their names and summaries, narrowed by what npm writes before a colon.
 
-use crate::instant;
+use crate::audit::proxies;
 use crate::name::Name;
 use crate::records::{Package, Version};
-use packhouse_sdk::{Context, Error, Failure, Params, Repository, Request, Response};
+use crate::{instant, proxy};
+use packhouse_sdk::{Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response};
 use serde_json::{Map, Value, json};
 
 /// Packages of one page.
 const PAGE: u32 = 250;
+/// Bytes of what an upstream finds.
+const ANSWER: u64 = 4 << 20;
 
 /// A text to search for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,19 +113,43 @@ impl Found {
 }
 
 pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let repository = cx.target()?;
     let query = Query::parse(request.query("text").unwrap_or_default());
     let number =
         |name: &str, default: u32| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (from, size) = (number("from", 0), number("size", 20).min(PAGE));
-    let (found, total) = match query.is_plain() {
-        true => plain(repository, &query.words, from, size)?,
-        false => narrowed(repository, &query, from as usize, size as usize)?,
-    };
-    let objects: Vec<Value> = found.iter().map(Found::object).collect();
-    let time = found.iter().map(|found| found.package.modified).max().unwrap_or_default();
+    let (mut objects, mut total, mut time) = (Vec::new(), 0, 0);
+    let everything = std::iter::once(cx.target()?).chain(cx.others());
+    for repository in everything.filter(|repository| repository.kind() == "hosted") {
+        let (found, count) = match query.is_plain() {
+            true => plain(repository, &query.words, from, size)?,
+            false => narrowed(repository, &query, from as usize, size as usize)?,
+        };
+        time = found.iter().map(|found| found.package.modified).fold(time, u64::max);
+        objects.extend(found.iter().map(Found::object));
+        total += count;
+    }
+    for proxy in proxies(cx)? {
+        let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, &target(request))? else { continue };
+        let answer: Value = serde_json::from_slice(&blob.read_all(ANSWER)?).unwrap_or_default();
+        objects.extend(answer.get("objects").and_then(Value::as_array).into_iter().flatten().cloned());
+        total += answer.get("total").and_then(Value::as_u64).unwrap_or_default();
+    }
+    objects.truncate(size as usize);
     Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(time)}))?
         .revalidate())
+}
+
+/// The question as an upstream is asked it.
+fn target(request: &Request) -> String {
+    let encode = |text: &str| -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        text.bytes()
+            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect()
+    };
+    let pairs: Vec<String> =
+        request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    format!("-/v1/search?{}", pairs.join("&"))
 }
 
 fn plain(repository: &Repository, words: &str, from: u32, size: u32) -> Result<(Vec<Found>, u64), Error> {

@@ -1,19 +1,58 @@
 //! What can be set for each repository.
 
+use crate::name::Name;
 use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
 
 /// Those settings that matter to the format. A host that does not know one leaves it out.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Settings {
     /// Whether a version that was removed may be published again.
-    #[serde(default)]
     pub(crate) republish_deleted: bool,
+    /// Seconds for which a proxy does not offer what was published upstream.
+    pub(crate) min_release_age_s: u64,
+    /// Names for which that does not hold.
+    min_release_age_except: Vec<String>,
+    /// Whether a proxy still offers what it has fetched when it vanishes upstream.
+    pub(crate) keep_withdrawn: bool,
+    /// Names that a group never looks for in a proxy.
+    claimed_names: Vec<String>,
 }
 
 impl Settings {
     /// As the repository has them.
     pub(crate) fn of(repository: &Repository) -> Result<Self, Error> {
         repository.settings()
+    }
+
+    /// Whether a name belongs to this organization, published or not.
+    pub(crate) fn claims(&self, name: &Name) -> bool {
+        self.claimed_names.iter().any(|pattern| fits(pattern, name.as_str()))
+    }
+
+    /// How old a version of this package has to be, in ms; none for any age.
+    pub(crate) fn min_age(&self, name: &Name) -> Option<u64> {
+        let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, name.as_str()));
+        (self.min_release_age_s > 0 && !excepted).then(|| self.min_release_age_s.saturating_mul(1000))
+    }
+}
+
+/// A name, or its beginning before a `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn a_star_stands_for_any_end() {
+        assert!(fits("@acme/*", "@acme/lib") && fits("lib", "lib") && fits("*", "lib"));
+        assert!(!fits("@acme/*", "@acme2/lib") && !fits("lib", "lib2"));
     }
 }

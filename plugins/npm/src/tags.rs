@@ -7,7 +7,7 @@ use crate::name::Name;
 use crate::publish::answer;
 use crate::records::{self, Package, missing_version};
 use crate::version::tag_objection;
-use crate::{TRIES, busy};
+use crate::{TRIES, busy, merge};
 use packhouse_sdk::{
     Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request, Response,
 };
@@ -54,12 +54,15 @@ pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent,
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (name, asked) = parse(params)?;
-    let package = Package::get(cx.target()?, &name)?.value;
     let response = match asked {
-        Asked::Tags => Response::json(&package.tags)?,
-        Asked::Tag(tag) => Response::json(package.tags.get(&tag).ok_or_else(|| no_tag(&name, &tag))?)?,
+        Asked::Tags => Response::json(&merge::tags(cx, &name)?)?,
+        Asked::Tag(tag) => {
+            let number = merge::tags(cx, &name)?.remove(&tag);
+            Response::json(&number.ok_or_else(|| no_tag(&name, &tag))?)?
+        }
         Asked::Visibility => Response::json(&json!({"public": false}))?,
         Asked::Collaborators => {
+            let package = Package::get(cx.target()?, &name)?.value;
             let names = package.maintainers.iter().filter_map(|person| person.get("name")?.as_str());
             let all: serde_json::Map<_, _> =
                 names.map(|name| (name.to_owned(), json!("read-write"))).collect();

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use futures::StreamExt as _;
 use packhouse_runtime::{
-    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, RepositoryView,
-    RequestHead, Runtime, RuntimeConfig,
+    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, PublicKey,
+    RepositoryView, RequestHead, Runtime, RuntimeConfig, ServiceFuture, Services, Signature,
 };
 use packhouse_sdk::Format;
 use packhouse_store::{
@@ -73,7 +73,11 @@ impl Wasm {
         head: &Arc<RequestHead>,
         intent: &Intent,
     ) -> Result<Answer, Failure> {
-        let call = |action| Call { target: Some(self.view.clone()), ..Call::new(Arc::clone(head), action) };
+        let call = |action| Call {
+            target: Some(self.view.clone()),
+            services: Arc::new(Signing),
+            ..Call::new(Arc::clone(head), action)
+        };
         if intent.check {
             self.plugin.check(call(Action::Read)).await.unwrap()?;
         }
@@ -130,6 +134,22 @@ impl Wasm {
             None => format!("/repositories/{}", self.view.name),
         };
         format!("https://packhouse.test{path}")
+    }
+}
+
+/// Signs as the memory host does.
+struct Signing;
+
+impl Services for Signing {
+    fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
+        let key = "YSBrZXkgb2YgdGhlIG1lbW9yeSBob3N0J3M=".to_owned();
+        let kind = "ecdsa-sha2-nistp256".to_owned();
+        Box::pin(async move { Ok(vec![PublicKey { id: "memory".to_owned(), kind, key, expires: None }]) })
+    }
+
+    fn sign<'a>(&'a self, _target: &'a RepositoryView, message: &'a [u8]) -> ServiceFuture<'a, Signature> {
+        let value = packhouse_tests::digests::sha256(message).into_bytes();
+        Box::pin(async move { Ok(Signature { key_id: "memory".to_owned(), value }) })
     }
 }
 

@@ -1,0 +1,221 @@
+//! A proxy: its upstream's packuments with addresses of its own in them, and the tarballs that those name.
+
+use crate::dist::from_integrity;
+use crate::foreign::{self, Foreign, Head};
+use crate::name::Name;
+use crate::packument::{Piece, Rendering, Summary};
+use crate::records::missing_version;
+use crate::settings::Settings;
+use crate::version::highest;
+use crate::{instant, withdrawn};
+use packhouse_sdk::{
+    Blob, Content, Context, Digest, Error, Failure, Freshness, ReadAt, Reply, Repository, Request, Response,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a tarball from elsewhere. Other registries allow more than this one.
+const TARBALL: u64 = 2_100_000_000;
+/// Bytes of the upstream's other answers.
+const ANSWER: u64 = 16 << 20;
+
+/// What an upstream has of a package, as far as it is offered.
+pub(crate) struct Upstream {
+    body: Blob,
+    /// When each version that is offered was published, in ms since 1970.
+    offered: BTreeMap<String, u64>,
+    /// All of its versions, offered or not.
+    known: BTreeSet<String>,
+    /// As far as what they name is offered.
+    pub(crate) tags: BTreeMap<String, String>,
+    summary: Summary,
+}
+
+impl Upstream {
+    /// Asks for a package; none where the upstream has none.
+    ///
+    /// # Errors
+    /// 502 where the upstream cannot be asked, or answers nonsense.
+    pub(crate) fn open(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Self>, Failure> {
+        let fetch =
+            cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
+        let Some(body) = found(fetch.start(proxy)?)? else { return Ok(None) };
+        let head = Head::read(&body)?;
+        let times: BTreeMap<String, u64> = head
+            .time
+            .map(|times| times.0)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|(number, time)| Some((number, instant::read(time.as_str()?)?)))
+            .collect();
+        let known: BTreeSet<String> =
+            head.versions.map(|versions| versions.0.into_keys().collect()).unwrap_or_default();
+        let offered = offered(cx, proxy, name, &known, &times)?;
+        let tags = tags(head.tags.map(|tags| tags.0).unwrap_or_default(), &offered);
+        let maintainers = match head.maintainers {
+            Some(Value::Array(maintainers)) => maintainers,
+            _ => Vec::new(),
+        };
+        let time = |member: &str| times.get(member).copied();
+        let newest = offered.values().max().copied().unwrap_or_default();
+        let summary = Summary {
+            tags: tags.clone(),
+            created: time("created").unwrap_or_default(),
+            modified: time("modified").unwrap_or(newest),
+            maintainers,
+            readme: head.readme.and_then(|readme| readme.as_str().map(str::to_owned)),
+            revision: None,
+        };
+        Ok(Some(Self { body, offered, known, tags, summary }))
+    }
+
+    /// The version of this number, if it is offered.
+    fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
+        let Some(time) = self.offered.get(number) else { return Ok(None) };
+        let mut found = None;
+        foreign::each(&self.body, name, &mut |one, mut version| {
+            if one == number {
+                version.piece.time = *time;
+                found = Some(version);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// An upstream's answer to a question for something that it may not have.
+fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
+    match reply.status()? {
+        200 => Ok(Some(reply.body()?)),
+        404 | 410 | 451 => Ok(None),
+        status => {
+            Err(Failure::new(502, "upstream_failed", format!("The upstream repository answered {status}")))
+        }
+    }
+}
+
+/// Those versions that are old enough. One of which nobody says how old it is counts as new.
+fn offered(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    known: &BTreeSet<String>,
+    times: &BTreeMap<String, u64>,
+) -> Result<BTreeMap<String, u64>, Failure> {
+    let newest = Settings::of(proxy)?.min_age(name).map(|age| cx.now().saturating_sub(age));
+    let all = known.iter().map(|number| (number.clone(), times.get(number).copied()));
+    Ok(all
+        .filter(|(_, time)| newest.is_none_or(|newest| time.is_some_and(|time| time <= newest)))
+        .map(|(number, time)| (number, time.unwrap_or_default()))
+        .collect())
+}
+
+/// Tags of what is offered. `latest` always names something.
+fn tags(all: BTreeMap<String, Value>, offered: &BTreeMap<String, u64>) -> BTreeMap<String, String> {
+    let said = all.into_iter().filter_map(|(tag, number)| Some((tag, number.as_str()?.to_owned())));
+    let mut tags: BTreeMap<String, String> =
+        said.filter(|(_, number)| offered.contains_key(number)).collect();
+    if let Some(highest) = highest(offered.keys().map(String::as_str)) {
+        tags.entry("latest".to_owned()).or_insert_with(|| highest.to_owned());
+    }
+    tags
+}
+
+/// Adds all versions that are offered to a packument; false where the upstream has no such package.
+pub(crate) fn add(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    rendering: &mut Rendering<'_>,
+) -> Result<bool, Failure> {
+    let Some(mut upstream) = Upstream::open(cx, proxy, name)? else { return Ok(false) };
+    rendering.summary(std::mem::take(&mut upstream.summary));
+    foreign::each(&upstream.body, name, &mut |number, mut version| {
+        let Some(time) = upstream.offered.get(number) else { return Ok(()) };
+        version.piece.time = *time;
+        rendering.add(number, &version.piece)
+    })?;
+    for (number, version) in withdrawn::find(proxy, name, &upstream.known)? {
+        rendering.add(&number, &version.piece)?;
+    }
+    Ok(true)
+}
+
+/// One version, if it is offered.
+pub(crate) fn version(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    number: &str,
+) -> Result<Option<Piece>, Failure> {
+    Ok(find(cx, proxy, name, number)?.map(|version| version.piece))
+}
+
+fn find(cx: &Context, proxy: &Repository, name: &Name, number: &str) -> Result<Option<Foreign>, Failure> {
+    let Some(upstream) = Upstream::open(cx, proxy, name)? else { return Ok(None) };
+    if let Some(version) = upstream.version(name, number)? {
+        return Ok(Some(version));
+    }
+    Ok(withdrawn::find(proxy, name, &upstream.known)?.remove(number))
+}
+
+/// The tarball of a version, which must be what the packument says of it.
+pub(crate) fn tarball(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    number: &str,
+) -> Result<Option<Response>, Failure> {
+    let Some(version) = find(cx, proxy, name, number)? else { return Ok(None) };
+    let expected = expected(&version).ok_or_else(|| {
+        Failure::new(
+            502,
+            "upstream_failed",
+            format!("The upstream does not say what {name}@{number} should be"),
+        )
+    })?;
+    withdrawn::remember(proxy, name, number, &version)?;
+    let fetch = cx
+        .upstream("GET", &version.tarball)
+        .fresh(Freshness::Immutable)
+        .limit(TARBALL)
+        .expect(&expected)
+        .show_as(name.as_str(), number, &name.path(number));
+    let blob = found(fetch.start(proxy)?)?.ok_or_else(|| missing_version(name, number))?;
+    Ok(Some(Response::blob(blob).immutable()))
+}
+
+/// The strongest digest that is said.
+fn expected(version: &Foreign) -> Option<Digest> {
+    let said = version.integrity.as_deref().unwrap_or_default();
+    let mut digests: Vec<Digest> = said.split_whitespace().filter_map(from_integrity).collect();
+    digests.sort_by_key(|digest| digest.hex().len());
+    digests.pop().or_else(|| Digest::new("sha1", &version.shasum.as_ref()?.to_ascii_lowercase()).ok())
+}
+
+/// Passes a question on: search, keys, attestations.
+pub(crate) fn pass_on(cx: &Context, proxy: &Repository, target: &str) -> Result<Option<Content>, Failure> {
+    let reply = cx.upstream("GET", target).header("accept", "application/json").limit(ANSWER).start(proxy)?;
+    Ok(found(reply)?.map(Content::Blob))
+}
+
+/// Passes a question with a body on, as it came. What the upstream does not answer is not known to it.
+pub(crate) fn ask(
+    cx: &Context,
+    proxy: &Repository,
+    request: &Request,
+    target: &str,
+    limit: u64,
+) -> Result<Option<Content>, Failure> {
+    let body =
+        request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
+    let mut fetch = cx.upstream("POST", target).header("accept", "application/json").limit(ANSWER);
+    for name in ["content-type", "content-encoding"] {
+        if let Some(value) = request.header(name) {
+            fetch = fetch.header(name, value);
+        }
+    }
+    let reply = fetch.fresh(Freshness::Never).body(&body.read_all(limit)?).start(proxy)?;
+    Ok(found(reply)?.map(Content::Blob))
+}

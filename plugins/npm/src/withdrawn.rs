@@ -1,0 +1,112 @@
+//! Versions that a proxy has fetched and that have vanished upstream since: marked where people look, and offered further only
+//! where the repository's setting says so.
+
+use crate::foreign::Foreign;
+use crate::name::Name;
+use crate::packument::Piece;
+use crate::settings::Settings;
+use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Version};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is remembered of a version that was fetched: enough to offer it again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Fetched {
+    tarball: String,
+    integrity: Option<String>,
+    shasum: Option<String>,
+    abbreviated: String,
+    full: String,
+    dist: String,
+    deprecated: Option<String>,
+    attestations: Option<Map<String, Value>>,
+    time: u64,
+    /// Whether it is marked.
+    withdrawn: bool,
+}
+
+impl Fetched {
+    fn foreign(self) -> Foreign {
+        let Self { abbreviated, full, dist, deprecated, attestations, time, .. } = self;
+        let piece = Piece { abbreviated, full, dist, deprecated, attestations, time };
+        Foreign { piece, tarball: self.tarball, integrity: self.integrity, shasum: self.shasum }
+    }
+}
+
+fn fetched(name: &Name) -> String {
+    format!("u/{name}/")
+}
+
+/// Remembers a version that is fetched.
+pub(crate) fn remember(
+    proxy: &Repository,
+    name: &Name,
+    number: &str,
+    version: &Foreign,
+) -> Result<(), Error> {
+    let key = format!("{}{number}", fetched(name));
+    if proxy.get(&key)?.is_some() {
+        return Ok(());
+    }
+    let Piece { abbreviated, full, dist, deprecated, attestations, time } = version.piece.clone();
+    let (tarball, integrity, shasum) =
+        (version.tarball.clone(), version.integrity.clone(), version.shasum.clone());
+    let record = Fetched {
+        tarball,
+        integrity,
+        shasum,
+        abbreviated,
+        full,
+        dist,
+        deprecated,
+        attestations,
+        time,
+        withdrawn: false,
+    };
+    let mut change = proxy.begin()?;
+    change.put_json(&key, &record, Expectation::Anything, &[])?;
+    let _best_effort = change.commit()?;
+    Ok(())
+}
+
+/// Marks those that the upstream no longer knows. Answers them where they are still offered.
+pub(crate) fn find(
+    proxy: &Repository,
+    name: &Name,
+    known: &BTreeSet<String>,
+) -> Result<BTreeMap<String, Foreign>, Error> {
+    let prefix = fetched(name);
+    let mut found = BTreeMap::new();
+    for entry in proxy.scan(&prefix) {
+        let entry: Entry<Fetched> = entry?.json()?;
+        let number = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
+        if known.contains(&number) == entry.value.withdrawn {
+            mark(proxy, name, &number, &entry)?;
+        }
+        if !known.contains(&number) {
+            found.insert(number, entry.value.foreign());
+        }
+    }
+    let kept = found.is_empty() || Settings::of(proxy)?.keep_withdrawn;
+    Ok(if kept { found } else { BTreeMap::new() })
+}
+
+/// Marks a version, or takes the mark back when it is there again. Should somebody else do it at the same moment, it is done.
+fn mark(proxy: &Repository, name: &Name, number: &str, entry: &Entry<Fetched>) -> Result<(), Error> {
+    let withdrawn = !entry.value.withdrawn;
+    let mut record: Map<String, Value> = match serde_json::to_value(&entry.value)? {
+        Value::Object(record) => record,
+        _ => return Ok(()),
+    };
+    record.insert("withdrawn".to_owned(), Value::Bool(withdrawn));
+    let shown = Version::new(name.as_str(), number);
+    let shown = match withdrawn {
+        true => shown.state("withdrawn").property("reason", "it is no longer there upstream"),
+        false => shown,
+    };
+    let mut change = proxy.begin()?;
+    change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&shown);
+    let (Outcome::Applied(_) | Outcome::Stale(_) | Outcome::UnknownBlobs(_)) = change.commit()?;
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Proxies and groups over the memory host: what is asked of an upstream, and what clients see of its answers.
+
+#[path = "release.rs"]
+#[expect(dead_code, reason = "the table uses the rest")]
+mod release;
+
+use packhouse_npm::Npm;
+use packhouse_sdk::Freshness;
+use packhouse_testkit::{MemoryHost, Mount};
+use release::Release;
+use serde_json::{Value, json};
+
+/// 2026-11-21 05:01:40 UTC.
+const NOW: u64 = 1_795_237_300_000;
+const DAY: u64 = 24 * 60 * 60;
+const INSTALL: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*";
+
+/// A proxy of an upstream with two versions of `lib`, a day and ten days old.
+fn proxy(settings: Value) -> (MemoryHost, Mount<Npm>) {
+    let host = MemoryHost::new();
+    host.set_now(NOW);
+    let mount = host.mount::<Npm>("mirror", "proxy", settings);
+    upstream(&host, &["1.0.0", "1.1.0"]);
+    (host, mount)
+}
+
+fn version(number: &str) -> Value {
+    let release = Release::new("lib", number);
+    json!({
+        "name": "lib", "version": number, "description": "from elsewhere", "dependencies": {"dep": "1"}, "x": "y",
+        "dist": {"tarball": tarball_address(number), "integrity": release.integrity(), "shasum": release.shasum(),
+            "signatures": [{"keyid": "theirs", "sig": "AA=="}],
+            "attestations": {"url": "https://elsewhere.test/x", "provenance": {"predicateType": "p"}}},
+    })
+}
+
+fn tarball_address(number: &str) -> String {
+    format!("https://files.elsewhere.test/lib/-/lib-{number}.tgz")
+}
+
+/// As an upstream answers: first the versions, then their times.
+fn packument(numbers: &[&str]) -> String {
+    let versions: Vec<String> =
+        numbers.iter().map(|number| format!("\"{number}\":{}", version(number))).collect();
+    let times = json!({"created": "2026-11-11T05:01:40.000Z", "modified": "2026-11-20T05:01:40.000Z",
+        "1.0.0": "2026-11-11T05:01:40.000Z", "1.1.0": "2026-11-20T05:01:40.000Z"});
+    let tags = json!({"latest": numbers.last().unwrap(), "next": "1.1.0"});
+    format!(
+        "{{\"_id\":\"lib\",\"name\":\"lib\",\"dist-tags\":{tags},\"versions\":{{{}}},\"time\":{times},\"readme\":\"# theirs\"}}",
+        versions.join(",")
+    )
+}
+
+fn upstream(host: &MemoryHost, numbers: &[&str]) {
+    host.answer_upstream(
+        "GET",
+        "lib",
+        200,
+        &[("content-type", "application/json")],
+        packument(numbers).as_bytes(),
+    );
+    for number in numbers {
+        let tarball = Release::new("lib", number).tarball();
+        host.answer_upstream("GET", &tarball_address(number), 200, &[], &tarball);
+    }
+}
+
+fn numbers(mount: &Mount<Npm>, name: &str) -> Vec<String> {
+    let document = mount.get(&format!("/{name}")).send().expect(200).json();
+    document["versions"].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn a_packument_is_passed_on_with_addresses_of_its_own() {
+    let (host, mount) = proxy(json!({}));
+    for (accept, has, lacks) in [
+        ("application/json", "\"x\":\"y\"", "\"_rev\""),
+        (INSTALL, "\"dependencies\":{\"dep\":\"1\"}", "\"x\":\"y\""),
+    ] {
+        let answer = mount.get("/lib").header("accept", accept).send().expect(200);
+        let document = answer.json();
+        let dist = &document["versions"]["1.0.0"]["dist"];
+        assert_eq!(dist["tarball"], "https://packhouse.test/repositories/mirror/lib/-/lib-1.0.0.tgz");
+        assert_eq!(
+            dist["attestations"]["url"],
+            "https://packhouse.test/repositories/mirror/-/npm/v1/attestations/lib@1.0.0"
+        );
+        assert_eq!(dist["integrity"], Release::new("lib", "1.0.0").integrity());
+        assert_eq!(dist["signatures"][0]["keyid"], "theirs");
+        assert_eq!(document["time"]["1.1.0"], "2026-11-20T05:01:40.000Z");
+        assert_eq!(document["dist-tags"], json!({"latest": "1.1.0", "next": "1.1.0"}));
+        assert!(answer.text().contains(has) && !answer.text().contains(lacks), "{answer}");
+        assert!(!answer.text().contains("elsewhere.test"), "{answer}");
+    }
+    assert_eq!(mount.get("/lib").send().json()["readme"], "# theirs");
+    assert_eq!(mount.get("/lib/next").send().expect(200).json()["version"], "1.1.0");
+    assert_eq!(mount.get("/-/package/lib/dist-tags").send().expect(200).json()["next"], "1.1.0");
+    let asked = host.fetches();
+    assert!(asked.iter().all(|fetched| fetched.target == "lib" && fetched.fresh.is_none()), "{asked:?}");
+}
+
+#[test]
+fn a_tarball_must_be_what_the_packument_says() {
+    let (host, mount) = proxy(json!({}));
+    let release = Release::new("lib", "1.0.0");
+    let answer = mount.get("/lib/-/lib-1.0.0.tgz").send().expect(200);
+    assert_eq!(
+        (answer.body, answer.headers[1].1.as_str()),
+        (release.tarball(), "private, max-age=31536000, immutable")
+    );
+    let asked = host.fetches();
+    let asked = asked.last().unwrap();
+    assert_eq!(
+        (asked.target.as_str(), asked.fresh),
+        (tarball_address("1.0.0").as_str(), Some(Freshness::Immutable))
+    );
+    assert_eq!(asked.expect[0].algorithm(), "sha512");
+    assert_eq!(host.versions("mirror")[0].files[0].path, "lib/-/lib-1.0.0.tgz");
+
+    host.answer_upstream("GET", &tarball_address("1.1.0"), 200, &[], b"something else");
+    mount.get("/lib/-/lib-1.1.0.tgz").send().expect(502);
+    mount.get("/lib/-/lib-9.9.9.tgz").send().expect(404);
+}
+
+#[test]
+fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
+    let (host, mount) = proxy(json!({}));
+    host.answer_upstream("GET", "none", 404, &[], b"{}");
+    host.answer_upstream("GET", "broken", 500, &[], b"");
+    host.answer_upstream("GET", "garbage", 200, &[], b"<html>");
+    host.answer_upstream("GET", "half", 200, &[], &packument(&["1.0.0"]).as_bytes()[..200]);
+    host.answer_upstream("GET", "@acme%2flib", 404, &[], b"{}");
+    for (name, status) in [
+        ("none", 404),
+        ("broken", 502),
+        ("garbage", 502),
+        ("half", 502),
+        ("unreachable", 502),
+        ("@acme/lib", 404),
+    ] {
+        mount.get(&format!("/{name}")).send().expect(status);
+    }
+}
+
+#[test]
+fn a_young_version_is_not_offered() {
+    let (host, mount) = proxy(json!({"min_release_age_s": 3 * DAY}));
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
+    let document = mount.get("/lib").send().json();
+    assert_eq!(document["dist-tags"], json!({"latest": "1.0.0"}), "no tag names what is not offered");
+    mount.get("/lib/1.1.0").send().expect(404);
+    mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+    mount.get("/lib/-/lib-1.0.0.tgz").send().expect(200);
+    host.set_now(NOW + 3 * DAY * 1000);
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0", "1.1.0"]);
+
+    let (_, mount) = proxy(json!({"min_release_age_s": 3 * DAY, "min_release_age_except": ["li*"]}));
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0", "1.1.0"]);
+}
+
+#[test]
+fn a_withdrawn_version_is_marked_and_no_longer_offered() {
+    for keep in [false, true] {
+        let (host, mount) = proxy(json!({"keep_withdrawn": keep}));
+        mount.get("/lib/-/lib-1.1.0.tgz").send().expect(200);
+        upstream(&host, &["1.0.0"]);
+        let expected: &[&str] = if keep { &["1.0.0", "1.1.0"] } else { &["1.0.0"] };
+        assert_eq!(numbers(&mount, "lib"), expected);
+        mount.get("/lib/-/lib-1.1.0.tgz").send().expect(if keep { 200 } else { 404 });
+        assert_eq!(host.versions("mirror")[0].state, "withdrawn");
+        assert_eq!(mount.get("/lib").send().json()["dist-tags"]["latest"], "1.0.0");
+        upstream(&host, &["1.0.0", "1.1.0"]);
+        assert_eq!(numbers(&mount, "lib"), ["1.0.0", "1.1.0"]);
+        assert_eq!(host.versions("mirror")[0].state, "", "it is there again");
+    }
+}
+
+#[test]
+fn questions_are_passed_on() {
+    let (host, mount) = proxy(json!({}));
+    host.answer_upstream(
+        "GET",
+        "-/v1/search?text=left%20pad&size=2",
+        200,
+        &[],
+        br#"{"objects":[{"package":{"name":"left-pad"}}],"total":7}"#,
+    );
+    let found = mount.get("/-/v1/search?text=left+pad&size=2").send().expect(200).json();
+    assert_eq!((&found["objects"][0]["package"]["name"], &found["total"]), (&json!("left-pad"), &json!(7)));
+    host.answer_upstream("POST", "-/npm/v1/security/advisories/bulk", 200, &[], br#"{"lib":[{"id":1}]}"#);
+    let asked =
+        mount.post("/-/npm/v1/security/advisories/bulk").header("content-encoding", "gzip").body(b"gzipped");
+    assert_eq!(asked.send().expect(200).json()["lib"][0]["id"], 1);
+    let sent = host.fetches().pop().unwrap();
+    assert_eq!(
+        (
+            sent.body.as_slice(),
+            sent.headers.iter().any(|(name, value)| name == "content-encoding" && value == "gzip")
+        ),
+        (&b"gzipped"[..], true)
+    );
+    host.answer_upstream("GET", "-/npm/v1/keys", 200, &[], br#"{"keys":[{"keyid":"theirs"}]}"#);
+    assert_eq!(mount.get("/-/npm/v1/keys").send().expect(200).json(), json!({"keys": [{"keyid": "theirs"}]}));
+    host.answer_upstream("GET", "-/npm/v1/attestations/lib@1.0.0", 200, &[], br#"{"attestations":[]}"#);
+    mount.get("/-/npm/v1/attestations/lib@1.0.0").send().expect(200);
+}
+
+/// A hosted repository and a proxy, in this order, as one.
+fn group(settings: Value) -> (MemoryHost, Mount<Npm>, Mount<Npm>) {
+    let (host, _) = proxy(json!({}));
+    let own = host.mount::<Npm>("own", "hosted", json!({}));
+    let group = host.mount::<Npm>("all", "group", settings).members(&["own", "mirror"]);
+    (host, own, group)
+}
+
+fn publish(mount: &Mount<Npm>, release: &Release) {
+    mount.put(&release.path()).json(&release.document()).send().expect(201);
+}
+
+#[test]
+fn a_group_shows_its_members_at_its_own_address() {
+    let (_, own, group) = group(json!({}));
+    publish(&own, &Release::new("ours", "1.0.0"));
+    assert_eq!(
+        (numbers(&group, "ours"), numbers(&group, "lib")),
+        (vec!["1.0.0".to_owned()], vec!["1.0.0".to_owned(), "1.1.0".to_owned()])
+    );
+    let document = group.get("/lib").send().json();
+    assert_eq!(
+        document["versions"]["1.0.0"]["dist"]["tarball"],
+        "https://packhouse.test/repositories/all/lib/-/lib-1.0.0.tgz"
+    );
+    assert_eq!(
+        group.get("/lib/-/lib-1.0.0.tgz").send().expect(200).body,
+        Release::new("lib", "1.0.0").tarball()
+    );
+    assert_eq!(
+        group.get("/ours/-/ours-1.0.0.tgz").send().expect(200).body,
+        Release::new("ours", "1.0.0").tarball()
+    );
+    assert_eq!(group.get("/-/v1/search?text=ours").send().status, 502, "an upstream that cannot be asked");
+}
+
+#[test]
+fn a_name_of_ours_hides_the_same_name_elsewhere() {
+    let (_, own, group) = group(json!({}));
+    publish(&own, &Release::new("lib", "0.1.0"));
+    assert_eq!(numbers(&group, "lib"), ["0.1.0"]);
+    group.get("/lib/1.0.0").send().expect(404);
+    group.get("/lib/-/lib-1.0.0.tgz").send().expect(404);
+    assert_eq!(group.get("/-/package/lib/dist-tags").send().json(), json!({"latest": "0.1.0"}));
+
+    let (host, _, group) = self::group(json!({"claimed_names": ["lib", "@acme/*"]}));
+    for path in ["/lib", "/@acme/any", "/lib/-/lib-1.0.0.tgz"] {
+        group.get(path).send().expect(404);
+    }
+    assert_eq!(host.fetches(), [], "nobody is even asked");
+}
+
+#[test]
+fn hosted_members_are_merged() {
+    let host = MemoryHost::new();
+    let (one, two) =
+        (host.mount::<Npm>("one", "hosted", json!({})), host.mount::<Npm>("two", "hosted", json!({})));
+    let group = host.mount::<Npm>("all", "group", json!({})).members(&["one", "two"]);
+    publish(&one, &Release::new("lib", "1.0.0"));
+    publish(&two, &Release::new("lib", "1.0.0").file("a", "other"));
+    publish(&two, &Release::new("lib", "2.0.0").tag("next"));
+    assert_eq!(numbers(&group, "lib"), ["1.0.0", "2.0.0"]);
+    let tags = json!({"latest": "1.0.0", "next": "2.0.0"});
+    assert_eq!(group.get("/-/package/lib/dist-tags").send().json(), tags);
+    assert_eq!(group.get("/lib").send().json()["dist-tags"], tags);
+    assert_eq!(
+        group.get("/lib/-/lib-1.0.0.tgz").send().body,
+        Release::new("lib", "1.0.0").tarball(),
+        "the first wins"
+    );
+}
