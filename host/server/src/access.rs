@@ -315,7 +315,9 @@ fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
                 || (question.rules.checks_username && !goes_with(token, username.as_deref()))
         }
     };
-    let status = match question.wanted.writes() {
+    // What is read in order to be written is part of the write: told otherwise, a client takes it for success.
+    let part_of_write = question.wanted.writes() || question.wanted == Wanted::Read { for_publish: true };
+    let status = match part_of_write {
         true => question.rules.refused_write_status,
         false => question.rules.refused_read_status,
     };

@@ -129,7 +129,8 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
         return Some((401, "unauthorized"));
     }
     if refused {
-        let hidden = !write && rules.refused_read_status == 404;
+        let part_of_write = write || *wanted == Wanted::Read { for_publish: true };
+        let hidden = !part_of_write && rules.refused_read_status == 404;
         return Some(if hidden { (404, "not_found") } else { (401, "unauthorized") });
     }
     let Some(repository) = repository else { return Some((404, "not_found")) };
