@@ -75,7 +75,13 @@ impl Release {
     }
 
     pub(crate) fn tarball(&self) -> Vec<u8> {
-        self.raw.clone().unwrap_or_else(|| gzip(&tar(&self.files)))
+        self.raw.clone().unwrap_or_else(|| {
+            gzip(&tar(&self
+                .files
+                .iter()
+                .map(|(path, content)| (path.as_str(), content.as_slice()))
+                .collect::<Vec<_>>()))
+        })
     }
 
     pub(crate) fn shasum(&self) -> String {
@@ -126,6 +132,13 @@ fn bundle(sha512: &str) -> String {
         .to_string()
 }
 
+/// In a gzip, but not compressed.
+pub(crate) fn stored(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// Compressed the same way every time.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -134,7 +147,7 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// An archive of plain files.
-fn tar(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, content) in files {
         let mut header = [0u8; 512];
