@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use packhouse_store::{MemberChange, MemberRow, NewMember, OrganizationRow};
 use serde_json::{Value, json};
 
-use super::{Common, Desk, Shown, email_address, password};
+use super::{Common, Desk, Shown, email_address, password, with};
 use crate::identity::Passwords;
 use crate::permissions::{Permission, Permissions, RepositoryAction, RepositoryPermission};
 
@@ -151,14 +151,14 @@ async fn grant(desk: Desk, email: &str, granted: Granted) -> anyhow::Result<()> 
 }
 
 fn view(row: &MemberRow, password: Option<&str>) -> Value {
-    let mut view = json!({
+    let view = json!({
         "id": row.id.to_string(), "email": row.email, "name": row.name, "created_at": row.created_at,
         "permissions": Permissions::read(&row.permissions),
     });
-    if let Some(password) = password {
-        view["password"] = Value::from(password);
+    match password {
+        Some(password) => with(view, "password", password),
+        None => view,
     }
-    view
 }
 
 async fn added(

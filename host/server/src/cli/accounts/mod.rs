@@ -134,6 +134,14 @@ fn cell(value: &Value) -> String {
     }
 }
 
+/// The object with one more field.
+fn with(mut object: Value, name: &str, text: &str) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(name.to_owned(), Value::from(text));
+    }
+    object
+}
+
 fn email_address(text: &str) -> anyhow::Result<String> {
     identity::email(text).with_context(|| format!("{text:?} is no e-mail address"))
 }

@@ -88,7 +88,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     if new.public {
         add("settings", Value::Object(Map::from_iter([("public".to_owned(), Value::Bool(true))])));
     }
-    let formats = formats(&desk).await?;
+    let formats = formats(&desk, &new.format).await?;
     let judged = wanted(&formats.iter().collect::<Vec<_>>(), body).map_err(|error| error.for_command())?;
     let event = desk.event(&organization, "create_repository", &new.name);
     let made = desk.store.create_repository(organization.id, judged, event).await?;
@@ -97,16 +97,22 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the plugins say of themselves.
-async fn formats(desk: &Desk) -> anyhow::Result<Vec<Description>> {
+/// What the plugins say of themselves, up to the one that is wanted: to ask one means compiling it. Mostly its file has its name.
+async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
     let folder = &desk.config.runtime.plugins;
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
-    let mut formats = Vec::new();
-    for file in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if file.extension().is_some_and(|extension| extension == "wasm") {
-            formats.push(tokio::task::spawn_blocking(move || inspect(&file)).await??.description);
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    files.sort_by_key(|path| path.file_stem().is_none_or(|stem| stem != wanted));
+    let mut formats: Vec<Description> = Vec::new();
+    for file in files {
+        if formats.iter().any(|found| found.format == wanted) {
+            break;
         }
+        formats.push(tokio::task::spawn_blocking(move || inspect(&file)).await??.description);
     }
     Ok(formats)
 }

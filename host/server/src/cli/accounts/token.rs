@@ -8,7 +8,7 @@ use packhouse_store::{NewToken, OrganizationRow, RepositoryId, Scope, TokenId, T
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Common, Desk, Shown};
+use super::{Common, Desk, Shown, with};
 use crate::access::State;
 use crate::api::tokens::{Judged, wanted};
 use crate::identity::{self, Minted};
@@ -137,8 +137,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     let Minted { secret, sha256 } = identity::mint();
     let event = desk.event(&organization, "create_token", &judged.name);
     let row = desk.store.create_token(organization.id, judged.token(sha256, &member, ids), event).await?;
-    let mut shown = view(&desk, &row).await?;
-    shown["secret"] = Value::from(secret.reveal());
+    let shown = with(view(&desk, &row).await?, "secret", secret.reveal());
     desk.done(&["id", "secret"], Shown::One(shown)).await;
     Ok(())
 }
