@@ -123,6 +123,8 @@ impl Setting {
 struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_file_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_manifest_bytes: Option<u64>,
 }
 
 /// What a format is called and what the host has to know of it. Each field has a default that suits a format without
@@ -256,6 +258,13 @@ impl Description {
     /// The largest file it takes, in bytes; the operator's configuration may say less.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.limits.max_file_bytes = Some(bytes);
+        self
+    }
+
+    /// The largest manifest it takes, in bytes; the operator's configuration may say less. A whole body of which an intent wants no
+    /// more than that is a manifest to the host.
+    pub fn max_manifest_bytes(mut self, bytes: u64) -> Self {
+        self.limits.max_manifest_bytes = Some(bytes);
         self
     }
 

@@ -123,7 +123,7 @@ pub(crate) fn failure(failure: wit::Failure) -> Result<Failure, CallError> {
 }
 
 /// The same of an intent; `max_body` bounds whatever body it asks for.
-pub(crate) fn intent(intent: IntentRep, max_body: Option<u64>) -> Result<Intent, CallError> {
+pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
     let action = match intent.action.as_str() {
         "open" => Action::Open,
         "read" => Action::Read,
@@ -136,7 +136,8 @@ pub(crate) fn intent(intent: IntentRep, max_body: Option<u64>) -> Result<Intent,
     Ok(Intent {
         action,
         subject: intent.subject,
-        body: intent.body.at_most(max_body),
+        body: intent.body,
+        manifest: false,
         digests,
         also_read: intent.also_read,
         check: intent.check,

@@ -49,6 +49,8 @@ pub struct Call {
     pub head: Arc<RequestHead>,
     /// The intent's, once it was authorised: storage handles match it.
     pub action: Action,
+    /// The intent's: blobs that are looked for are leased to the repository, so that the publish may leave them out.
+    pub for_publish: bool,
     /// Absent for a request under a claim that names no repository.
     pub target: Option<RepositoryView>,
     /// A group's members, or those of [`Intent::also_read`](crate::Intent::also_read).
@@ -71,6 +73,7 @@ impl Call {
         Call {
             head,
             action,
+            for_publish: false,
             target: None,
             others: Vec::new(),
             body: None,

@@ -148,6 +148,9 @@ pub struct DescriptionLimits {
     /// Bytes of one request's body at most.
     #[serde(default)]
     pub max_file_bytes: Option<u64>,
+    /// Bytes of a manifest at most: a whole body of which an intent wants no more than that is one.
+    #[serde(default)]
+    pub max_manifest_bytes: Option<u64>,
 }
 
 fn hosted() -> Vec<String> {

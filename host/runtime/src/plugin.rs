@@ -15,7 +15,7 @@ use crate::description::Description;
 use crate::error::CallError;
 use crate::imports::http::RequestRep;
 use crate::instance::{CallName, Runner};
-use crate::request::{Action, Intent, RequestHead};
+use crate::request::{Action, BodyPlan, Intent, RequestHead};
 use crate::state::{Access, HostState};
 
 /// One loaded plugin.
@@ -24,6 +24,7 @@ pub struct Plugin {
     pub(crate) format: Arc<str>,
     pub(crate) file: PathBuf,
     pub(crate) max_file_bytes: Option<u64>,
+    pub(crate) max_manifest_bytes: Option<u64>,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
@@ -81,12 +82,24 @@ impl Plugin {
             match format.call_route(&mut *guest, kind, borrow(&request)).await? {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
-                    Ok(Ok(answer::intent(intent, self.max_file_bytes)?))
+                    Ok(Ok(self.bounded(answer::intent(intent)?)))
                 }
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }
         };
         self.runner.run(name, state, &self.code.pure, body).await
+    }
+
+    /// The intent with the smaller of its own limits and the operator's.
+    fn bounded(&self, mut intent: Intent) -> Intent {
+        let declared = self.description.limits.max_manifest_bytes;
+        intent.manifest = match intent.body {
+            BodyPlan::Body { limit } => declared.is_some_and(|declared| limit <= declared),
+            _ => false,
+        };
+        let most = if intent.manifest { self.max_manifest_bytes } else { self.max_file_bytes };
+        intent.body = intent.body.at_most(most);
+        intent
     }
 
     /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].

@@ -38,6 +38,8 @@ pub(crate) struct HostState {
     pub(crate) parts: Vec<Part>,
     pub(crate) appended: Option<Appended>,
     pub(crate) services: Arc<dyn Services>,
+    /// Whether a publish relies on the blobs that are found.
+    pub(crate) for_publish: bool,
     /// What is remembered with each commit.
     pub(crate) audit: Option<AuditEvent>,
     /// Kept by the guest and not yet handed to a commit.
@@ -74,6 +76,7 @@ impl HostState {
             parts: call.parts,
             appended: call.appended,
             services: call.services,
+            for_publish: call.for_publish,
             audit: call.audit,
             kept: Vec::new(),
             looked_outside: false,

@@ -15,15 +15,16 @@ pub struct StoreConfig {
     pub blobs: BlobsConfig,
     /// Blobs of at most as many bytes lie in the database.
     pub inline_max: u64,
-    /// How long a blob that no record names is held after it was kept or looked for, and how long one that lost its last record
-    /// stays.
+    /// How long a blob stays that nothing holds any more.
     pub gc_grace: Duration,
+    /// How long a repository holds a blob after it was kept there, or looked for by a publish, whether a record names it or not.
+    pub gc_lease: Duration,
     /// How long an upload is kept to which nothing is added.
     pub upload_ttl: Duration,
 }
 
 impl StoreConfig {
-    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 24 hours for both times.
+    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 24 hours for all times.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> StoreConfig {
         let data = data.into();
@@ -33,6 +34,7 @@ impl StoreConfig {
             data,
             inline_max: 32 * 1024,
             gc_grace: Duration::from_hours(24),
+            gc_lease: Duration::from_hours(24),
             upload_ttl: Duration::from_hours(24),
         }
     }

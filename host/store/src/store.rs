@@ -41,7 +41,7 @@ impl Store {
         let db = Database::open(&config).await?;
         marker::check(&db, &config).await?;
         let storage = Storage::open(&config).await?;
-        let lease_ms = i64::try_from(config.gc_grace.as_millis()).unwrap_or(i64::MAX);
+        let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
         let (token_use, refusals, ready) = (TokenUse::default(), Refusals::default(), Mutex::default());

@@ -45,6 +45,7 @@ impl Format for Oci {
             .upstream_credentials(&["basic", "bearer"])
             .request_headers(&["transfer-encoding"])
             .max_file_bytes(LAYER_LIMIT)
+            .max_manifest_bytes(MANIFEST_LIMIT)
             .claim(
                 Claim::new("image", "/v2/repositories/{repository}/")
                     .challenge("repository:repositories/{repository}/{subject}:{action}"),

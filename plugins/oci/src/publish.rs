@@ -12,8 +12,6 @@ use packhouse_sdk::{
 
 /// Tags that one request may put besides.
 const MOST_TAGS: usize = 100;
-/// Bytes of a body of unknown length that are taken in before it is refused as too large.
-const RECEIVED: u64 = 2 * MANIFEST_LIMIT;
 /// Files of a version that are shown.
 const SHOWN: usize = 500;
 
@@ -23,7 +21,7 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     let declared = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
     match declared.is_some_and(|length| length > MANIFEST_LIMIT) {
         true => Err(failure::manifest_too_large()),
-        false => Ok(Intent::publish().subject(image).body(RECEIVED)),
+        false => Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT)),
     }
 }
 

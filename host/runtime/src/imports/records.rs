@@ -131,7 +131,12 @@ impl HostRepository for HostState {
             HostError::invalid(format!("a blob is found by its sha256, not by {}", digest.algorithm))
         })?;
         let repository = self.reading(&repository)?.id;
-        let Some(blob) = self.storage()?.blob(repository, sha256).await? else {
+        let storage = self.storage()?;
+        let found = match self.for_publish {
+            true => storage.blob_for_publish(repository, sha256).await?,
+            false => storage.blob(repository, sha256).await?,
+        };
+        let Some(blob) = found else {
             // Whether a blob that no record names is there changes with time and not with the records.
             self.looked_outside = true;
             return Ok(None);

@@ -175,6 +175,13 @@ pub(crate) static KEYS: &[Key] = &[
         "How long what nothing names any more is kept.",
     ),
     key(
+        "gc.lease_ms",
+        "PACKHOUSE_GC_LEASE_MS",
+        Kind::Millis,
+        "86400000",
+        "How long what was uploaded, or found there by a publish, is kept for the publish to name it.",
+    ),
+    key(
         "gc.interval_ms",
         "PACKHOUSE_GC_INTERVAL_MS",
         Kind::Millis,
@@ -247,7 +254,7 @@ pub(crate) static PLUGIN_KEYS: &[Key] = &[
         "MAX_MANIFEST_BYTES",
         Kind::Bytes,
         "",
-        "A manifest; by default what the plugin declares.",
+        "A manifest; at most, and by default, what the plugin declares.",
     ),
     key("memory_bytes", "MEMORY_BYTES", Kind::Bytes, "64 MiB", "Memory of one call."),
     key("call_timeout_ms", "CALL_TIMEOUT_MS", Kind::Millis, "10000", "Time of one call."),

@@ -186,7 +186,8 @@ impl Reader<'_> {
             url if url.starts_with("s3://") => Ok(BlobsConfig::S3(url.to_owned())),
             _ => Err("write fs or s3://BUCKET?…".to_owned()),
         })?;
-        Ok(StoreConfig { database_url, blobs, gc_grace: self.millis("gc.grace_ms")?, ..defaults })
+        let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
+        Ok(StoreConfig { database_url, blobs, gc_grace, gc_lease, ..defaults })
     }
 
     fn owner(&self) -> anyhow::Result<Owner> {
@@ -251,6 +252,7 @@ impl Reader<'_> {
         Ok(PluginConfig {
             limits: Some(limits),
             max_file_bytes: self.parse_some(&name("max_file_bytes"), values::bytes)?,
+            max_manifest_bytes: self.parse_some(&name("max_manifest_bytes"), values::bytes)?,
             wasi: self.parse_some(&name("wasi"), values::switch)?.unwrap_or(false),
         })
     }

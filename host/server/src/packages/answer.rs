@@ -130,8 +130,7 @@ impl Asking<'_> {
         let (handed, event) = ((Some(view), others), self.event(intent.action));
         let who = (self.known, self.repository.organization, self.peer);
         let services = CallServices::new(self.app, self.plugin.description(), who);
-        let answer =
-            call::handle(self.plugin, &self.head, intent.action, handed, received, event, services).await?;
+        let answer = call::handle(self.plugin, &self.head, intent, handed, received, event, services).await?;
         // What an intent names besides is in no revision.
         let keepable = answer.keepable && intent.action == Action::Read && intent.also_read.is_empty();
         Ok((send::prepare(answer, !self.repository.public).await?, keepable))

@@ -54,7 +54,7 @@ pub(crate) async fn check(
 pub(crate) async fn handle(
     plugin: &Plugin,
     head: &Arc<RequestHead>,
-    action: Action,
+    intent: &Intent,
     (target, others): (Option<RepositoryView>, Vec<RepositoryView>),
     received: Received,
     audit: Option<AuditEvent>,
@@ -70,7 +70,8 @@ pub(crate) async fn handle(
         appended,
         audit,
         services: own,
-        ..Call::new(Arc::clone(head), action)
+        for_publish: intent.for_publish,
+        ..Call::new(Arc::clone(head), intent.action)
     };
     let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
     handled.map(|answer| services.fill(answer)).map_err(Refused::from)

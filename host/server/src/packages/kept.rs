@@ -183,6 +183,7 @@ mod tests {
             action: Action::Read,
             subject: None,
             body: BodyPlan::None,
+            manifest: false,
             digests: Vec::new(),
             also_read: Vec::new(),
             check: false,

@@ -129,9 +129,14 @@ pub(crate) fn refuse_by_length(intent: &Intent, headers: &HeaderMap) -> Result<(
         BodyPlan::Body { limit } | BodyPlan::Parts { limit } | BodyPlan::Append { limit, .. } => limit,
     };
     match declared(headers) {
-        Some(length) if length > limit => Err(too_large(limit)),
+        Some(length) if length > limit => Err(of_manifest(intent, too_large(limit))),
         _ => Ok(()),
     }
+}
+
+/// A manifest that is too large has words of its own in a registry.
+fn of_manifest(intent: &Intent, refused: Refused) -> Refused {
+    if intent.manifest { refused.in_registry(&catalogue::REGISTRY_MANIFEST_SIZE) } else { refused }
 }
 
 /// 413 with the limit in its sentence.
@@ -168,7 +173,10 @@ pub(crate) async fn receive(
 async fn stage(store: &Store, intent: &Intent, limit: u64, body: &mut Arriving) -> Result<Blob, Refused> {
     let mut stager = store.stage(&intent.digests, limit);
     while let Some(bytes) = body.next().await? {
-        stager.write(bytes).await.map_err(refused_bytes)?;
+        stager.write(bytes).await.map_err(|error| match error {
+            StoreError::TooLarge(limit) => of_manifest(intent, too_large(limit)),
+            other => Refused::from(other),
+        })?;
     }
     Ok(stager.finish().await?)
 }

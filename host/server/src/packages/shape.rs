@@ -91,6 +91,12 @@ impl Refused {
         }
     }
 
+    /// The same with the words that it has in a registry's answer.
+    pub(crate) fn in_registry(mut self, row: &'static Code) -> Self {
+        self.in_registry = Some(row);
+        self
+    }
+
     /// The same with what a bearer challenge says besides, should there be one.
     pub(crate) fn lacking(mut self, scope: Option<String>, lacking: Lacking) -> Self {
         (self.scope, self.lacking) = (scope, lacking);

@@ -63,7 +63,7 @@ impl Unnamed<'_> {
         let who = (self.known, self.organization, self.peer);
         let services = CallServices::new(self.app, self.plugin.description(), who);
         let answer =
-            call::handle(self.plugin, &self.head, intent.action, nothing, received, None, services).await?;
+            call::handle(self.plugin, &self.head, &intent, nothing, received, None, services).await?;
         Ok(Arc::new(send::prepare(answer, true).await?))
     }
 

@@ -4,7 +4,7 @@ use super::check::Check;
 use super::handle::Blob;
 use super::row::{BlobRow, Place};
 use super::source::Source;
-use crate::db::{Row, values};
+use crate::db::{Row, is_retryable, values};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
@@ -14,12 +14,33 @@ use crate::store::Store;
 pub(crate) const COLUMNS: &str = "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests";
 
 impl Store {
-    /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it was kept or looked for here
-    /// within the time of grace, which begins anew. `Corrupt` when its bytes are not there.
+    /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it is leased to it, which begins
+    /// anew. `Corrupt` when its bytes are not there.
     pub async fn blob(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Blob>, StoreError> {
-        let Some((row, renew)) = self.held_row(repository, sha256).await? else { return Ok(None) };
-        if renew {
-            self.renew_lease(repository, row.id).await?;
+        self.look_for(repository, sha256, false).await
+    }
+
+    /// The same for a publish that leaves the bytes out where they are here already: what only a record holds is leased too, so
+    /// that it outlives the record's removal until the publish names it. Errors as [`blob`](Store::blob) has.
+    pub async fn blob_for_publish(
+        &self,
+        repository: RepositoryId,
+        sha256: Sha256,
+    ) -> Result<Option<Blob>, StoreError> {
+        self.look_for(repository, sha256, true).await
+    }
+
+    async fn look_for(
+        &self,
+        repository: RepositoryId,
+        sha256: Sha256,
+        for_publish: bool,
+    ) -> Result<Option<Blob>, StoreError> {
+        let Some((row, until)) = self.held_row(repository, sha256).await? else { return Ok(None) };
+        // Written at most once in a quarter of its time: reads stay reads.
+        let due = self.lease_end(now_ms()) - self.lease_ms() / 4;
+        if until.map_or(for_publish, |until| until < due) && !self.lease(repository, row.id).await? {
+            return Ok(None);
         }
         let source = match &row.place {
             Place::Inline(bytes) => Ok(Source::Bytes(bytes.clone())),
@@ -42,12 +63,12 @@ impl Store {
         Ok(())
     }
 
-    /// The row, and whether its lease is to be renewed: when there is one and a quarter of its time has passed.
+    /// The row, and until when it is leased, if it is.
     async fn held_row(
         &self,
         repository: RepositoryId,
         sha256: Sha256,
-    ) -> Result<Option<(BlobRow, bool)>, StoreError> {
+    ) -> Result<Option<(BlobRow, Option<i64>)>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS}, l.until FROM blobs b LEFT JOIN leases l ON l.blob = b.id AND l.repository = $1 \
              WHERE b.sha256 = $2 AND (l.until > $3 \
@@ -58,19 +79,31 @@ impl Store {
             return Ok(None);
         };
         let (blob, mut columns) = read_row(&row)?;
-        let renew = columns.opt_int()?.is_some_and(|until| until < self.lease_end(now) - self.grace_ms() / 4);
-        Ok(Some((blob, renew)))
+        let until = columns.opt_int()?;
+        Ok(Some((blob, until)))
     }
 
-    async fn renew_lease(&self, repository: RepositoryId, blob: i64) -> Result<(), StoreError> {
-        let sql = "UPDATE leases SET until = $3 WHERE blob = $1 AND repository = $2";
-        self.inner.db.execute(sql, values![blob, repository.0, self.lease_end(now_ms())]).await?;
-        Ok(())
+    /// Leases a blob, or does so for longer; false when it was collected just now.
+    async fn lease(&self, repository: RepositoryId, blob: i64) -> Result<bool, StoreError> {
+        let sql = "INSERT INTO leases (blob, repository, until) SELECT id, $2, $3 FROM blobs WHERE id = $1 \
+                   ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
+        loop {
+            let values = values![blob, repository.0, self.lease_end(now_ms())];
+            match self.inner.db.execute(sql, values).await {
+                // PostgreSQL had seen the blob, and a collection was faster: look again.
+                Err(error) if is_retryable(&error) => {}
+                leased => return Ok(leased? == 1),
+            }
+        }
     }
 
     /// Until when a lease taken at `now` holds.
     pub(crate) fn lease_end(&self, now: i64) -> i64 {
-        now.saturating_add(self.grace_ms())
+        now.saturating_add(self.lease_ms())
+    }
+
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.inner.config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4)
     }
 
     /// The time of grace in milliseconds.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use packhouse_store::{Collected, Commit, Outcome, RepositoryId, Store};
+use packhouse_store::{Collected, Commit, Outcome, RepositoryId, Store, StoreConfig};
 
 use crate::support::{Kind, World, applied, bytes, in_all, naming, read, removing};
 
 in_all! {
     what_is_named_or_leased_stays, what_nothing_holds_goes, the_time_of_grace_is_waited_out, bytes_come_again_after_removal,
-    an_interrupted_collection_goes_on, looking_renews_a_lease, pushes_and_collections_race,
+    an_interrupted_collection_goes_on, looking_renews_a_lease, what_a_publish_found_stays, pushes_and_collections_race,
 }
 
 const SIZES: [usize; 3] = [100, 100_000, 6_000_000];
@@ -113,6 +113,25 @@ async fn looking_renews_a_lease(world: World) -> World {
     world
 }
 
+/// A publish leaves out what it found, and the record that held it goes before it is done.
+async fn what_a_publish_found_stays(world: World) -> World {
+    for (size, found) in [(100, true), (100_000, true), (200, false), (200_000, false)] {
+        let sha256 = world.keep(&bytes(size as u64, size)).await;
+        let commit = Commit { changes: vec![naming("key", &[sha256])], ..Commit::default() };
+        applied(world.store.commit(world.repository, commit).await.unwrap());
+        world.sql("DELETE FROM leases").await;
+        world.store.blob(world.repository, sha256).await.unwrap().unwrap();
+        assert_eq!(world.numbers("SELECT COUNT(*) FROM leases").await, [0]);
+        if found {
+            world.store.blob_for_publish(world.repository, sha256).await.unwrap().unwrap();
+        }
+        applied(world.store.commit(world.repository, removing("key")).await.unwrap());
+        collect_at_last(&world).await;
+        assert_eq!(world.store.blob(world.repository, sha256).await.unwrap().is_some(), found, "{size}");
+    }
+    world
+}
+
 /// Four push overlapping bytes into repositories of their own, publish and take back what they pushed, while a collection
 /// for which every mark's time is over runs all the while: their leases alone protect them.
 async fn pushes_and_collections_race(world: World) -> World {
@@ -194,11 +213,13 @@ async fn commit(store: &Store, repository: RepositoryId, changes: Vec<packhouse_
     applied(store.commit(repository, Commit { changes, ..Commit::default() }).await.unwrap());
 }
 
-/// Without any grace what is kept may be gone before it is named, but never after the commit said that it was applied.
+/// Without any grace and lease what is kept may be gone before it is named, but never after the commit said that it was applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_grace_a_commit_still_holds_what_it_names() {
     for kind in [Kind::Folder, Kind::Postgres, Kind::Memory] {
-        let Some(world) = World::with(kind, |config| config.gc_grace = Duration::ZERO).await else {
+        let without =
+            |config: &mut StoreConfig| (config.gc_grace, config.gc_lease) = (Duration::ZERO, Duration::ZERO);
+        let Some(world) = World::with(kind, without).await else {
             continue;
         };
         let done = Arc::new(AtomicBool::new(false));
