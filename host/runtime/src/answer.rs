@@ -245,9 +245,9 @@ mod tests {
             for_publish: true,
             ..IntentRep::default()
         };
-        let taken = intent(made("publish", "sha1"), Some(10)).unwrap();
-        assert_eq!((taken.body, taken.for_publish), (BodyPlan::Body { limit: 10 }, false));
-        assert!(intent(made("write", "sha1"), None).is_err());
-        assert!(intent(made("read", "crc32"), None).is_err());
+        let taken = intent(made("publish", "sha1")).unwrap();
+        assert_eq!((taken.body.at_most(Some(10)), taken.for_publish), (BodyPlan::Body { limit: 10 }, false));
+        assert!(intent(made("write", "sha1")).is_err());
+        assert!(intent(made("read", "crc32")).is_err());
     }
 }
