@@ -118,7 +118,7 @@ impl Tarball {
         let counted = |member: &&str| {
             Some(((*member).to_owned(), manifest.dist.get(*member).filter(|value| value.is_u64())?.clone()))
         };
-        let mut dist: Map<String, Value> = KEPT.iter().filter_map(|member| counted(member)).collect();
+        let mut dist: Map<String, Value> = KEPT.iter().filter_map(counted).collect();
         dist.insert("integrity".to_owned(), json!(self.integrity));
         dist.insert("shasum".to_owned(), json!(self.shasum));
         if let Some(signature) = self.sign(cx, name, &manifest.number) {

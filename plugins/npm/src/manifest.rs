@@ -103,7 +103,7 @@ impl Manifest {
 /// A manifest without `dist` and `deprecated`, abbreviated and full, as JSON.
 pub(crate) fn forms(members: &Map<String, Value>) -> (String, String) {
     let known = |member: &&str| Some(((*member).to_owned(), members.get(*member)?.clone()));
-    let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(|member| known(member)).collect();
+    let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(known).collect();
     (Value::Object(abbreviated).to_string(), Value::Object(members.clone()).to_string())
 }
 

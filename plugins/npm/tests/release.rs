@@ -1,5 +1,7 @@
 //! A version as a client publishes it: the archive, its digests, the document around them.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;

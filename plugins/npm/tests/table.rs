@@ -3,6 +3,8 @@
 //! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
 //! include this file). Times and revisions differ between the two, so that no row depends on one.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 #[path = "release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 pub(crate) mod release;

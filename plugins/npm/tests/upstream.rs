@@ -1,5 +1,7 @@
 //! Proxies and groups over the memory host: what is asked of an upstream, and what clients see of its answers.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 #[path = "release.rs"]
 #[expect(dead_code, reason = "the table uses the rest")]
 mod release;
