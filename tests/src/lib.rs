@@ -12,6 +12,7 @@
 )]
 
 pub mod api;
+pub mod chromium;
 pub mod cli;
 pub mod clients;
 pub mod database;

@@ -147,6 +147,8 @@ fn the_page_works_without_a_script() {
     let browser = Client::new(login.server.api()).with("Sec-Fetch-Site", "same-origin");
     let shown = browser.get(&login.page).expect(200);
     assert!(shown.header("content-type").unwrap().starts_with("text/html"));
+    let policies = shown.headers.iter().filter(|(name, _)| name == "content-security-policy");
+    assert_eq!(policies.count(), 1, "of two, a browser takes what both allow");
     let policy = shown.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
     let text = shown.text();

@@ -47,7 +47,7 @@ const NAMES: &[&str] = &[
 
 /// Words of a file's own code: without comments, and without the tests at its end.
 fn words(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let apart = |symbol: char| !symbol.is_ascii_alphanumeric();
     lines.flat_map(|line| line.split(apart).map(str::to_ascii_lowercase).collect::<Vec<_>>()).collect()

@@ -9,6 +9,7 @@
 )]
 
 mod browser;
+mod page;
 mod provider;
 mod real;
 

@@ -319,10 +319,16 @@ async fn secured(mut answer: Response) -> Response {
         (X_FRAME_OPTIONS, "DENY"),
     ];
     // A page has a policy of its own, which is as narrow as it can be.
-    let own = answer.headers().get(CONTENT_SECURITY_POLICY).cloned();
+    let own =
+        [CONTENT_SECURITY_POLICY, REFERRER_POLICY].map(|name| (answer.headers().get(&name).cloned(), name));
     for (name, value) in fields {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    answer.headers_mut().extend(own.map(|own| (CONTENT_SECURITY_POLICY, own)));
+    // In the place of the general ones: of two policies a browser takes what both allow.
+    for (value, name) in own {
+        if let Some(value) = value {
+            answer.headers_mut().insert(name, value);
+        }
+    }
     answer
 }

@@ -24,6 +24,10 @@ use crate::identity::Secret;
 pub(crate) const CSRF: &str = "x-csrf-token";
 /// The session's cookie.
 const SESSION: &str = "packhouse_session";
+/// The cookie of a confirmation that a page without a script asked for.
+const CONFIRMATION: &str = "packhouse_confirmation";
+/// How long that is kept, in seconds: as long as a confirmation is good.
+const CONFIRMATION_SECONDS: i64 = 5 * 60;
 
 /// Somebody in a browser who is signed in.
 pub(crate) struct Visitor {
@@ -64,6 +68,21 @@ pub(crate) fn csrf(session: &Secret) -> String {
 /// The cookie of a session that lives so many seconds, for `Set-Cookie`.
 pub(crate) fn signed_in(app: &App, session: &Secret, seconds: i64) -> Result<HeaderValue, ApiError> {
     set(app, SESSION, session.reveal(), seconds)
+}
+
+/// The cookie of a confirmation by a provider. It confirms nothing before a form with the CSRF token comes along.
+pub(crate) fn confirmed(app: &App, token: &str) -> Result<HeaderValue, ApiError> {
+    set(app, CONFIRMATION, token, CONFIRMATION_SECONDS)
+}
+
+/// The confirmation that the request's cookie shows.
+pub(crate) fn confirmation(app: &App, headers: &HeaderMap) -> Option<Secret> {
+    cookie(app, headers, CONFIRMATION)
+}
+
+/// Takes the confirmation's cookie away.
+pub(crate) fn forget_confirmation(app: &App) -> Result<HeaderValue, ApiError> {
+    set(app, CONFIRMATION, "", 0)
 }
 
 /// Takes the session's cookie away.

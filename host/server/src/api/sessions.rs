@@ -298,7 +298,8 @@ pub(crate) async fn confirm(mut call: Call) -> Answer {
     let password = match (wanted.password, wanted.sso) {
         (Some(password), false) => password,
         (None, true) => {
-            let (sign_in_url, expires_at) = super::sso::ticket(&call, &member, wanted.action.name()).await?;
+            let (sign_in_url, expires_at) =
+                super::sso::ticket(&call, &member, wanted.action.name(), None).await?;
             return Ok((StatusCode::ACCEPTED, Json(SignInView { sign_in_url, expires_at })).into_response());
         }
         _ => return Err(ApiError::invalid("Send the `password`, or `\"sso\": true`.")),

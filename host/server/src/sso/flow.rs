@@ -27,6 +27,9 @@ pub(crate) enum Aim {
         member: String,
         /// The action.
         action: String,
+        /// Whether a page of this host asked, which finds the confirmation in a cookie.
+        #[serde(default)]
+        page: bool,
     },
 }
 
@@ -60,6 +63,9 @@ pub(crate) struct Ticket {
     pub(crate) member: String,
     /// The action.
     pub(crate) action: String,
+    /// The page of this host that asks, as a path; it works without a script, and so finds the confirmation in a cookie.
+    #[serde(default)]
+    pub(crate) page: Option<String>,
     /// ms since 1970.
     pub(crate) expires_at: i64,
 }
@@ -143,6 +149,7 @@ mod tests {
             organization: "1".to_owned(),
             member: "2".to_owned(),
             action: "create_token".to_owned(),
+            page: None,
             expires_at: 100,
         };
         let sealed = ticket.seal(&sealer).unwrap();

@@ -1,9 +1,10 @@
 //! Sign-ins that a package client has begun and a person finishes: what is offered, and the finishing itself. The page that a
-//! browser opens for it is in `page`.
+//! browser opens for it is in `page`, how it looks in `look`.
 //!
 //! The client asks with one secret and the page is opened with another, which is made from it: who sees the page's address, in a
 //! history or over a shoulder, can finish the sign-in with an account of their own, and never fetch the token.
 
+mod look;
 mod page;
 
 use axum::Json;

@@ -10,35 +10,26 @@ use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
+use packhouse_store::OrganizationId;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::super::body::read_form;
 use super::super::call::Call;
 use super::super::error::ApiError;
 use super::super::portal::{self, Visitor};
 use super::super::sessions::{self, Action};
-use super::{Offer, grant, offer, open};
+use super::super::sso;
+use super::look::{self, Proof, alert, page};
+use super::{grant, offer, open};
 use crate::app::App;
 use crate::catalogue;
 
 /// A day in ms.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Lives of a token that are offered, in days; the first is chosen where nothing is said.
-const DAYS: [i64; 4] = [90, 7, 30, 365];
-/// The page's whole style; its hash is in the page's policy.
-const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:#1a1a1a;background:#fff}\
-main{max-width:32rem;margin:0 auto;padding:2rem 1rem}h1{font-size:1.5rem}\
-label{display:block;margin-top:1rem;font-weight:600}\
-input,select{box-sizing:border-box;width:100%;padding:.5rem;font:inherit;border:1px solid #595959;border-radius:4px}\
-button{margin-top:1.5rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b5394;border:0;border-radius:4px}\
-:focus-visible{outline:3px solid #b45f06;outline-offset:2px}dt{font-weight:600}dd{margin:0 0 .75rem}\
-[role=alert]{padding:.75rem;border-left:4px solid #990000;background:#fbeaea}";
-
+pub(super) const DAYS: [i64; 4] = [90, 7, 30, 365];
 /// The page's routes.
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new().route("/npm-login/{id}", get(show).post(submit))
@@ -85,18 +76,48 @@ async fn view(
     let visitor = Visitor::of(&app, &parts.headers).await?;
     let csrf = visitor.as_ref().map(Visitor::csrf);
     let call = Call::of_page(app, parts, visitor.map(|visitor| visitor.caller));
-    if open(&call, id).await?.is_none() {
-        return Err(ApiError::from(&catalogue::NOT_FOUND));
-    }
+    let login = open(&call, id).await?.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))?;
     let status = wrong.map_or(StatusCode::OK, status);
     let alert = wrong.map(|error| alert(&message(error))).unwrap_or_default();
-    let Some(csrf) = csrf else { return Ok(page(status, "Sign in", &format!("{alert}{SIGN_IN}"))) };
+    let Some(csrf) = csrf else {
+        let provider = provider(&call, login.organization, id).await?;
+        let form = look::sign_in(provider.as_deref());
+        return Ok(page(status, "Sign in", &format!("{alert}{form}")));
+    };
     let offer = offer(&call, id).await?;
     if offer.login.token.is_some() {
         return Err(ApiError::from(&catalogue::ALREADY_FINISHED));
     }
-    let caller = call.caller()?.member.email.clone();
-    Ok(page(status, "Confirm the sign-in", &format!("{alert}{}", confirmation(&offer, &caller, &csrf))))
+    let proof = proof(&call, id, wrong.is_some()).await?;
+    let form = look::confirmation(&offer, &call.caller()?.member.email, &csrf, &proof);
+    Ok(page(status, "Confirm the sign-in", &format!("{alert}{form}")))
+}
+
+/// Where a member signs in by the organization's provider, and comes back to this page; none without a provider.
+async fn provider(call: &Call, organization: OrganizationId, id: &str) -> Result<Option<String>, ApiError> {
+    let settings = call.app.store.sso_settings(organization).await?;
+    let query = format!("organization={organization}&return_to={}", here(id));
+    Ok(settings.map(|_| format!("{}/v1/sso/start?{query}", call.app.api_url())))
+}
+
+/// How the caller can confirm. What a form was refused with may be the confirmation, so that it is asked for anew.
+async fn proof(call: &Call, id: &str, refused: bool) -> Result<Proof, ApiError> {
+    if !refused && portal::confirmation(&call.app, call.headers()).is_some() {
+        return Ok(Proof::Brought);
+    }
+    let member = &call.caller()?.member;
+    let provider = match call.app.store.sso_settings(member.organization).await? {
+        Some(_) => {
+            let action = Action::FinishNpmLogin.name();
+            Some(sso::ticket(call, member, action, Some(&here(id))).await?.0)
+        }
+        None => None,
+    };
+    Ok(Proof::Asked { password: !member.password_hash.is_empty(), provider })
+}
+
+fn here(id: &str) -> String {
+    format!("/npm-login/{id}")
 }
 
 async fn sign_in(
@@ -136,44 +157,20 @@ async fn confirm(
     let member = visitor.caller.member.clone();
     let call = Call::of_page(app, parts, Some(visitor.caller));
     let action = Action::FinishNpmLogin;
-    let confirmed = sessions::confirm_by_password(&call, &member, action, field("password")).await?;
-    let token = Value::String(confirmed.confirmation_token);
+    let brought = portal::confirmation(&call.app, call.headers()).filter(|_| !form.contains_key("password"));
+    let token = match brought {
+        Some(token) => token.reveal().to_owned(),
+        None => {
+            sessions::confirm_by_password(&call, &member, action, field("password")).await?.confirmation_token
+        }
+    };
+    let token = Value::String(token);
     call.confirm(Some(&token), action.name(), &catalogue::STEP_UP_REQUIRED).await?;
     let offer = offer(&call, id).await?;
     grant(&call, id, &offer, Some(call.now + days * DAY_MS)).await?;
-    Ok(page(StatusCode::OK, "Signed in", DONE))
-}
-
-const SIGN_IN: &str = "<p>A package client on your computer asks to be signed in. Sign in here to see what it asks for. \
-    If you have not just started a sign-in, close this page.</p>\
-    <form method=\"post\"><label for=\"email\">E-mail address</label>\
-    <input id=\"email\" name=\"email\" type=\"email\" autocomplete=\"username\" required autofocus>\
-    <label for=\"password\">Password</label>\
-    <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required>\
-    <button type=\"submit\">Sign in</button></form>";
-
-const DONE: &str =
-    "<p role=\"status\">The client is signed in. You can close this page and go back to it.</p>";
-
-fn confirmation(offer: &Offer, email: &str, csrf: &str) -> String {
-    let may = match offer.scope.write {
-        true => "read, publish and delete packages",
-        false => "read packages",
-    };
-    let options: String =
-        DAYS.iter().map(|days| format!("<option value=\"{days}\">{days} days</option>")).collect();
-    format!(
-        "<p>A package client asks for a token. If you have not just started a sign-in, close this page.</p>\
-         <dl><dt>Repository</dt><dd>{}</dd><dt>The token may</dt><dd>{may}</dd><dt>It acts for</dt><dd>{}</dd></dl>\
-         <form method=\"post\"><input type=\"hidden\" name=\"csrf\" value=\"{}\">\
-         <label for=\"days\">The token works for</label><select id=\"days\" name=\"days\">{options}</select>\
-         <label for=\"password\">Your password, to confirm</label>\
-         <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required autofocus>\
-         <button type=\"submit\">Grant the token</button></form>",
-        escaped(&offer.repository.name),
-        escaped(email),
-        escaped(csrf),
-    )
+    let mut done = page(StatusCode::OK, "Signed in", look::DONE);
+    done.headers_mut().append(SET_COOKIE, portal::forget_confirmation(&call.app)?);
+    Ok(done)
 }
 
 /// What a page says that cannot show a form.
@@ -191,10 +188,6 @@ fn failed(error: ApiError) -> Response {
     page(status(&error), "Sign-in", &format!("{}{more}", alert(&message(&error))))
 }
 
-fn alert(text: &str) -> String {
-    format!("<p role=\"alert\">{}</p>", escaped(text))
-}
-
 fn message(error: &ApiError) -> String {
     match error {
         ApiError::Refused { message, .. } => message.clone(),
@@ -205,53 +198,4 @@ fn message(error: &ApiError) -> String {
 fn status(error: &ApiError) -> StatusCode {
     let code = error.code().map_or(500, |code| code.status);
     StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-fn page(status: StatusCode, title: &str, content: &str) -> Response {
-    let text = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title} - Packhouse</title><style>{STYLE}</style></head>\
-         <body><main><h1>{title}</h1>{content}</main></body></html>"
-    );
-    let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    );
-    let mut answer = (status, text).into_response();
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    if let Ok(policy) = HeaderValue::try_from(policy) {
-        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    }
-    answer
-}
-
-/// A text as it may stand in an element or a quoted attribute.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_in_a_page_is_markup_that_was_not_meant() {
-        assert_eq!(escaped("<a href='x'>&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;");
-        let answer = page(StatusCode::OK, "t", "");
-        let policy = answer.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
-        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-        assert!(!STYLE.contains('<'), "it stands in an element");
-    }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn callback(call: Call) -> Answer {
     };
     let mut answer = match &flow.aim {
         Aim::Session => session(&call, member, &flow).await?,
-        Aim::Confirmation { action, .. } => confirmation(&call, &member, action, &flow).await?,
+        Aim::Confirmation { action, page, .. } => confirmation(&call, &member, action, &flow, *page).await?,
     };
     answer.headers_mut().append(SET_COOKIE, portal::set(&call.app, FLOW, "", 0)?);
     Ok(answer)
@@ -133,9 +133,14 @@ async fn session(call: &Call, member: MemberRow, flow: &Flow) -> Answer {
     Ok(answer)
 }
 
-async fn confirmation(call: &Call, member: &MemberRow, action: &str, flow: &Flow) -> Answer {
+async fn confirmation(call: &Call, member: &MemberRow, action: &str, flow: &Flow, page: bool) -> Answer {
     let view = sessions::confirmed(call, member, action).await?;
     match &flow.return_to {
+        Some(path) if page => {
+            let mut answer = on(path)?;
+            answer.headers_mut().append(SET_COOKIE, portal::confirmed(&call.app, view.token())?);
+            Ok(answer)
+        }
         Some(path) => on(&format!("{path}#confirmation_token={}", view.token())),
         None => Ok((StatusCode::CREATED, Json(view)).into_response()),
     }

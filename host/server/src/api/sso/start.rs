@@ -29,9 +29,9 @@ pub(crate) async fn start(call: Call) -> Answer {
     if return_to.as_deref().is_some_and(|path| !is_own_path(path)) {
         return Err(ApiError::invalid("`return_to` is a path of this host, as in /."));
     }
-    let (organization, aim) = match call.query("ticket") {
-        Some(ticket) => aim(&call, ticket)?,
-        None => (organization(&call).await?, Aim::Session),
+    let (organization, aim, return_to) = match call.query("ticket") {
+        Some(ticket) => aim(&call, ticket, return_to)?,
+        None => (organization(&call).await?, Aim::Session, return_to),
     };
     let settings = super::current(&call, organization).await?;
     let flow = Flow {
@@ -52,12 +52,18 @@ pub(crate) async fn start(call: Call) -> Answer {
     Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, location)]).into_response())
 }
 
-fn aim(call: &Call, ticket: &str) -> Result<(OrganizationId, Aim), ApiError> {
+/// What a ticket is for, and where the browser goes on: to the page that asked for the ticket, where one did.
+fn aim(
+    call: &Call,
+    ticket: &str,
+    return_to: Option<String>,
+) -> Result<(OrganizationId, Aim, Option<String>), ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
-    let Ticket { organization, member, action, .. } =
+    let Ticket { organization, member, action, page, .. } =
         Ticket::open(&call.app.sealer, ticket, call.now).ok_or_else(gone)?;
     let organization = organization.parse().map_err(|_| gone())?;
-    Ok((organization, Aim::Confirmation { member, action }))
+    let aim = Aim::Confirmation { member, action, page: page.is_some() };
+    Ok((organization, aim, page.or(return_to)))
 }
 
 /// The organization that is named, or the only one.
@@ -74,14 +80,20 @@ async fn organization(call: &Call) -> Result<OrganizationId, ApiError> {
 }
 
 /// The address at which a member's browser confirms this action by a new sign-in, and when it ends, in ms since 1970. 404 where
-/// the organization has no provider.
-pub(crate) async fn ticket(call: &Call, member: &MemberRow, action: &str) -> Result<(String, i64), ApiError> {
+/// the organization has no provider. `page` is the path of this host's page that asks.
+pub(crate) async fn ticket(
+    call: &Call,
+    member: &MemberRow,
+    action: &str,
+    page: Option<&str>,
+) -> Result<(String, i64), ApiError> {
     super::current(call, member.organization).await?;
     let expires_at = call.now + TICKET_MS;
     let ticket = Ticket {
         organization: member.organization.to_string(),
         member: member.id.to_string(),
         action: action.to_owned(),
+        page: page.map(str::to_owned),
         expires_at,
     };
     let sealed = ticket.seal(&call.app.sealer)?;

@@ -1,0 +1,59 @@
+//! The page of a package client's sign-in, for a member who has no password: signed in and confirmed by the provider.
+
+use super::browser::Browser;
+use super::provider::{Provider, Twist};
+use super::{come, put, server, settings, user};
+use packhouse_tests::{Api, Request};
+use serde_json::json;
+
+/// Where the page's link leads, as a path of the host.
+fn link(text: &str) -> String {
+    let address = text.split("href=\"").nth(1).unwrap_or_else(|| panic!("no link in {text}"));
+    let address = address.split('"').next().unwrap().replace("&amp;", "&");
+    super::browser::split(&address).1.to_owned()
+}
+
+#[test]
+fn a_member_without_a_password_finishes_a_clients_sign_in() {
+    let (server, provider) = (server(), Provider::start());
+    let owner = Api::sign_in(&server);
+    put(&owner, &settings(&provider.issuer)).expect(200);
+    let body = json!({"name": "js", "format": "npm", "kind": "hosted"});
+    owner.post("/v1/repositories", &body).expect(201);
+    let begin =
+        Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");
+    let begun = server.anonymous().send(begin.body("{}")).expect(200);
+    let (page, done) = (begun.field("loginUrl"), begun.field("doneUrl"));
+    let path = super::browser::split(&page).1;
+    let mut browser = Browser::default();
+    let visit = |browser: &mut Browser, start: &str, subject: &str| {
+        let asked = super::go(&server, browser, start);
+        let code = provider.sign_in(&asked, &user(subject, &format!("{subject}@example.com")));
+        come(&server, browser, &code, &asked["state"])
+    };
+
+    let shown = browser.get(&page).expect(200).text();
+    let back = visit(&mut browser, &link(&shown), "dev").expect(303);
+    assert_eq!(back.header("location"), Some(path));
+    let asked = browser.get(&page).expect(200).text();
+    assert!(asked.contains("dev@example.com") && !asked.contains("type=\"password\""), "{asked}");
+
+    // Somebody else at the provider, or somebody who did not sign in anew, confirms nothing.
+    visit(&mut browser, &link(&asked), "other").expect(401);
+    provider.twist(Twist::SignedInLongAgo);
+    visit(&mut browser, &link(&asked), "dev").expect(401);
+    provider.twist(Twist::Nothing);
+    assert_eq!(browser.cookie(server.api(), "packhouse_confirmation"), None);
+
+    let back = visit(&mut browser, &link(&asked), "dev").expect(303);
+    assert_eq!(back.header("location"), Some(path), "the confirmation is in no address");
+    let confirmed = browser.get(&page).expect(200).text();
+    let csrf = confirmed.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    browser.post(&page, "csrf=forged&days=7").expect(403);
+    let finished = browser.post(&page, &format!("csrf={csrf}&days=7")).expect(200).text();
+    assert!(finished.contains("role=\"status\""), "{finished}");
+    assert_eq!(browser.cookie(server.api(), "packhouse_confirmation"), None, "it is used up");
+    let token = server.anonymous().get(super::browser::split(&done).1).expect(200).field("token");
+    let bearer = server.anonymous().with("Authorization", &format!("Bearer {token}"));
+    assert_eq!(bearer.get("/repositories/js/-/whoami").expect(200).field("username"), "dev@example.com");
+}
