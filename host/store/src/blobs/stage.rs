@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::task::TaskTracker;
 
@@ -130,7 +131,7 @@ pub(crate) fn blob_of(source: Source, sums: Sums, mut digests: BTreeMap<Algorith
 
 /// A blob being written: the batch that is under way, in each of the lanes.
 struct Flow {
-    main: JoinHandle<Result<Lane, StoreError>>,
+    main: oneshot::Receiver<Result<Lane, StoreError>>,
     others: Vec<(Algorithm, JoinHandle<Hasher>)>,
 }
 
@@ -187,26 +188,30 @@ impl Flow {
 }
 
 impl Lane {
-    /// Writes and sums a batch on another thread.
-    pub(crate) fn add(self, batch: Batch) -> JoinHandle<Result<Lane, StoreError>> {
+    /// Writes and sums a batch on another thread. Where nobody waits for the lane any more it ends within its task, so that
+    /// whoever waits for the tasks knows that what it left behind is being removed.
+    pub(crate) fn add(self, batch: Batch) -> oneshot::Receiver<Result<Lane, StoreError>> {
         let Lane { sink, mut sums, tasks } = self;
         let tracker = tasks.clone();
+        let (told, added) = oneshot::channel();
         match sink {
-            Sink::File(mut file) => tracker.spawn_blocking(move || {
+            Sink::File(mut file) => drop(tracker.spawn_blocking(move || {
                 sums.update_all(&batch);
-                file.append(&batch).map_err(StoreError::storage)?;
-                Ok(Lane { sink: Sink::File(file), sums, tasks })
-            }),
-            Sink::Object(mut object) => tracker.spawn(async move {
+                let appended = file.append(&batch).map_err(StoreError::storage);
+                drop(told.send(appended.map(|()| Lane { sink: Sink::File(file), sums, tasks })));
+            })),
+            Sink::Object(mut object) => drop(tracker.spawn(async move {
                 let pieces = Arc::clone(&batch);
                 let summed = spawn_blocking(move || {
                     sums.update_all(&pieces);
                     sums
                 });
-                object.append(&batch).await?;
-                let sums = summed.await.map_err(StoreError::storage)?;
-                Ok(Lane { sink: Sink::Object(object), sums, tasks })
-            }),
+                let appended = object.append(&batch).await;
+                let summed = summed.await.map_err(StoreError::storage);
+                let lane = appended.and(summed).map(|sums| Lane { sink: Sink::Object(object), sums, tasks });
+                drop(told.send(lane));
+            })),
         }
+        added
     }
 }

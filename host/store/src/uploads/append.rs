@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 use super::Upload;
 use super::rows::{self, Row};
@@ -43,7 +43,7 @@ pub struct UploadAppender {
 /// The hashing and writing of a batch, or what is ready for the next.
 enum Work {
     Ready(Box<Lane>),
-    Running(JoinHandle<Result<Lane, StoreError>>),
+    Running(oneshot::Receiver<Result<Lane, StoreError>>),
 }
 
 impl Work {
