@@ -23,6 +23,7 @@ impl Format for Depot {
         router.claim("root", |router| {
             router.get("/", Plan::read, |_, _, _| Ok(Response::text("a depot")));
             router.get("/open", Plan::open, |_, _, _| Ok(Response::text("for anyone")));
+            router.get("/fall", Plan::read, |_, _, _| std::process::abort());
             router.get("/list", Plan::read, |_, _, _| Err(Failure::new(405, "UNSUPPORTED", "no list")));
             router.get("/{path..}", |_, _| Err(no_name()), unreachable);
             router.put("/{path..}", |_, _| Err(no_name()), unreachable);
