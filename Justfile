@@ -43,6 +43,17 @@ suite LONG:
 test-one FILE *ARGS: build
     cargo test --release --locked -p packhouse-tests --test {{ FILE }} -- {{ ARGS }}
 
+# Coverage that libFuzzer reads; the compiler of the rest will do, no nightly is needed
+coverage := "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
+fuzzed := "x86_64-unknown-linux-gnu"
+
+# Made-up input for one of fuzz/targets, as in `just fuzz npm_publish 300`; needs g++ for libFuzzer itself
+fuzz TARGET SECONDS="60":
+    @mkdir -p target/fuzz/corpus/{{ TARGET }} target/fuzz/found
+    RUSTFLAGS="{{ coverage }}" cargo build --release --locked --manifest-path fuzz/Cargo.toml --target {{ fuzzed }} --target-dir target/fuzz --bin {{ TARGET }}
+    target/fuzz/{{ fuzzed }}/release/{{ TARGET }} -max_total_time={{ SECONDS }} -max_len=8192 -timeout=10 -rss_limit_mb=1024 \
+        -artifact_prefix=target/fuzz/found/{{ TARGET }}- target/fuzz/corpus/{{ TARGET }} fuzz/seeds/{{ TARGET }}
+
 # The same read through a plugin and without it, as a ratio
 bench: build
     cargo bench --locked -p packhouse-benches

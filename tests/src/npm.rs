@@ -2,7 +2,7 @@
 
 use crate::api::{Api, Token};
 use crate::checkout;
-use crate::clients::{Said, has};
+use crate::clients::{Said, has, run};
 use crate::http::{Client as Http, Response};
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
@@ -171,6 +171,12 @@ impl Js {
                 command
             }
         };
+        self.isolate(&mut command, folder);
+        command
+    }
+
+    /// Nothing of the caller's own settings, and all that is written in the home.
+    fn isolate(&self, command: &mut Command, folder: &str) {
         let (home, cache) = (self.home.path(), self.home.path().join("cache"));
         let path = std::env::var("PATH").unwrap_or_default();
         for (name, _) in std::env::vars_os() {
@@ -187,7 +193,24 @@ impl Js {
             .env("YARN_CACHE_FOLDER", &cache)
             .env("YARN_IGNORE_PATH", "1")
             .env("YARN_ENABLE_IMMUTABLE_INSTALLS", "0");
-        command
+    }
+
+    /// Runs a script of bash in a folder of the workspace; `npm` there is npm 11.
+    #[track_caller]
+    pub fn shell(&self, folder: &str, script: &str) -> Said {
+        let mut command = Command::new("bash");
+        command.args(["-euo", "pipefail", "-c", script]);
+        self.isolate(&mut command, folder);
+        run(&mut command)
+    }
+
+    /// Runs JavaScript with these arguments, beside the libraries that npm 11 brings along.
+    #[track_caller]
+    pub fn script(&self, script: &str, arguments: &[&str]) -> Said {
+        let mut command = Command::new(node());
+        command.args(["-e", script, "--"]).args(arguments);
+        self.isolate(&mut command, "");
+        run(command.env("NODE_PATH", modules().join("npm11/node_modules")))
     }
 
     /// Runs it with these arguments in a folder of the workspace.

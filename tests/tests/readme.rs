@@ -12,8 +12,10 @@
 mod wheel;
 
 use packhouse_tests::clients::{debian_profile, has, run};
+use packhouse_tests::npm::{Js, Tool};
 use packhouse_tests::python::Home;
 use packhouse_tests::{Server, checkout, skip};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -43,11 +45,25 @@ fn maven(folder: &Path) -> String {
     format!("{}:{path}", folder.join("bin").display())
 }
 
-/// The README up to where it goes on with another format, and its lines about that.
-fn parts() -> (String, String) {
+/// The README up to where it goes on with another format, and its lines about each of those.
+fn parts() -> [String; 3] {
     let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
-    let (first, second) = readme.split_once("### The same for Python").expect("the README's heading");
-    (first.to_owned(), second.to_owned())
+    let (first, rest) = readme.split_once("### The same for Python").expect("the README's heading");
+    let (python, npm) = rest.split_once("### The same for npm").expect("the README's heading");
+    [first, python, npm].map(str::to_owned)
+}
+
+/// Signing in, then these lines; and the server that they are for.
+fn goes_on(first: &str, lines: &str) -> (Server, String) {
+    let (email, password) = ("me@example.com", "a password of yours");
+    let server =
+        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
+    let sign_in = blocks(first, "sh").into_iter().find(|block| block.contains("call sessions")).unwrap();
+    let script = [vec![sign_in], blocks(lines, "sh")].concat().join("\n");
+    let script = script
+        .replace("127.0.0.1:8080", &server.packages().to_string())
+        .replace("127.0.0.1:8081", &server.api().to_string());
+    (server, script)
 }
 
 #[test]
@@ -61,18 +77,26 @@ fn the_lines_for_python_work_too() {
             );
         }
     };
-    let (first, second) = parts();
-    let (email, password) = ("me@example.com", "a password of yours");
-    let server =
-        Server::with().env("PACKHOUSE_OWNER_EMAIL", email).env("PACKHOUSE_OWNER_PASSWORD", password).start();
-    let sign_in = blocks(&first, "sh").into_iter().find(|block| block.contains("call sessions")).unwrap();
-    let script = [vec![sign_in], blocks(&second, "sh")].concat().join("\n");
-    let script = script
-        .replace("127.0.0.1:8080", &server.packages().to_string())
-        .replace("127.0.0.1:8081", &server.api().to_string());
+    let [first, python, _] = parts();
+    let (_server, script) = goes_on(&first, &python);
     home.write("dist/hello-1.0-py3-none-any.whl", wheel::wheel("hello", "1.0", ""));
     run(home.shell().args(["-euo", "pipefail", "-c", &script])).well();
     assert!(home.folder().join("elsewhere/hello/__init__.py").is_file());
+}
+
+#[test]
+fn the_lines_for_npm_work_too() {
+    let js = match Js::new(Tool::Npm11, "http://nowhere.test", "none") {
+        Ok(js) if has("curl") => js,
+        _ => {
+            return skip("README's lines for npm", "no npm or no curl; `./bootstrap test` installs them");
+        }
+    };
+    let [first, _, npm] = parts();
+    let (_server, script) = goes_on(&first, &npm);
+    js.package("hello", &json!({"name": "hello", "version": "1.0.0"}));
+    js.shell("hello", &script).well();
+    assert_eq!(js.installed("hello/elsewhere", "hello").as_deref(), Some("1.0.0"));
 }
 
 #[test]
@@ -82,7 +106,7 @@ fn the_first_publish_of_the_readme_works_line_by_line() {
             return skip("README's first publish", &format!("no {program} on the path"));
         }
     }
-    let mut blocks = blocks(&parts().0, "sh").into_iter();
+    let mut blocks = blocks(&parts()[0], "sh").into_iter();
     assert!(blocks.next().unwrap().contains("./bootstrap test"));
     let start = blocks.next().unwrap();
     let (email, password) = ("me@example.com", "a password of yours");
@@ -108,9 +132,14 @@ fn the_first_publish_of_the_readme_works_line_by_line() {
 #[test]
 fn every_file_that_a_page_links_to_is_there() {
     let mut missing = Vec::new();
-    for page in
-        ["README.md", "SECURITY.md", "docs/ARCHITECTURE.md", "docs/OPERATING.md", "docs/CONTRACT-WALK.md"]
-    {
+    for page in [
+        "README.md",
+        "SECURITY.md",
+        "docs/ARCHITECTURE.md",
+        "docs/OPERATING.md",
+        "docs/CONTRACT-WALK.md",
+        "docs/TESTING.md",
+    ] {
         let path = checkout().join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
         for piece in text.split("](").skip(1) {

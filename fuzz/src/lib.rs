@@ -1,0 +1,97 @@
+//! What each target does with bytes that somebody made up. Nothing may panic, and nothing may be the server's fault (500):
+//! plugins run here as native code over the memory host, so that a panic in one ends the program.
+//!
+//! `tests/tests/seeds.rs` includes this file and replays `seeds/` with it on every run of the tests.
+
+#![allow(unreachable_pub, reason = "public for the targets, which are programs beside this library")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "to fail is how it speaks")]
+
+#[path = "../../plugins/npm/tests/release.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+mod release;
+#[path = "../../host/server/src/packages/multipart/splitter.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+mod splitter;
+#[path = "../../plugins/python/tests/wheel.rs"]
+mod wheel;
+
+use packhouse_npm::Npm;
+use packhouse_python::Python;
+use packhouse_testkit::{Answer, MemoryHost};
+use release::{Release, gzip};
+use serde_json::json;
+use splitter::{Event, Head, Splitter};
+
+/// The name of an uploaded wheel.
+const WHEEL: &str = "hello-1.0-py3-none-any.whl";
+
+/// The publish document as it is, where it begins with a brace; else these bytes as the archive within the tarball of a
+/// document that is right about it. What was accepted must be served.
+pub fn npm_publish(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Npm>("releases", "hosted", json!({}));
+    let publish = mount.put("/lib").header("content-type", "application/json");
+    let answer = match bytes.first() {
+        Some(b'{') => publish.body(bytes).send(),
+        _ => publish.json(&Release::new("lib", "1.0.0").raw(&gzip(bytes)).document()).send(),
+    };
+    if nobodys_fault(answer) == 201 {
+        assert_eq!(mount.get("/lib").send().status, 200, "what was published is not served");
+    }
+}
+
+/// A wheel as it is uploaded, byte by byte.
+pub fn python_wheel(bytes: &[u8]) {
+    upload(bytes);
+}
+
+/// The METADATA of a wheel that is right but for them.
+pub fn python_metadata(bytes: &[u8]) {
+    let mut files = wheel::wheel_files("hello", "1.0", "");
+    files[1].1 = bytes.to_vec();
+    upload(&wheel::zip(&wheel::borrowed(&files)));
+}
+
+/// Uploads a wheel. One that was accepted must be on its project's page, in both forms.
+fn upload(file: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Python>("python", "hosted", json!({}));
+    let form = mount.post("/").part(":action", None, "file_upload").part("name", None, "hello");
+    let answer = form.part("version", None, "1.0").part("content", Some(WHEEL), file).send();
+    if nobodys_fault(answer) == 200 {
+        for form in ["application/vnd.pypi.simple.v1+json", "text/html"] {
+            let page = mount.get("/simple/hello/").header("accept", form).send().expect(200);
+            assert!(page.text().contains(WHEEL), "what was uploaded is not on the page");
+        }
+    }
+}
+
+/// The status of an answer, which is none of a fault of the server's.
+fn nobodys_fault(answer: Answer) -> u16 {
+    assert!(answer.status < 500, "answered {}: {}", answer.status, answer.text());
+    answer.status
+}
+
+/// A form's body with the boundary `X`: what is found in it must not depend on how it is cut. The first byte says where.
+pub fn multipart(bytes: &[u8]) {
+    let Some((size, body)) = bytes.split_first() else { return };
+    let cut = split(body, usize::from(*size).max(1));
+    assert_eq!(cut, split(body, body.len().max(1)), "in pieces of {size} bytes, and whole");
+}
+
+/// Heads with their data; none for a body that is damaged.
+fn split(body: &[u8], size: usize) -> Option<Vec<(Head, Vec<u8>)>> {
+    let mut splitter = Splitter::new("X");
+    let mut found: Vec<(Head, Vec<u8>)> = Vec::new();
+    for piece in body.chunks(size) {
+        splitter.push(piece);
+        while let Some(event) = splitter.next().ok()? {
+            match event {
+                Event::Begin(head) => found.push((head, Vec::new())),
+                Event::Data(bytes) => found.last_mut().unwrap().1.extend_from_slice(&bytes),
+                Event::End => {}
+            }
+        }
+    }
+    splitter.is_complete().then_some(found)
+}

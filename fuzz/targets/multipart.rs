@@ -1,0 +1,4 @@
+//! A form's body.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::multipart(bytes));

@@ -1,0 +1,40 @@
+//! The fuzzer's seeds and everything that it ever found, replayed: `fuzz/seeds/TARGET/*`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+#[path = "../../fuzz/src/lib.rs"]
+mod fuzz;
+
+use packhouse_tests::checkout;
+
+/// A target's name, and what it does with bytes.
+type Target = (&'static str, fn(&[u8]));
+
+#[test]
+fn every_seed_is_answered() {
+    let targets: [Target; 4] = [
+        ("multipart", fuzz::multipart),
+        ("npm_publish", fuzz::npm_publish),
+        ("python_metadata", fuzz::python_metadata),
+        ("python_wheel", fuzz::python_wheel),
+    ];
+    let folders = std::fs::read_dir(checkout().join("fuzz/seeds")).unwrap();
+    assert_eq!(folders.count(), targets.len(), "each target has a folder, and each folder a target");
+    for (target, run) in targets {
+        let seeds = std::fs::read_dir(checkout().join("fuzz/seeds").join(target)).unwrap();
+        let mut replayed = 0;
+        for seed in seeds {
+            let path = seed.unwrap().path();
+            println!("{}", path.display()); // Shown when it fails.
+            run(&std::fs::read(&path).unwrap());
+            replayed += 1;
+        }
+        assert!(replayed > 0, "{target} has no seeds");
+    }
+}
