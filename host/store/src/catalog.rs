@@ -43,11 +43,37 @@ pub struct VersionFile {
     pub size: u64,
 }
 
+/// One file of a version, whatever else is shown of that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownFile {
+    /// The package.
+    pub name: String,
+    /// The version; one that is not shown yet is from now on.
+    pub version: String,
+    /// Its path in the repository.
+    pub path: String,
+    /// Of its bytes.
+    pub digest: Digest,
+    /// How many bytes.
+    pub size: u64,
+}
+
+/// What policies ask of a version.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ShownState {
+    /// When it came into the world, in ms since 1970, as far as the format said so.
+    pub published: Option<u64>,
+    /// As [`Version::state`].
+    pub state: String,
+}
+
 /// A change of what is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CatalogChange {
     /// Shows a version, or changes what is shown of it.
     Show(Version),
+    /// Shows a file, and changes nothing else of its version.
+    ShowFile(ShownFile),
     /// No longer shows a version, with all its files. One that is not shown is no fault.
     Hide {
         /// The package.
@@ -67,6 +93,23 @@ pub enum CatalogChange {
 }
 
 impl Store {
+    /// What policies ask of a version; nothing where it is not shown.
+    pub async fn shown_state(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        version: &str,
+    ) -> Result<ShownState, StoreError> {
+        let sql =
+            "SELECT published, state FROM versions WHERE repository = $1 AND name = $2 AND version = $3";
+        let row = self.inner.db.fetch_one(sql, values![repository.0, name, version]).await?;
+        row.map_or(Ok(ShownState::default()), |row| {
+            let mut columns = row.columns();
+            let published = columns.opt_int()?.and_then(|at| u64::try_from(at).ok());
+            Ok(ShownState { published, state: columns.text()? })
+        })
+    }
+
     /// What is shown of a package, the newest version first, each with its files by path and its time filled in.
     pub async fn versions(&self, repository: RepositoryId, name: &str) -> Result<Vec<Version>, StoreError> {
         let values = || values![repository.0, name];

@@ -23,6 +23,9 @@ pub enum StoreError {
     /// More bytes than the limit, which is given.
     #[error("more than {0} bytes")]
     TooLarge(u64),
+    /// Bytes that were still arriving did not come to their end, or were not what they had to be. Says why.
+    #[error("the bytes broke off: {0}")]
+    BrokenOff(String),
     /// The arguments make no sense, or the configuration does not. Says what to do instead.
     #[error("{0}")]
     Invalid(String),

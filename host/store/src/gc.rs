@@ -1,6 +1,6 @@
 //! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
 //!
-//! A blob that no record names and no lease holds is marked, waits out the time of grace, and is removed if it is still unheld:
+//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is still unheld:
 //! its row and the note that its bytes are to go (a stray) change places in one transaction, then the bytes go. So a publish
 //! that names it comes before, and finds it held, or after, and finds it unknown; the same bytes can be stored anew at once;
 //! and a collection that was interrupted goes on from the strays.
@@ -23,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const WINDOW: Duration = Duration::from_hours(1);
 
 const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
-                     OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1))";
+                     OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1) \
+                     OR EXISTS (SELECT 1 FROM cached_answers c WHERE c.blob = blobs.id))";
 
 /// What a collection removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod blobs;
+mod cache;
 mod catalog;
 mod config;
 mod db;
@@ -22,7 +23,8 @@ mod writer;
 
 pub use accounts::*;
 pub use blobs::*;
-pub use catalog::{CatalogChange, Version, VersionFile};
+pub use cache::{CacheEntry, CacheName, CacheTotals, CachedAnswer};
+pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
 pub use config::{BlobsConfig, StoreConfig};
 pub use db::Generation;
 pub use digest::{Algorithm, Digest, Sha256};

@@ -66,7 +66,7 @@ impl Store {
             for row in &rows {
                 let mut columns = row.columns();
                 let (id, sha256) = (columns.int()?, Sha256(columns.hash()?));
-                let condition = match read_row(row) {
+                let condition = match read_row(row, 0) {
                     Ok((row, _)) => self.examine(&row, &mut pace).await?,
                     Err(StoreError::Corrupt(_)) => Condition::Damaged,
                     Err(error) => return Err(error),

@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 
 use crate::accounts::{Refusals, Snapshots, TokenUse};
 use crate::blobs::Storage;
+use crate::cache::CacheUse;
 use crate::config::StoreConfig;
 use crate::db::{Database, Generation};
 use crate::error::StoreError;
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) token_use: TokenUse,
     pub(crate) refusals: Refusals,
+    pub(crate) cache_use: CacheUse,
     ready: Mutex<Option<Instant>>,
 }
 
@@ -44,9 +46,12 @@ impl Store {
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
-        let (token_use, refusals, ready) = (TokenUse::default(), Refusals::default(), Mutex::default());
-        let inner = Arc::new(Inner { config, db, storage, writer, snapshots, token_use, refusals, ready });
+        let (token_use, cache_use) = (TokenUse::default(), CacheUse::default());
+        let (refusals, ready) = (Refusals::default(), Mutex::default());
+        let inner = Inner { config, db, storage, writer, snapshots, token_use, cache_use, refusals, ready };
+        let inner = Arc::new(inner);
         TokenUse::write_now_and_then(&inner);
+        CacheUse::write_now_and_then(&inner);
         Refusals::write_now_and_then(&inner);
         let store = Store { inner };
         store.sweep_at_start().await?;
@@ -73,6 +78,7 @@ impl Store {
         self.inner.storage.settle_down().await;
         let _ = self.write_token_use().await;
         let _ = self.write_refusals().await;
+        let _ = self.write_cache_use().await;
         self.inner.db.close().await;
     }
 

@@ -22,6 +22,7 @@ mod sso;
 mod token_use;
 mod tokens;
 mod unreadable;
+mod upstream_credentials;
 
 pub use access_keys::{AccessKeyRow, KeyRotation, NewAccessKey};
 pub(crate) use audit::insert as insert_audit;

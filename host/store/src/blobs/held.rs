@@ -78,7 +78,7 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
-        let (blob, mut columns) = read_row(&row)?;
+        let (blob, mut columns) = read_row(&row, 0)?;
         let until = columns.opt_int()?;
         Ok(Some((blob, until)))
     }
@@ -112,10 +112,11 @@ impl Store {
     }
 }
 
-/// A blob from a row that begins with `COLUMNS`, and the columns that follow. `Corrupt` when it makes no sense, or when bytes in
+/// A blob from a row in which `COLUMNS` stand after `skip` others, and the columns that follow. `Corrupt` when it makes no sense, or when bytes in
 /// the row are not what was stored.
-pub(crate) fn read_row(row: &Row) -> Result<(BlobRow, crate::db::Columns<'_>), StoreError> {
+pub(crate) fn read_row(row: &Row, skip: usize) -> Result<(BlobRow, crate::db::Columns<'_>), StoreError> {
     let mut columns = row.columns();
+    columns.skip(skip);
     let (id, sha256, size) = (columns.int()?, Sha256(columns.hash()?), columns.unsigned()?);
     let (check, key, data) = (columns.int()?, columns.opt_text()?, columns.opt_vec()?);
     let digests = read_digests(&columns.text()?)?;

@@ -1,5 +1,6 @@
 //! Blobs: handles to bytes, the staging of new ones, and the storage that holds them.
 
+mod arriving;
 mod check;
 pub(crate) mod fs;
 mod handle;
@@ -13,6 +14,7 @@ pub(crate) mod stage;
 pub(crate) mod storage;
 mod stream;
 
+pub use arriving::{Arrival, Arriving};
 pub use handle::Blob;
 pub use stage::Stager;
 pub(crate) use storage::Storage;

@@ -10,6 +10,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0003_sso.sql"),
     include_str!("../migrations/0004_audit.sql"),
     include_str!("../migrations/0005_services.sql"),
+    include_str!("../migrations/0006_cache.sql"),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{OverRows, Value, signed};
+use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
 
@@ -16,7 +17,9 @@ pub(super) struct Shown<'a> {
     /// Of each package the version shown last.
     packages: BTreeMap<(RepositoryId, &'a str), &'a Version>,
     versions: BTreeMap<Key<'a>, &'a Version>,
-    files: BTreeMap<(Key<'a>, &'a str), &'a VersionFile>,
+    files: BTreeMap<(Key<'a>, &'a str), (&'a Digest, u64)>,
+    /// Versions of which files alone are shown.
+    touched: BTreeSet<Key<'a>>,
     published: BTreeMap<Key<'a>, u64>,
     hidden_files: BTreeSet<(Key<'a>, &'a str)>,
     hidden: BTreeSet<Key<'a>>,
@@ -45,6 +48,11 @@ impl<'a> Shown<'a> {
     fn add(&mut self, repository: RepositoryId, change: &'a CatalogChange) {
         match change {
             CatalogChange::Show(version) => self.show(repository, version),
+            CatalogChange::ShowFile(file) => {
+                let key = (repository, file.name.as_str(), file.version.as_str());
+                self.touched.insert(key);
+                self.files.insert((key, &file.path), (&file.digest, file.size));
+            }
             CatalogChange::Hide { name, version } => {
                 self.hidden.insert((repository, name, version));
             }
@@ -61,11 +69,13 @@ impl<'a> Shown<'a> {
         if let Some(published) = version.published {
             self.published.insert(key, published);
         }
-        self.files.extend(version.files.iter().map(|file| ((key, file.path.as_str()), file)));
+        let file = |file: &'a VersionFile| ((key, file.path.as_str()), (&file.digest, file.size));
+        self.files.extend(version.files.iter().map(file));
     }
 
     pub(super) fn changes(self) -> Result<Vec<OverRows>, StoreError> {
-        let mut changes = vec![self.packages(), self.versions()?, self.files()];
+        let [new_packages, new_versions] = self.touched();
+        let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
         changes.extend(self.hidden());
         Ok(changes)
     }
@@ -107,11 +117,49 @@ impl<'a> Shown<'a> {
         Ok(OverRows::new(before, rows, after))
     }
 
-    fn files(&self) -> OverRows {
-        let row = |((key, path), file): (&(Key<'a>, &'a str), &&'a VersionFile)| {
+    /// Packages and versions of files that are shown, where they are not shown yet.
+    fn touched(&self) -> [OverRows; 2] {
+        let now = now_ms();
+        let packages: BTreeSet<(RepositoryId, &str)> =
+            self.touched.iter().map(|(repository, name, _)| (*repository, *name)).collect();
+        let package = |(repository, name): &(RepositoryId, &str)| {
+            let search = format!("{name}\n").to_lowercase();
+            [Value::from(repository.0), Value::from(*name), Value::from(search), Value::from(now)]
+        };
+        let version = |key: &Key<'a>| {
             let [repository, name, version] = key_values(*key);
-            let digest = Value::from(file.digest.to_string());
-            [repository, name, version, Value::from(*path), digest, Value::from(signed(file.size))]
+            let search = Value::from(format!("{}\n", key.1).to_lowercase());
+            let [summary, properties, state] = ["", "[]", ""].map(Value::from);
+            [
+                repository,
+                name,
+                version,
+                summary,
+                search,
+                properties,
+                state,
+                Value::from(now),
+                Value::from(now),
+            ]
+        };
+        let into_packages = "INSERT INTO packages (repository, name, search, updated_at) VALUES ";
+        let into_versions = "INSERT INTO versions (repository, name, version, summary, search, properties, state, \
+                             shown_at, updated_at) VALUES ";
+        [
+            OverRows::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING"),
+            OverRows::new(
+                into_versions,
+                self.touched.iter().map(version).collect(),
+                " ON CONFLICT DO NOTHING",
+            ),
+        ]
+    }
+
+    fn files(&self) -> OverRows {
+        let row = |((key, path), (digest, size)): (&(Key<'a>, &'a str), &(&'a Digest, u64))| {
+            let [repository, name, version] = key_values(*key);
+            let digest = Value::from(digest.to_string());
+            [repository, name, version, Value::from(*path), digest, Value::from(signed(*size))]
         };
         let before = "INSERT INTO files (repository, name, version, path, digest, size) VALUES ";
         let after = " ON CONFLICT (repository, name, version, path) DO UPDATE SET digest = excluded.digest, \
@@ -159,6 +207,7 @@ fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [OverRows; 2] {
 fn name_and_rank(change: &CatalogChange) -> (&str, u8) {
     match change {
         CatalogChange::Show(version) => (&version.name, 0),
+        CatalogChange::ShowFile(file) => (&file.name, 0),
         CatalogChange::HideFile { name, .. } => (name, 1),
         CatalogChange::Hide { name, .. } => (name, 2),
     }

@@ -63,6 +63,7 @@ fn check_change(change: &Change) -> Result<(), StoreError> {
 fn check_catalog(change: &CatalogChange) -> Result<(), StoreError> {
     match change {
         CatalogChange::Show(version) => check_version(version),
+        CatalogChange::ShowFile(file) => check_names(&file.name, &file.version, &file.path),
         CatalogChange::Hide { name, version } => check_names(name, version, ""),
         CatalogChange::HideFile { name, version, path } => check_names(name, version, path),
     }

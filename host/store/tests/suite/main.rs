@@ -9,6 +9,8 @@
 )]
 
 mod accounts;
+mod arriving;
+mod cache;
 mod catalog;
 mod commits;
 mod failures;
