@@ -84,6 +84,15 @@ impl Api {
         self.post("/v1/repositories", &body).expect(201).field("id")
     }
 
+    /// Makes a proxy repository of this format for this upstream; answers its id.
+    #[track_caller]
+    pub fn create_proxy(&self, name: &str, format: &str, upstream: &str, settings: &Value) -> String {
+        let body = json!({
+            "name": name, "format": format, "kind": "proxy", "upstream": {"url": upstream}, "settings": settings,
+        });
+        self.post("/v1/repositories", &body).expect(201).field("id")
+    }
+
     /// Makes a token of the owner's with this scope for these repositories; `expires_at` in ms, none for never.
     #[track_caller]
     pub fn create_token(&self, repositories: &[&str], scope: &[&str], expires_at: Option<u64>) -> Token {

@@ -26,6 +26,7 @@ pub mod python;
 pub mod server;
 pub mod smtp;
 pub mod strace;
+pub mod upstream;
 
 pub use api::{Api, MavenRepository};
 pub use http::{Client, Connection, Request, Response};

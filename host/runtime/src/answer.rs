@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use packhouse_store::Blob;
+use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
+use crate::imports::blobs::Content as Held;
 use crate::imports::http::IntentRep;
 use crate::request::{Action, Intent};
 use crate::state::HostState;
@@ -60,6 +61,8 @@ pub enum Content {
     Inline(Bytes),
     /// Of any size; readable and durable after the call.
     Blob(Blob),
+    /// Still coming in from an upstream when the call ended; its last piece is shown once it is right and kept.
+    Arriving(Arriving),
 }
 
 /// A refusal in the format's own words.
@@ -97,7 +100,10 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
             return Err(bad(format!("{} bytes inline, where {MAX_INLINE} are allowed", bytes.len())));
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
-        wit::Content::Blob(blob) => Content::Blob(state.take(blob)?.0),
+        wit::Content::Blob(blob) => match state.take(blob)?.0 {
+            Held::Whole(blob) => Content::Blob(blob),
+            Held::Arriving(arriving) => Content::Arriving(arriving),
+        },
     };
     let options = response.options.map(|options| state.take(options)).transpose()?;
     let states_length = matches!(content, Content::None) && state.head.method == "HEAD";

@@ -10,9 +10,11 @@ wasmtime::component::bindgen!({
     path: "../../wit/v0.1",
     world: "plugin-with-upkeep",
     imports: {
+        "packhouse:format/blobs.[method]blob.size": async | trappable,
         "packhouse:format/blobs.[method]blob.digest": async | trappable,
         "packhouse:format/blobs.[method]blob.read": async | trappable,
         "packhouse:format/blobs.[method]blob.find": async | trappable,
+        "packhouse:format/blobs.[method]blob.slice": async | trappable,
         "packhouse:format/blobs.[method]blob.decode": async | trappable,
         "packhouse:format/blobs.[method]writer.write": async | trappable,
         "packhouse:format/blobs.[static]writer.finish": async | trappable,

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use packhouse_store::{Blob, Digest};
+use packhouse_store::{Arriving, Digest};
 
 use crate::call::RepositoryView;
 
@@ -125,7 +125,7 @@ pub trait Reply: Send + Sync + 'static {
     /// As [`Fetch::expect`].
     fn expect(&mut self, digest: Digest);
     /// The bytes, which may still be arriving.
-    fn body(self: Box<Self>) -> ServiceFuture<'static, Blob>;
+    fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving>;
 }
 
 /// A sign-in that has begun.

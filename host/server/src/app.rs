@@ -1,8 +1,8 @@
 //! What both hosts share: the settings, the store, the plugins and whether they serve.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use packhouse_runtime::Runtime;
 use packhouse_store::Store;
@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::identity::{Bearers, Passwords, Sealer, Throttle};
 use crate::mail::Mail;
 use crate::sso::Providers;
+use crate::upstream::Upstreams;
 
 /// The state of the program; handed out as an `Arc`.
 pub(crate) struct App {
@@ -27,6 +28,8 @@ pub(crate) struct App {
     pub(crate) mail: Mail,
     /// Providers by which members sign in.
     pub(crate) providers: Providers,
+    /// Proxies' upstreams.
+    pub(crate) upstreams: Arc<Upstreams>,
     /// Checks passwords.
     pub(crate) passwords: Passwords,
     /// Signs and checks what token services give out.
@@ -56,6 +59,7 @@ impl App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
+            upstreams: Upstreams::new(store.clone(), &config.upstream_allow_networks, config.upstream),
             config,
             store,
             runtime,

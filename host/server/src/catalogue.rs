@@ -181,6 +181,8 @@ catalogue! {
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
     TOO_MANY_ATTEMPTS = "too_many_attempts" 429 Error Both "Too many attempts; wait before the next.";
     SSO_PROVIDER_FAILED = "sso_provider_failed" 424 Error Api "The sign-in provider cannot be used: {}.";
+    UPSTREAM_UNAVAILABLE = "upstream_unavailable" 502 Error Packages "The upstream repository cannot be reached, or did not send what it should; try again.";
+    UPSTREAM_CREDENTIALS_NOT_SUPPORTED = "upstream_credentials_not_supported" 400 Error Api "{}";
     FORMAT_DISABLED = "format_disabled" 503 Error Packages "This format is switched off at present.";
     FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";

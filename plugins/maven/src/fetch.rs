@@ -4,7 +4,7 @@ use crate::checksum::Algorithm;
 use crate::index::{self, Document};
 use crate::layout::{BadPath, FilePath, Item, Kind, METADATA, Target, join};
 use crate::records::{self, FileRecord};
-use crate::{listing, media, sums};
+use crate::{listing, media, proxy, sums};
 use packhouse_sdk::{Blob, Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// Bytes of an answer that need not be a blob.
@@ -24,7 +24,11 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let repository = cx.target()?;
-    match parse(request)? {
+    let target = parse(request)?;
+    if repository.kind() == "proxy" {
+        return proxy::get(cx, repository, request, &target);
+    }
+    match target {
         Target::Folder(folder) => listing::folder(repository, request, &folder),
         Target::Metadata(folder) => {
             let document =
@@ -96,7 +100,7 @@ fn stored(repository: &Repository, file: &FilePath, record: FileRecord) -> Resul
 }
 
 /// A document that the plugin makes, with the checksums that clients ask for next.
-fn made(cx: &Context, document: Document, media_type: &str) -> Result<Response, Failure> {
+pub(crate) fn made(cx: &Context, document: Document, media_type: &str) -> Result<Response, Failure> {
     let blob = sums::blob(cx, &document.bytes)?;
     let mut response = Response::ok().content_type(media_type).revalidate();
     for algorithm in [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256] {

@@ -11,6 +11,7 @@ mod layout;
 mod listing;
 mod media;
 mod metadata;
+mod proxy;
 mod publish;
 mod records;
 mod settings;
@@ -31,6 +32,7 @@ pub struct Maven;
 impl Format for Maven {
     fn describe() -> Description {
         Description::new("maven", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy"])
             .checks_username()
             .max_file_bytes(FILE_LIMIT)
             .setting(

@@ -1,7 +1,7 @@
 //! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
 
 use bytes::Bytes;
-use packhouse_store::{Algorithm, Blob, Stager, Upload};
+use packhouse_store::{Algorithm, Arriving, Blob, Stager, Upload};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -16,8 +16,41 @@ const MAX_READ: u32 = 1 << 20;
 /// Longest needle of `find`.
 const MAX_NEEDLE: usize = 4 << 10;
 
-/// The right to read these bytes.
-pub struct BlobRep(pub(crate) Blob);
+/// The right to read these bytes, which may still be arriving.
+pub struct BlobRep(pub(crate) Content);
+
+/// Bytes behind a handle.
+#[derive(Clone)]
+pub enum Content {
+    /// All of them are there.
+    Whole(Blob),
+    /// They still come in from an upstream.
+    Arriving(Arriving),
+}
+
+impl BlobRep {
+    pub(crate) fn whole(blob: Blob) -> BlobRep {
+        BlobRep(Content::Whole(blob))
+    }
+
+    pub(crate) fn arriving(arriving: Arriving) -> BlobRep {
+        BlobRep(arriving.now().map_or(Content::Arriving(arriving), Content::Whole))
+    }
+}
+
+impl HostState {
+    /// The bytes behind a handle once all are there; the time until then is not the guest's.
+    pub(crate) async fn whole(&mut self, handle: &Resource<BlobRep>) -> Result<Blob, HostError> {
+        match &self.held(handle)?.0 {
+            Content::Whole(blob) => Ok(blob.clone()),
+            Content::Arriving(arriving) => {
+                let arriving = arriving.clone();
+                let _excused = self.clock.excuse();
+                Ok(arriving.wait().await?)
+            }
+        }
+    }
+}
 
 /// Bytes on their way to becoming a blob.
 pub struct WriterRep(Stager);
@@ -31,13 +64,13 @@ pub struct UploadRep {
 impl Host for HostState {}
 
 impl HostBlob for HostState {
-    fn size(&mut self, blob: Resource<BlobRep>) -> Result<u64, HostError> {
-        Ok(self.held(&blob)?.0.size())
+    async fn size(&mut self, blob: Resource<BlobRep>) -> Result<u64, HostError> {
+        Ok(self.whole(&blob).await?.size())
     }
 
     async fn digest(&mut self, blob: Resource<BlobRep>, algorithm: String) -> Result<String, HostError> {
         let algorithm: Algorithm = algorithm.parse()?;
-        let blob = self.held(&blob)?.0.clone();
+        let blob = self.whole(&blob).await?;
         if let Some(known) = blob.known(algorithm) {
             return Ok(known.to_string());
         }
@@ -51,7 +84,12 @@ impl HostBlob for HostState {
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, HostError> {
-        let blob = self.held(&blob)?.0.clone();
+        if let Content::Arriving(arriving) = &self.held(&blob)?.0 {
+            let arriving = arriving.clone();
+            let _excused = self.clock.excuse();
+            return Ok(arriving.read_at(offset, length.min(MAX_READ)).await?.into());
+        }
+        let blob = self.whole(&blob).await?;
         let length = u64::from(length.min(MAX_READ)).min(blob.size().saturating_sub(offset));
         // Bounded by MAX_READ, so it fits.
         let length = u32::try_from(length).unwrap_or(MAX_READ);
@@ -74,7 +112,7 @@ impl HostBlob for HostState {
         if start > end {
             return Err(HostError::invalid(format!("the start {start} is past the end {end}")));
         }
-        let blob = self.held(&blob)?.0.clone();
+        let blob = self.whole(&blob).await?;
         let end = end.min(blob.size());
         if start >= end {
             return Ok(None);
@@ -82,19 +120,19 @@ impl HostBlob for HostState {
         Ok(blob.find(&needle, start, end).await?)
     }
 
-    fn slice(
+    async fn slice(
         &mut self,
         blob: Resource<BlobRep>,
         offset: u64,
         length: u64,
     ) -> Result<Resource<BlobRep>, HostError> {
-        let blob = &self.held(&blob)?.0;
+        let blob = self.whole(&blob).await?;
         if offset.checked_add(length).is_none_or(|end| end > blob.size()) {
             let size = blob.size();
             return Err(HostError::invalid(format!("{length} bytes at {offset} are not within {size}")));
         }
         let slice = blob.slice(offset, length)?;
-        Ok(self.push(BlobRep(slice))?)
+        Ok(self.push(BlobRep::whole(slice))?)
     }
 
     async fn decode(
@@ -106,13 +144,13 @@ impl HostBlob for HostState {
     ) -> Result<Resource<BlobRep>, HostError> {
         let encoding = decode::Encoding::named(&encoding)?;
         let digests = digests.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
-        let blob = self.held(&blob)?.0.clone();
+        let blob = self.whole(&blob).await?;
         let stager = self.storage()?.stage(&digests, limit);
         let decoded = {
             let _excused = self.clock.excuse();
             decode::decode(&blob, encoding, stager).await?
         };
-        Ok(self.push(BlobRep(decoded))?)
+        Ok(self.push(BlobRep::whole(decoded))?)
     }
 
     fn drop(&mut self, blob: Resource<BlobRep>) -> Result<()> {
@@ -136,7 +174,7 @@ impl HostWriter for HostState {
     async fn finish(&mut self, writer: Resource<WriterRep>) -> Result<Resource<BlobRep>, HostError> {
         let stager = self.take(writer)?.0;
         let blob = stager.finish().await?;
-        Ok(self.push(BlobRep(blob))?)
+        Ok(self.push(BlobRep::whole(blob))?)
     }
 
     fn drop(&mut self, writer: Resource<WriterRep>) -> Result<()> {
@@ -169,7 +207,7 @@ impl HostUpload for HostState {
         };
         let blob =
             finished.ok_or_else(|| HostError::invalid("the upload is gone, or has changed meanwhile"))?;
-        Ok(self.push(BlobRep(blob))?)
+        Ok(self.push(BlobRep::whole(blob))?)
     }
 
     async fn abort(&mut self, upload: Resource<UploadRep>) -> Result<(), HostError> {

@@ -70,14 +70,14 @@ impl HostRequest for HostState {
 
     fn take_body(&mut self, _request: Resource<RequestRep>) -> Result<Option<Resource<BlobRep>>> {
         let body = self.body.take();
-        Ok(body.map(|blob| self.push(BlobRep(blob))).transpose()?)
+        Ok(body.map(|blob| self.push(BlobRep::whole(blob))).transpose()?)
     }
 
     fn take_parts(&mut self, _request: Resource<RequestRep>) -> Result<Vec<Part>> {
         let parts = std::mem::take(&mut self.parts);
         let mut handed = Vec::with_capacity(parts.len());
         for part in parts {
-            let body = self.push(BlobRep(part.body))?;
+            let body = self.push(BlobRep::whole(part.body))?;
             let headers = headers(&part.headers);
             handed.push(Part { name: part.name, filename: part.filename, headers, body });
         }

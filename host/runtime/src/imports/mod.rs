@@ -59,6 +59,7 @@ impl From<StoreError> for HostError {
         match error {
             StoreError::TooLarge(bytes) => HostError::too_large(bytes),
             StoreError::Invalid(what) => HostError::invalid(what),
+            StoreError::BrokenOff(why) => HostError::Tell(Error::Unavailable(why)),
             other => HostError::Stop(CallError::Store(other)),
         }
     }

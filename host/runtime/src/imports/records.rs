@@ -141,7 +141,7 @@ impl HostRepository for HostState {
             self.looked_outside = true;
             return Ok(None);
         };
-        Ok(Some(self.push(BlobRep(blob))?))
+        Ok(Some(self.push(BlobRep::whole(blob))?))
     }
 
     async fn keep(
@@ -150,7 +150,7 @@ impl HostRepository for HostState {
         blob: Resource<BlobRep>,
     ) -> Result<String, HostError> {
         let view = self.changing(&repository)?;
-        let blob = self.held(&blob)?.0.clone();
+        let blob = self.whole(&blob).await?;
         let digest = {
             let _excused = self.clock.excuse();
             blob.sha256().await?

@@ -8,7 +8,7 @@ use crate::imports::HostError;
 use crate::imports::blobs::BlobRep;
 use crate::imports::records::RepositoryRep;
 use crate::services::{Fetch, Reply};
-use crate::state::HostState;
+use crate::state::{Access, HostState};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
@@ -117,6 +117,10 @@ impl HostFetch for HostState {
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
         self.looked_outside = true;
+        // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
+        if self.access == Access::Look {
+            return Err(HostError::denied());
+        }
         let FetchRep { fetch, problem } = self.take(fetch)?;
         if let Some(problem) = problem {
             return Err(HostError::invalid(problem));
@@ -133,16 +137,22 @@ impl HostFetch for HostState {
 
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
-        Ok(self.held(&reply)?.0.status().await?)
+        let reply = &self.held(&reply)?.0;
+        let _excused = self.clock.excuse();
+        Ok(reply.status().await?)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
-        let headers = self.held(&reply)?.0.headers().await?;
+        let reply = &self.held(&reply)?.0;
+        let _excused = self.clock.excuse();
+        let headers = reply.headers().await?;
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
-        Ok(self.held(&reply)?.0.address().await?)
+        let reply = &self.held(&reply)?.0;
+        let _excused = self.clock.excuse();
+        Ok(reply.address().await?)
     }
 
     fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
@@ -156,8 +166,11 @@ impl HostReply for HostState {
 
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
         let reply = self.take(reply)?.0;
-        let blob = reply.body().await?;
-        Ok(self.push(BlobRep(blob))?)
+        let arriving = {
+            let _excused = self.clock.excuse();
+            reply.body().await?
+        };
+        Ok(self.push(BlobRep::arriving(arriving))?)
     }
 
     fn drop(&mut self, reply: Resource<ReplyRep>) -> Result<()> {

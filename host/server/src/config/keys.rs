@@ -168,6 +168,27 @@ pub(crate) static KEYS: &[Key] = &[
         "Loopback, private and link-local networks in which upstreams may be.",
     ),
     key(
+        "upstream.connect_ms",
+        "PACKHOUSE_UPSTREAM_CONNECT_MS",
+        Kind::Millis,
+        "10000",
+        "Time for a connection to an upstream.",
+    ),
+    key(
+        "upstream.idle_ms",
+        "PACKHOUSE_UPSTREAM_IDLE_MS",
+        Kind::Millis,
+        "30000",
+        "Time without a byte of what was asked of an upstream.",
+    ),
+    key(
+        "upstream.concurrency",
+        "PACKHOUSE_UPSTREAM_CONCURRENCY",
+        Kind::Count,
+        "32",
+        "Requests to one repository's upstream at one time; more wait.",
+    ),
+    key(
         "gc.grace_ms",
         "PACKHOUSE_GC_GRACE_MS",
         Kind::Millis,

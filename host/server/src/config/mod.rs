@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) log: String,
     /// Networks besides the public ones in which upstreams may be.
     pub(crate) upstream_allow_networks: Vec<Network>,
+    /// Bounds of requests to upstreams.
+    pub(crate) upstream: crate::upstream::Bounds,
     /// Whose forwarding headers count.
     pub(crate) trusted_proxies: Vec<Network>,
     /// The mail server, with user and password.
@@ -128,6 +130,7 @@ impl Config {
             disabled,
             log: read.text("log").to_owned(),
             upstream_allow_networks: read.parse("upstream.allow_networks", values::networks)?,
+            upstream: read.upstream()?,
             trusted_proxies: read.parse("trusted_proxies", values::networks)?,
             smtp_url: read.some("smtp_url").map(Secret::new),
             smtp_from: read.some("smtp_from").map(str::to_owned),
@@ -205,6 +208,14 @@ impl Reader<'_> {
             header: self.millis("limits.header_ms")?,
             connections: usize::try_from(self.parse("limits.connections", values::count)?)?,
             shutdown: self.millis("limits.shutdown_ms")?,
+        })
+    }
+
+    fn upstream(&self) -> anyhow::Result<crate::upstream::Bounds> {
+        Ok(crate::upstream::Bounds {
+            connect: self.millis("upstream.connect_ms")?,
+            idle: self.millis("upstream.idle_ms")?,
+            concurrency: usize::try_from(self.parse("upstream.concurrency", values::count)?)?.max(1),
         })
     }
 

@@ -153,7 +153,7 @@ impl Weighter<Box<[u8]>, Arc<Kept>> for Weight {
     fn weight(&self, key: &Box<[u8]>, kept: &Arc<Kept>) -> u64 {
         let content = match kept.answer.content() {
             Content::Inline(bytes) => bytes.len() as u64,
-            Content::Blob(_) | Content::None => 0,
+            Content::Blob(_) | Content::Arriving(_) | Content::None => 0,
         };
         ENTRY_BYTES + key.len() as u64 + content
     }

@@ -11,7 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use packhouse_runtime::{Answer, Content};
-use packhouse_store::{Blob, StoreError};
+use packhouse_store::{Arriving, Blob, StoreError};
 use sha2::{Digest as _, Sha256};
 
 use crate::wire::body::Body;
@@ -52,8 +52,14 @@ impl Prepared {
     }
 }
 
-/// Completes a plugin's answer. `private` where a credential decided that it may be seen.
+/// Bytes that are announced and still arrive are waited for up to this many: such an answer has validators and ranges like any
+/// other.
+const AWAITED_BYTES: u64 = 256 * 1024;
+
+/// Completes a plugin's answer. `private` where a credential decided that it may be seen. `BrokenOff` where few bytes were still
+/// to come and did not.
 pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<Prepared, StoreError> {
+    let answer = Answer { content: awaited(answer.content).await?, ..answer };
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut headers = plugin_headers(answer.headers);
     // What a HEAD without content states is the length of what a GET would bring.
@@ -79,6 +85,20 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<Prepared, S
     Ok(Prepared { status, headers, content: answer.content, validators })
 }
 
+/// Content that is all there by now, or soon is, as what it then is.
+async fn awaited(content: Content) -> Result<Content, StoreError> {
+    match content {
+        Content::Arriving(arriving) => match arriving.now() {
+            Some(blob) => Ok(Content::Blob(blob)),
+            None if arriving.declared().is_some_and(|length| length <= AWAITED_BYTES) => {
+                arriving.wait().await.map(Content::Blob)
+            }
+            None => Ok(Content::Arriving(arriving)),
+        },
+        other => Ok(other),
+    }
+}
+
 /// What the plugin said, without what is the host's to say.
 fn plugin_headers(own: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(own.len() + 10);
@@ -93,7 +113,7 @@ fn plugin_headers(own: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
 
 /// A page that a client published must not run on this host's origin, nor be shown as a page at all.
 fn harmless(headers: &mut HeaderMap, content: &Content) {
-    let published = matches!(content, Content::Blob(_));
+    let published = matches!(content, Content::Blob(_) | Content::Arriving(_));
     let policy = if published { POLICY_PUBLISHED } else { POLICY_RENDERED };
     headers.insert(CONTENT_SECURITY_POLICY, policy);
     let page = headers.get(CONTENT_TYPE).is_some_and(|kind| is_page(kind.as_bytes()));
@@ -146,7 +166,8 @@ async fn validators(
     modified: Option<u64>,
 ) -> Result<Option<Validators>, StoreError> {
     let tag = match content {
-        Content::None => return Ok(None),
+        // What still arrives has no digest yet.
+        Content::None | Content::Arriving(_) => return Ok(None),
         Content::Inline(bytes) => representation(headers, &Sha256::digest(bytes)),
         Content::Blob(blob) => blob.sha256().await?.to_string(),
     };
@@ -216,8 +237,25 @@ fn content_range(response: &mut Response<Body>, stated: &str) {
 }
 
 fn whole(prepared: &Prepared, asked: Asked<'_>) -> Response<Body> {
+    if let Content::Arriving(arriving) = &prepared.content {
+        return as_it_comes(prepared, arriving, asked);
+    }
     let size = size(&prepared.content);
     filled(prepared, asked, prepared.status, 0..size, size)
+}
+
+/// Bytes that still arrive: of a length that the upstream announced, or of none.
+fn as_it_comes(prepared: &Prepared, arriving: &Arriving, asked: Asked<'_>) -> Response<Body> {
+    let length = arriving.declared();
+    let body = match asked.head {
+        true => Body::empty(),
+        false => Body::arriving(arriving.stream(), length, asked.request_id),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = prepared.status;
+    *response.headers_mut() = prepared.headers.clone();
+    response.headers_mut().extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
+    response
 }
 
 fn filled(
@@ -230,6 +268,9 @@ fn filled(
     let body = match &prepared.content {
         _ if asked.head => Body::empty(),
         Content::None => Body::empty(),
+        Content::Arriving(arriving) => {
+            Body::arriving(arriving.stream(), arriving.declared(), asked.request_id)
+        }
         Content::Inline(bytes) => Body::full(cut(bytes, part)),
         Content::Blob(blob) => Body::stream(blob.stream(part), length, asked.request_id),
     };
@@ -269,6 +310,7 @@ fn cut(bytes: &Bytes, part: std::ops::Range<u64>) -> Bytes {
 pub(crate) fn size(content: &Content) -> u64 {
     match content {
         Content::None => 0,
+        Content::Arriving(arriving) => arriving.declared().unwrap_or_default(),
         Content::Inline(bytes) => bytes.len() as u64,
         Content::Blob(blob) => Blob::size(blob),
     }

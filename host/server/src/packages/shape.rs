@@ -172,6 +172,10 @@ impl From<StoreError> for Refused {
                 Self::of(&catalogue::DDB_UNAVAILABLE)
             }
             StoreError::TooLarge(limit) => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
+            StoreError::BrokenOff(_) => {
+                tracing::warn!(%error, "an upstream did not send what it began");
+                Self::of(&catalogue::UPSTREAM_UNAVAILABLE)
+            }
             _ => {
                 tracing::error!(%error, "the store failed");
                 Self::of(&catalogue::INTERNAL)
@@ -360,7 +364,7 @@ fn registry_row(refused: &Refused) -> Option<&'static Code> {
         405 => &catalogue::REGISTRY_METHOD,
         413 => &catalogue::REGISTRY_SIZE_INVALID,
         429 => &catalogue::REGISTRY_TOO_MANY_REQUESTS,
-        503 => &catalogue::REGISTRY_UNAVAILABLE,
+        502 | 503 => &catalogue::REGISTRY_UNAVAILABLE,
         400..=499 => return None,
         _ => &catalogue::REGISTRY_UNKNOWN,
     })

@@ -10,12 +10,21 @@ use packhouse_store::StoreError;
 
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// An answer's body. Its length is always known.
+/// An answer's body.
 pub(crate) struct Body(Inner);
 
 enum Inner {
     Full(Option<Bytes>),
-    Stream { chunks: Chunks, left: u64, request_id: String },
+    Stream {
+        chunks: Chunks,
+        left: u64,
+        request_id: String,
+    },
+    /// Of a length that nobody announced.
+    Open {
+        chunks: Chunks,
+        request_id: String,
+    },
 }
 
 impl Body {
@@ -37,6 +46,18 @@ impl Body {
     ) -> Self {
         Self(Inner::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() })
     }
+
+    /// Bytes that still come in, of this length where it is known. If they break off, so does the connection.
+    pub(crate) fn arriving(
+        chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
+        length: Option<u64>,
+        request_id: &str,
+    ) -> Self {
+        match length {
+            Some(length) => Self::stream(chunks, length, request_id),
+            None => Self(Inner::Open { chunks: Box::pin(chunks), request_id: request_id.to_owned() }),
+        }
+    }
 }
 
 impl http_body::Body for Body {
@@ -49,6 +70,14 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         match &mut self.0 {
             Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
+                Some(Ok(bytes)) => Some(Ok(Frame::data(bytes))),
+                Some(Err(error)) => {
+                    tracing::warn!(%request_id, %error, "an answer broke off");
+                    Some(Err(error))
+                }
+                None => None,
+            }),
             Inner::Stream { chunks, left, request_id } => {
                 chunks.as_mut().poll_next(cx).map(|next| match next {
                     Some(Ok(bytes)) => {
@@ -73,14 +102,15 @@ impl http_body::Body for Body {
         match &self.0 {
             Inner::Full(bytes) => bytes.is_none(),
             // Asked to the end, so that a blob which does not match its check value is never taken for whole.
-            Inner::Stream { .. } => false,
+            Inner::Stream { .. } | Inner::Open { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match &self.0 {
-            Inner::Full(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
-            Inner::Stream { left, .. } => *left,
-        })
+        match &self.0 {
+            Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Inner::Stream { left, .. } => SizeHint::with_exact(*left),
+            Inner::Open { .. } => SizeHint::default(),
+        }
     }
 }

@@ -1,0 +1,160 @@
+//! One proxy's upstream: its client, its places, its health, and what is counted of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use metrics::Counter;
+use reqwest::{Certificate, Client, Proxy, redirect};
+use serde::Serialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use url::Url;
+use utoipa::ToSchema;
+
+use super::address::Addresses;
+use super::breaker::Breaker;
+use super::credentials::Keyring;
+use super::policy::Policy;
+use super::trouble::Trouble;
+
+/// How many may wait at one time for an upstream's first bytes: each holds an instance of its plugin.
+const WAITING: usize = 128;
+/// Connections that are kept for the next request.
+const IDLE: usize = 32;
+
+/// Bounds of upstreams, as the operator sets them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// For a connection to be made.
+    pub(crate) connect: Duration,
+    /// Without a byte of what was asked for.
+    pub(crate) idle: Duration,
+    /// Requests to one upstream at one time.
+    pub(crate) concurrency: usize,
+}
+
+/// See the module.
+pub(crate) struct Site {
+    /// Where it is.
+    pub(crate) upstream: Url,
+    /// Follows no redirect by itself.
+    pub(crate) client: Client,
+    pub(crate) addresses: Addresses,
+    pub(crate) bounds: Bounds,
+    pub(crate) breaker: Breaker,
+    pub(crate) keyring: Keyring,
+    places: Semaphore,
+    waiting: Semaphore,
+    /// Held by whoever makes room in the cache.
+    pub(crate) shrinking: tokio::sync::Mutex<()>,
+}
+
+impl Site {
+    /// Nothing is connected yet. `Unavailable` when the settings make no sense.
+    pub(crate) fn new(policy: &Policy, addresses: &Addresses, bounds: Bounds) -> Result<Site, Trouble> {
+        Ok(Site {
+            upstream: policy.upstream.clone(),
+            client: client(policy, addresses, bounds)?,
+            addresses: addresses.clone(),
+            bounds,
+            breaker: Breaker::default(),
+            keyring: Keyring::default(),
+            places: Semaphore::new(bounds.concurrency),
+            waiting: Semaphore::new(WAITING),
+            shrinking: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Waits for a place among the requests that are under way.
+    pub(crate) async fn place(&self) -> Result<SemaphorePermit<'_>, Trouble> {
+        let place = tokio::time::timeout(self.bounds.idle, self.places.acquire()).await;
+        let busy = || Trouble::Unavailable("too many requests to the upstream are under way".to_owned());
+        place.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+
+    /// A place among those who wait for its first bytes.
+    pub(crate) fn wait(&self) -> Result<SemaphorePermit<'_>, Trouble> {
+        let busy = |_| Trouble::Unavailable("too many requests wait for the upstream".to_owned());
+        self.waiting.try_acquire().map_err(busy)
+    }
+}
+
+fn client(policy: &Policy, addresses: &Addresses, bounds: Bounds) -> Result<Client, Trouble> {
+    let wrong = |what: &str, error: reqwest::Error| Trouble::Unavailable(format!("{what}: {error}"));
+    let build = |system: bool| -> Result<Client, Trouble> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(bounds.connect)
+            .pool_max_idle_per_host(IDLE)
+            .dns_resolver(addresses.clone());
+        if let Some(address) = &policy.egress_proxy {
+            let url: Url =
+                address.parse().map_err(|error| Trouble::Unavailable(format!("egress_proxy: {error}")))?;
+            addresses.check(&url).map_err(|error| Trouble::Refused(error.to_string()))?;
+            builder = builder.proxy(Proxy::all(url).map_err(|error| wrong("egress_proxy", error))?);
+        }
+        let own = policy.ca_pem.as_deref().map(|pem| Certificate::from_pem_bundle(pem.as_bytes()));
+        let own = own.transpose().map_err(|error| wrong("ca_pem", error))?.unwrap_or_default();
+        builder = if system { builder.tls_certs_merge(own) } else { builder.tls_certs_only(own) };
+        builder.build().map_err(|error| wrong("the client", error))
+    };
+    // A system without certificates of its own can still reach what is signed by the repository's, or not signed at all.
+    build(true).or_else(|_| build(false))
+}
+
+/// What became of requests to a proxy's upstream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// A kept answer, fresh or found to be still right.
+    Hit,
+    /// The upstream's.
+    Miss,
+    /// A kept answer that is older than it should be.
+    Stale,
+    /// None.
+    Error,
+}
+
+/// Counts them for one repository since this program started.
+pub(crate) struct Counts {
+    own: [AtomicU64; 4],
+    metrics: [Counter; 4],
+}
+
+/// The counts as the API shows them.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct CountsView {
+    /// Answered from the cache.
+    hits: u64,
+    /// Answered by the upstream.
+    misses: u64,
+    /// Answered with a copy older than it should be.
+    stale: u64,
+    /// Not answered.
+    errors: u64,
+}
+
+impl Counts {
+    pub(crate) fn new(repository: &str) -> Arc<Counts> {
+        let metrics = ["hit", "miss", "stale", "error"].map(|result| {
+            metrics::counter!("packhouse_upstream_answers_total", "repository" => repository.to_owned(), "result" => result)
+        });
+        Arc::new(Counts { own: Default::default(), metrics })
+    }
+
+    pub(crate) fn count(&self, outcome: Outcome) {
+        let at = outcome as usize;
+        if let (Some(own), Some(metric)) = (self.own.get(at), self.metrics.get(at)) {
+            own.fetch_add(1, Ordering::Relaxed);
+            metric.increment(1);
+        }
+    }
+
+    pub(crate) fn view(&self) -> CountsView {
+        let [hits, misses, stale, errors] = self.own.each_ref().map(|count| count.load(Ordering::Relaxed));
+        CountsView { hits, misses, stale, errors }
+    }
+}

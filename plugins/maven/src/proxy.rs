@@ -1,0 +1,167 @@
+//! A proxy: files that are fetched once and checked against the upstream's checksums, metadata that is asked for again.
+
+mod metadata;
+
+use crate::checksum::Algorithm;
+use crate::fetch::missing;
+use crate::layout::{FilePath, Item, Kind, METADATA, Target, join};
+use crate::{listing, media, sums};
+use packhouse_sdk::{
+    Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
+};
+
+pub(crate) use metadata::document;
+
+/// Bytes of a checksum's file.
+const SUM_LIMIT: u64 = 4096;
+
+/// Answers a read from the upstream of `proxy`.
+pub(crate) fn get(
+    cx: &Context,
+    proxy: &Repository,
+    request: &Request,
+    target: &Target,
+) -> Result<Response, Failure> {
+    match target {
+        // What an upstream lists is for people, and what it filters by is not ours to repeat.
+        Target::Folder(_) | Target::Prefixes => Err(missing(&target.subject())),
+        Target::Metadata(folder) => {
+            let document = document(cx, proxy, folder)?.ok_or_else(|| missing(&join(folder, METADATA)))?;
+            crate::fetch::made(cx, document, "text/xml")
+        }
+        Target::Checksum(of, algorithm) => checksum(cx, proxy, of, *algorithm),
+        Target::File(file) if request.method == "HEAD" => head(cx, proxy, file),
+        Target::File(file) => fetch_file(cx, proxy, file),
+    }
+}
+
+/// A path as a target below the upstream's address.
+fn encoded(path: &str) -> String {
+    let segments: Vec<String> = path.split('/').map(listing::encode).collect();
+    format!("/{}", segments.join("/"))
+}
+
+fn ask(cx: &Context, method: &str, file: &FilePath) -> Fetch {
+    let fetch = cx.upstream(method, &encoded(&file.path)).limit(crate::FILE_LIMIT);
+    let fetch = if is_moving(file) { fetch } else { fetch.fresh(Freshness::Immutable) };
+    match &file.item {
+        Some(item) => fetch.show_as(&item.name(), &item.version, &file.path),
+        None => fetch,
+    }
+}
+
+/// Whether its bytes may change: a snapshot without a timestamp.
+fn is_moving(file: &FilePath) -> bool {
+    matches!(file.item, Some(Item { kind: Kind::Moving, .. }))
+}
+
+fn head(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
+    let reply = ask(cx, "HEAD", file).start(proxy)?;
+    let headers = good(&reply, &file.path)?;
+    let mut response = described(Response::ok(), file, &headers);
+    if let Some(length) = header(&headers, "content-length") {
+        response = response.header("content-length", length);
+    }
+    Ok(response)
+}
+
+fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
+    let mut reply = ask(cx, "GET", file).start(proxy)?;
+    let headers = good(&reply, &file.path)?;
+    // What is kept was checked when it came.
+    let kept = header(&headers, "age").is_some();
+    if !kept && let Some(expected) = expected(cx, proxy, file, &headers)? {
+        reply.expect(&expected);
+        let response = Response::blob(reply.body()?).header("x-checksum-sha1", expected.hex());
+        return Ok(described(response, file, &headers));
+    }
+    let blob = reply.body()?;
+    let mut response = described(Response::ok(), file, &headers);
+    if kept {
+        for algorithm in [Algorithm::Sha1, Algorithm::Sha256] {
+            response = sums::header(response, algorithm, blob.digest(algorithm.name())?.hex());
+        }
+    }
+    Ok(response.content(packhouse_sdk::Content::Blob(blob)))
+}
+
+/// What a file says of itself.
+fn described(response: Response, file: &FilePath, headers: &[(String, String)]) -> Response {
+    let response = response.content_type(media::of(&file.path));
+    let response = if is_moving(file) { response.revalidate() } else { response.immutable() };
+    match header(headers, "last-modified") {
+        Some(date) => response.header("last-modified", date),
+        None => response,
+    }
+}
+
+/// The SHA-1 that the upstream states of a file: in a header, else in the file beside it. None where it states none.
+fn expected(
+    cx: &Context,
+    proxy: &Repository,
+    file: &FilePath,
+    headers: &[(String, String)],
+) -> Result<Option<Digest>, Failure> {
+    let stated = header(headers, "x-checksum-sha1").and_then(|hex| Algorithm::Sha1.read(hex.as_bytes()));
+    let hex = match stated {
+        Some(hex) => Some(hex),
+        None => sum(cx, proxy, file, Algorithm::Sha1)?,
+    };
+    Ok(hex.map(|hex| Digest::new(Algorithm::Sha1.name(), &hex)).transpose()?)
+}
+
+/// A checksum as the upstream's file beside a file has it.
+fn sum(
+    cx: &Context,
+    proxy: &Repository,
+    file: &FilePath,
+    algorithm: Algorithm,
+) -> Result<Option<String>, Failure> {
+    let path = format!("{}.{}", file.path, algorithm.name());
+    // That of bytes that may change must be of the same moment as they.
+    let fresh = if is_moving(file) { Freshness::Never } else { Freshness::Immutable };
+    let reply = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT).start(proxy)?;
+    match reply.status()? {
+        200 => Ok(algorithm.read(&reply.body()?.read_all(SUM_LIMIT)?)),
+        404 | 410 => Ok(None),
+        status => Err(refused(status, &path)),
+    }
+}
+
+fn checksum(
+    cx: &Context,
+    proxy: &Repository,
+    of: &Target,
+    algorithm: Algorithm,
+) -> Result<Response, Failure> {
+    let hex = match of {
+        Target::File(file) => sum(cx, proxy, file, algorithm)?,
+        Target::Metadata(folder) => match document(cx, proxy, folder)? {
+            Some(document) => Some(sums::of(cx, &document.bytes, algorithm)?),
+            None => None,
+        },
+        _ => None,
+    };
+    let hex = hex.ok_or_else(|| {
+        Failure::not_found(format!("The upstream has no {} of {}", algorithm.name(), of.subject()))
+    })?;
+    Ok(Response::text(hex).revalidate())
+}
+
+/// The headers of a success; else what is answered in its place.
+fn good(reply: &Reply, path: &str) -> Result<Vec<(String, String)>, Failure> {
+    match reply.status()? {
+        200 => Ok(reply.headers()?),
+        404 | 410 => Err(missing(path)),
+        status => Err(refused(status, path)),
+    }
+}
+
+/// 502 for an upstream that does not let this server read.
+fn refused(status: u16, path: &str) -> Failure {
+    Failure::from(Error::Unavailable(format!("the upstream answered with status {status} for {path}")))
+}
+
+fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+}

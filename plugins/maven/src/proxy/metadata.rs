@@ -1,0 +1,154 @@
+//! The upstream's `maven-metadata.xml`, without what must not be offered.
+//!
+//! A version that was there once and no longer is was withdrawn: it is shown as such, so that its files are not served any more.
+//! One that is too young is left out by asking for its POM, whose age the host judges as it does for every file.
+
+use super::{FilePath, ask, encoded, good, header, refused};
+use crate::index::Document;
+use crate::layout::{METADATA, join};
+use crate::metadata::{Metadata, updated};
+use crate::version::{self, Version};
+use packhouse_sdk::{Context, Expectation, Failure, ReadAt, Repository, Version as Shown};
+use serde::Deserialize;
+
+/// Bytes of an upstream's document.
+const LIMIT: u64 = 16 * 1024 * 1024;
+/// Versions whose age is asked for, the newest first; older ones are taken to be old enough.
+const ASKED: usize = 20;
+/// The key of the versions that an upstream offered when it was asked last.
+const OFFERED: &str = "u/";
+
+#[derive(Deserialize)]
+struct Settings {
+    #[serde(default)]
+    min_release_age_s: u64,
+    #[serde(default)]
+    keep_withdrawn: bool,
+}
+
+/// The document of a folder; none where the upstream has none.
+pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
+    let settings: Settings = proxy.settings()?;
+    let Some(bytes) = fetched(cx, proxy, folder)? else {
+        withdraw(proxy, folder, &[])?;
+        return Ok(None);
+    };
+    let Ok(mut metadata) = Metadata::read(&bytes) else { return Err(garbage(folder)) };
+    if metadata.versions.is_empty() || metadata.version.is_some() {
+        return Ok(Some(Document { bytes, modified: 0 }));
+    }
+    let mut changed = false;
+    let vanished = withdraw(proxy, folder, &metadata.versions)?;
+    if settings.keep_withdrawn && !vanished.is_empty() {
+        metadata.versions.extend(vanished);
+        changed = true;
+    }
+    if settings.min_release_age_s > 0 && is_recent(cx, &metadata, settings.min_release_age_s) {
+        changed |= leave_out_young(cx, proxy, folder, &mut metadata)?;
+    }
+    if changed {
+        name_newest(&mut metadata);
+        return Ok(Some(Document { bytes: metadata.write().into_bytes(), modified: 0 }));
+    }
+    Ok(Some(Document { bytes, modified: 0 }))
+}
+
+fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let path = join(folder, METADATA);
+    let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).start(proxy)?;
+    match reply.status()? {
+        404 | 410 => Ok(None),
+        200 => {
+            // A page for people is no document: it is not even taken in, and what is kept stays.
+            let headers = good(&reply, &path)?;
+            if header(&headers, "content-type").is_some_and(|kind| kind.starts_with("text/html")) {
+                return Err(garbage(folder));
+            }
+            Ok(Some(reply.body()?.read_all(LIMIT)?))
+        }
+        status => Err(refused(status, &path)),
+    }
+}
+
+fn garbage(folder: &str) -> Failure {
+    Failure::new(502, "upstream_unavailable", "The upstream repository sent no metadata that can be read")
+        .detail(&serde_json::json!({ "folder": folder }))
+}
+
+/// Shows what an artifact no longer offers as withdrawn, and what it offers again as it was; answers all that it once offered
+/// and does not now.
+fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<String>, Failure> {
+    let key = format!("{OFFERED}{folder}");
+    let before: Vec<(String, bool)> = proxy.get_json(&key)?.map(|entry| entry.value).unwrap_or_default();
+    if before.is_empty() && offered.is_empty() {
+        return Ok(Vec::new());
+    }
+    let gone = before.iter().filter(|(version, _)| !offered.contains(version));
+    let now: Vec<(String, bool)> = offered
+        .iter()
+        .map(|version| (version.clone(), true))
+        .chain(gone.clone().map(|(version, _)| (version.clone(), false)))
+        .collect();
+    if now != before {
+        let mut change = proxy.begin()?;
+        for (version, there) in &now {
+            let was = before.iter().find(|(known, _)| known == version).is_none_or(|(_, there)| *there);
+            if was != *there {
+                change.show(&shown(folder, version, *there));
+            }
+        }
+        change.put_json(&key, &now, Expectation::Anything, &[])?;
+        // It expects nothing, so it is applied.
+        let _ = change.commit()?;
+    }
+    Ok(gone.map(|(version, _)| version.clone()).collect())
+}
+
+fn shown(folder: &str, version: &str, there: bool) -> Shown {
+    let (group, artifact) = folder.rsplit_once('/').unwrap_or(("", folder));
+    let shown = Shown::new(format!("{}:{artifact}", group.replace('/', ".")), version);
+    match there {
+        true => shown,
+        false => shown.state("withdrawn").property("reason", "The upstream no longer offers it"),
+    }
+}
+
+/// Whether anything in the document can be too young at all.
+fn is_recent(cx: &Context, metadata: &Metadata, age_s: u64) -> bool {
+    let limit = updated(cx.now().saturating_sub(age_s.saturating_mul(1000)));
+    metadata.updated.as_ref().is_none_or(|last| *last > limit)
+}
+
+/// True when something was left out. The host judges the age, by the same rule as for the files themselves.
+fn leave_out_young(
+    cx: &Context,
+    proxy: &Repository,
+    folder: &str,
+    metadata: &mut Metadata,
+) -> Result<bool, Failure> {
+    let Some((_, artifact)) = folder.rsplit_once('/') else { return Ok(false) };
+    let newest: Vec<String> = metadata.versions.iter().rev().take(ASKED).cloned().collect();
+    let asked = newest.into_iter().filter(|version| !version::is_snapshot(version)).map(|version| {
+        let pom = FilePath::stored(&format!("{folder}/{version}/{artifact}-{version}.pom"));
+        Ok((version, ask(cx, "HEAD", &pom).start(proxy)?))
+    });
+    let asked: Vec<_> = asked.collect::<Result<_, Failure>>()?;
+    let mut young = Vec::new();
+    for (version, reply) in asked {
+        if matches!(reply.status()?, 404 | 410) {
+            young.push(version);
+        }
+    }
+    metadata.versions.retain(|version| !young.contains(version));
+    Ok(!young.is_empty())
+}
+
+/// `latest` and `release` are among what is offered.
+fn name_newest(metadata: &mut Metadata) {
+    let mut versions: Vec<Version> = metadata.versions.iter().map(|text| Version::new(text)).collect();
+    versions.sort_unstable();
+    let release = versions.iter().rev().find(|version| !version.is_snapshot());
+    metadata.release = release.cloned().map(Version::into_text);
+    metadata.latest = versions.last().cloned().map(Version::into_text);
+    metadata.versions = versions.into_iter().map(Version::into_text).collect();
+}
