@@ -8,9 +8,11 @@
     reason = "test code: to fail is how it speaks"
 )]
 
-use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Api, Client, MavenRepository, Response, Server, digests, payload};
 use serde_json::{Value, json};
+use sha2::Digest as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const JAR: &str = "org/example/a/1.0/a-1.0.jar";
 const METADATA: &str = "org/example/a/maven-metadata.xml";
@@ -89,4 +91,80 @@ fn a_file_is_fetched_once() {
         assert_eq!(digests::sha256(&proxy.get(JAR).expect(200).body), digests::sha256(&bytes));
     }
     assert_eq!(upstream.seen().len(), 2, "{:?}", upstream.seen());
+}
+
+#[test]
+fn many_clients_of_one_cold_file_share_one_request_and_see_it_arrive() {
+    const CLIENTS: usize = 64;
+    const SIZE: usize = 100_000_000;
+    let (server, upstream) = (server(), Upstream::start());
+    let (bytes, gate) = (payload::bytes(3, SIZE), Gate::new());
+    offer(&upstream, JAR, &bytes);
+    let date = "Mon, 05 Jan 2026 10:00:00 GMT";
+    let answer = Answer::ok(bytes.clone()).header("Last-Modified", date);
+    upstream.on(&format!("/{JAR}"), answer.gated(SIZE / 2, &gate));
+    let proxy = Proxy::of(&server, &upstream.url(), &json!({}));
+    proxy.get("org/example/warm/1/warm-1.jar").expect(404);
+    let (before, expected) = (server.rss(), digests::sha256(&bytes));
+    let started = AtomicUsize::new(0);
+    let path = format!("/repositories/{}/{JAR}", proxy.name);
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut hash, mut seen) = (sha2::Sha256::new(), 0);
+                    let answer = proxy.client.get_to(&path, &mut |piece: &[u8]| {
+                        if seen == 0 && started.fetch_add(1, Ordering::SeqCst) + 1 == CLIENTS {
+                            // Each has its first bytes, and the upstream still holds half of the file.
+                            gate.open();
+                        }
+                        seen += piece.len();
+                        hash.update(piece);
+                    });
+                    assert_eq!((answer.expect("it comes to its end").status, seen), (200, SIZE));
+                    hex::encode(hash.finalize())
+                })
+            })
+            .collect();
+        for client in clients {
+            assert_eq!(client.join().expect("a client"), expected);
+        }
+    });
+    assert_eq!(upstream.count(&format!("/{JAR}")), 1);
+    let grown = server.peak_rss().saturating_sub(before);
+    assert!(grown < 96 << 20, "{} MiB for {CLIENTS} clients", grown >> 20);
+}
+
+#[test]
+fn a_group_merges_its_members_and_hides_foreign_names_behind_its_own() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = Proxy::of(&server, &upstream.url(), &json!({}));
+    let hosted = MavenRepository::create(&server, "hosted");
+    hosted.put(JAR, "ours").expect(201);
+    let document = |versions: &[&str]| {
+        let list: String = versions.iter().map(|one| format!("<version>{one}</version>")).collect();
+        format!("<metadata><versioning><versions>{list}</versions></versioning></metadata>")
+    };
+    upstream.on("/org/example/a/maven-metadata.xml", Answer::ok(document(&["99"])));
+    offer(&upstream, "org/example/a/99/a-99.jar", b"theirs");
+    upstream.on("/com/other/b/maven-metadata.xml", Answer::ok(document(&["1"])));
+    offer(&upstream, "com/other/b/1/b-1.jar", b"b");
+
+    let api = Api::sign_in(&server);
+    let body = json!({"name": "all", "format": "maven", "kind": "group", "members": [hosted.id, proxy.id]});
+    let group = api.post("/v1/repositories", &body).expect(201).field("id");
+    let token = api.create_token(&[&group, &hosted.id, &proxy.id], &["read"], None);
+    let client = server.anonymous().basic(packhouse_tests::server::OWNER, &token.secret);
+    let get = |path: &str| client.get(&format!("/repositories/all/{path}"));
+    assert_eq!(get(JAR).expect(200).text(), "ours");
+    assert!(!get("org/example/a/maven-metadata.xml").expect(200).text().contains("99"));
+    get("org/example/a/99/a-99.jar").expect(404);
+    assert_eq!(get("com/other/b/1/b-1.jar").expect(200).text(), "b");
+    let merged = get("com/other/b/maven-metadata.xml").expect(200).text();
+    assert_eq!(
+        get("com/other/b/maven-metadata.xml.sha1").expect(200).text(),
+        digests::sha1(merged.as_bytes())
+    );
+    let refused = client.put("/repositories/all/x/y.jar", "x").expect(405);
+    assert_eq!(refused.field("code"), "writes_not_permitted_on_group");
 }

@@ -19,7 +19,7 @@ use packhouse_runtime::{
     CallError, Content, Fetch, Limits, NoServices, Reply, RepositoryView, ServiceError, ServiceFuture,
     Services,
 };
-use packhouse_store::{Blob, Digest};
+use packhouse_store::{Arriving, Digest};
 use sandbox::{SECRET, World, content, sha256, tight};
 use tokio::sync::Notify;
 
@@ -148,7 +148,8 @@ async fn route_calls_no_import() {
 
 #[tokio::test]
 async fn a_wait_in_the_host_ends_at_the_deadline() {
-    let mut world = World::new(tight()).await;
+    let limits = Limits { host_work_timeout: Duration::from_secs(1), ..tight() };
+    let mut world = World::new(limits).await;
     world.services = Some(Arc::new(Upstream(None)));
     let error = world.get("upstream").await.map(|answer| answer.is_ok()).expect_err("nothing ever comes");
     assert_eq!(error.kind(), "deadline", "{error}");
@@ -377,7 +378,7 @@ impl Reply for Late {
 
     fn expect(&mut self, _digest: Digest) {}
 
-    fn body(self: Box<Self>) -> ServiceFuture<'static, Blob> {
+    fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving> {
         Box::pin(std::future::pending())
     }
 }

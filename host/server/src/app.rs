@@ -59,7 +59,7 @@ impl App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
-            upstreams: Upstreams::new(store.clone(), &config.upstream_allow_networks, config.upstream),
+            upstreams: Upstreams::new(store.clone(), &config),
             config,
             store,
             runtime,

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use packhouse_runtime::{
-    Answer, Content, Description, Login, LoginState, PublicKey, RepositoryView, ServiceFuture, Services,
-    Signature, TokenView,
+    Answer, Content, Description, Fetch, Login, LoginState, PublicKey, Reply, RepositoryView, ServiceError,
+    ServiceFuture, Services, Signature, TokenView,
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
@@ -25,6 +25,8 @@ pub(crate) struct CallServices {
     organization: OrganizationId,
     peer: IpAddr,
     format: String,
+    /// Whether the format's proxies show their upstreams credentials.
+    credentials: bool,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
 }
@@ -42,6 +44,7 @@ impl CallServices {
             organization,
             peer,
             format: description.format.clone(),
+            credentials: !description.upstream_credentials.is_empty(),
             handed: Mutex::default(),
         })
     }
@@ -90,6 +93,10 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 impl Services for CallServices {
+    fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
+        self.app.upstreams.fetch(proxy, fetch, self.credentials)
+    }
+
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
         Box::pin(identity::begin_login(self, target))
     }

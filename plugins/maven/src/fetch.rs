@@ -4,7 +4,7 @@ use crate::checksum::Algorithm;
 use crate::index::{self, Document};
 use crate::layout::{BadPath, FilePath, Item, Kind, METADATA, Target, join};
 use crate::records::{self, FileRecord};
-use crate::{listing, media, proxy, sums};
+use crate::{group, listing, media, proxy, sums};
 use packhouse_sdk::{Blob, Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// Bytes of an answer that need not be a blob.
@@ -25,23 +25,34 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let target = parse(request)?;
-    if repository.kind() == "proxy" {
-        return proxy::get(cx, repository, request, &target);
+    match repository.kind().as_str() {
+        "proxy" => proxy::get(cx, repository, request, &target),
+        "group" => group::get(cx, request, &target),
+        _ => hosted(cx, repository, request, &target),
     }
+}
+
+/// From what is stored in a hosted repository.
+pub(crate) fn hosted(
+    cx: &Context,
+    repository: &Repository,
+    request: &Request,
+    target: &Target,
+) -> Result<Response, Failure> {
     match target {
-        Target::Folder(folder) => listing::folder(repository, request, &folder),
+        Target::Folder(folder) => listing::folder(repository, request, folder),
         Target::Metadata(folder) => {
             let document =
-                index::metadata(repository, &folder)?.ok_or_else(|| missing(&join(&folder, METADATA)))?;
+                index::metadata(repository, folder)?.ok_or_else(|| missing(&join(folder, METADATA)))?;
             made(cx, document, "text/xml")
         }
         Target::Prefixes => {
             let document = index::prefixes(repository)?.ok_or_else(|| missing(crate::layout::PREFIXES))?;
             made(cx, document, "text/plain; charset=utf-8")
         }
-        Target::Checksum(of, algorithm) => checksum(cx, repository, &of, algorithm),
-        Target::File(file) => match find(repository, &file)? {
-            Some(found) => stored(repository, &file, found),
+        Target::Checksum(of, algorithm) => checksum(cx, repository, of, *algorithm),
+        Target::File(file) => match find(repository, file)? {
+            Some(found) => stored(repository, file, found),
             None if is_folder(repository, &file.path)? => Ok(to_folder(request)),
             None => Err(missing(&file.path)),
         },

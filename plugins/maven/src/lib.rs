@@ -6,6 +6,7 @@
 mod checksum;
 mod delete;
 mod fetch;
+mod group;
 mod index;
 mod layout;
 mod listing;
@@ -32,7 +33,7 @@ pub struct Maven;
 impl Format for Maven {
     fn describe() -> Description {
         Description::new("maven", env!("CARGO_PKG_VERSION"))
-            .kinds(&["hosted", "proxy"])
+            .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .max_file_bytes(FILE_LIMIT)
             .setting(

@@ -186,7 +186,10 @@ fn details(catalog: &[CatalogChange]) -> String {
     let named = |change: &CatalogChange| match change {
         CatalogChange::Show(packhouse_store::Version { name, version, .. })
         | CatalogChange::Hide { name, version }
-        | CatalogChange::HideFile { name, version, .. } => json!({"name": name, "version": version}),
+        | CatalogChange::HideFile { name, version, .. }
+        | CatalogChange::ShowFile(packhouse_store::ShownFile { name, version, .. }) => {
+            json!({"name": name, "version": version})
+        }
     };
     let mut versions: Vec<Value> = Vec::new();
     for version in catalog.iter().map(named) {

@@ -7,6 +7,7 @@ mod access_keys;
 pub(crate) mod address;
 mod audit;
 mod body;
+mod cache;
 mod call;
 pub(crate) mod error;
 mod fields;
@@ -241,6 +242,27 @@ fn routes() -> &'static [Route] {
                 repositories::remove,
             ),
             Route::new(M::GET, "/v1/repositories/{id}/packages", OfObject, Nothing, packages::list),
+            Route::new(
+                M::GET,
+                "/v1/repositories/{id}/cache",
+                Holds(ManageRepositories),
+                Nothing,
+                cache::show,
+            ),
+            Route::new(
+                M::DELETE,
+                "/v1/repositories/{id}/cache",
+                Holds(ManageRepositories),
+                Nothing,
+                cache::purge,
+            ),
+            Route::new(
+                M::PUT,
+                "/v1/repositories/{id}/upstream-credentials",
+                Holds(ManageRepositories),
+                Json,
+                cache::set_credentials,
+            ),
             Route::new(
                 M::GET,
                 "/v1/repositories/{id}/packages/{name}/versions",

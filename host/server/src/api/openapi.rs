@@ -40,7 +40,7 @@ use super::route::Route;
         super::repositories::create, super::repositories::list, super::repositories::show,
         super::repositories::change, super::repositories::remove,
         super::tokens::create, super::tokens::list, super::tokens::revoke, super::tokens::rotate,
-        super::packages::list,
+        super::packages::list, super::cache::show, super::cache::purge, super::cache::set_credentials,
         super::packages::versions,
         super::formats::list, super::formats::change,
         super::upkeep::delete_package, super::upkeep::delete_version, super::upkeep::mark,

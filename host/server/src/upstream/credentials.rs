@@ -12,7 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::Response;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 use url::Url;
 
 use super::exchange::{self, Question, same_origin};
@@ -37,20 +38,31 @@ pub(crate) enum Access {
     Challenged(Option<Credentials>),
 }
 
-/// Credentials as they are sealed.
-#[derive(Clone, Deserialize, Serialize)]
+/// Credentials of one upstream.
+#[derive(Clone)]
 pub(crate) struct Credentials {
     /// The account.
     pub(crate) username: String,
     /// Its password or token.
-    pub(crate) password: String,
+    pub(crate) password: Secret,
     /// A token realm on another host that may see them.
     pub(crate) token_realm: Option<String>,
 }
 
 impl Credentials {
+    /// As one text, to be sealed.
+    pub(crate) fn to_secret(&self) -> Secret {
+        Secret::new(json!([self.username, self.password.reveal(), self.token_realm]).to_string())
+    }
+
+    /// What [`Credentials::to_secret`] made; none of any other text.
+    pub(crate) fn of_secret(text: &Secret) -> Option<Credentials> {
+        let (username, password, token_realm) = serde_json::from_str::<(_, String, _)>(text.reveal()).ok()?;
+        Some(Credentials { username, password: Secret::new(password), token_realm })
+    }
+
     fn basic(&self) -> Option<HeaderValue> {
-        let pair = Secret::new(format!("{}:{}", self.username, self.password));
+        let pair = Secret::new(format!("{}:{}", self.username, self.password.reveal()));
         HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair.reveal()))).ok()
     }
 }
@@ -59,9 +71,29 @@ impl Credentials {
 #[derive(Default)]
 pub(crate) struct Keyring {
     given: Mutex<HashMap<String, (HeaderValue, Instant)>>,
+    own: tokio::sync::Mutex<Option<(Option<Credentials>, Instant)>>,
 }
 
+/// How long credentials are used before they are read again: another server may have changed them.
+const READ_AGAIN: Duration = Duration::from_secs(30);
+
 impl Keyring {
+    /// The credentials, as `read` finds them.
+    pub(crate) async fn own(
+        &self,
+        read: impl Future<Output = Result<Option<Credentials>, Trouble>>,
+    ) -> Result<Option<Credentials>, Trouble> {
+        let mut own = self.own.lock().await;
+        if let Some((known, at)) = &*own
+            && at.elapsed() < READ_AGAIN
+        {
+            return Ok(known.clone());
+        }
+        let found = read.await?;
+        *own = Some((found.clone(), Instant::now()));
+        Ok(found)
+    }
+
     fn get(&self, key: &str) -> Option<HeaderValue> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.get(key).filter(|(_, until)| *until > Instant::now()).map(|(value, _)| value.clone())

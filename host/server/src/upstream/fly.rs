@@ -106,7 +106,8 @@ impl Crew {
         if let Some(answer) = known {
             exchange::validators(&mut question.headers, &answer.headers);
         }
-        let (response, url) = exchange::ask(&self.site, &question, &self.plan.access).await?;
+        let access = self.upstreams.access(&self.site, &self.plan).await?;
+        let (response, url) = exchange::ask(&self.site, &question, &access).await?;
         match response.status().as_u16() {
             status @ (408 | 425 | 429 | 500..) => {
                 Err(Trouble::Failing(status, exchange::retry_after(response.headers())))

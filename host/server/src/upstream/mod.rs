@@ -28,7 +28,7 @@ use packhouse_store::{Digest, RepositoryId, Store};
 
 use self::address::{Addresses, SystemNames};
 use self::answer::Asker;
-use self::credentials::Access;
+use self::credentials::{Access, Credentials};
 use self::flight::{Flight, Passenger};
 use self::fly::Crew;
 use self::negative::{Key, Negatives};
@@ -36,11 +36,14 @@ use self::plan::Plan;
 use self::reply::ProxyReply;
 pub(crate) use self::site::{Bounds, CountsView};
 use self::site::{Counts, Site};
-use crate::config::Network;
+use self::trouble::Trouble;
+use crate::config::Config;
+use crate::identity::{SealError, Sealer};
 
 /// All upstreams.
 pub(crate) struct Upstreams {
     store: Store,
+    sealer: Sealer,
     addresses: Addresses,
     bounds: Bounds,
     sites: Mutex<HashMap<RepositoryId, Known>>,
@@ -56,10 +59,12 @@ struct Known {
 }
 
 impl Upstreams {
-    /// Upstreams at public addresses and in these networks.
-    pub(crate) fn new(store: Store, allowed: &[Network], bounds: Bounds) -> Arc<Upstreams> {
+    /// Upstreams at public addresses and in the networks that the configuration allows.
+    pub(crate) fn new(store: Store, config: &Config) -> Arc<Upstreams> {
+        let (allowed, bounds) = (config.upstream_allow_networks.as_slice(), config.upstream);
         Arc::new(Upstreams {
             store,
+            sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             addresses: Addresses::new(allowed, Arc::new(SystemNames)),
             bounds,
             sites: Mutex::default(),
@@ -68,16 +73,16 @@ impl Upstreams {
         })
     }
 
-    /// Asks a proxy's upstream; returns at once. `access` is what it may be shown. `Denied` for a repository that is no proxy,
+    /// Asks a proxy's upstream; returns at once. `credentials`: whether it may be shown any. `Denied` for a repository that is no proxy,
     /// `Invalid` for a question that cannot be.
     pub(crate) fn fetch(
         self: &Arc<Self>,
         proxy: &RepositoryView,
         fetch: Fetch,
-        access: Access,
+        credentials: bool,
     ) -> Result<Box<dyn Reply>, ServiceError> {
         let expected = fetch.expect.clone();
-        let plan = Plan { access, ..Plan::of(proxy, fetch)? };
+        let plan = Plan { credentials, ..Plan::of(proxy, fetch)? };
         let (site, counts) = self.site(proxy, &plan)?;
         let asker = Asker { upstreams: Arc::clone(self), site, plan: Arc::new(plan), expected };
         Ok(Box::new(ProxyReply::start(asker, counts)))
@@ -103,6 +108,31 @@ impl Upstreams {
         if let Some(known) = lock(&self.sites).get_mut(&repository) {
             known.connection = 0;
         }
+    }
+
+    /// Seals credentials for this repository's upstream, and for no other.
+    pub(crate) fn seal(
+        &self,
+        repository: RepositoryId,
+        credentials: &Credentials,
+    ) -> Result<String, SealError> {
+        self.sealer.seal(&purpose(repository), &credentials.to_secret())
+    }
+
+    /// What a question may show.
+    async fn access(&self, site: &Site, plan: &Plan) -> Result<Access, Trouble> {
+        if !plan.credentials {
+            return Ok(Access::None);
+        }
+        let read = async {
+            let Some(sealed) = self.store.upstream_credentials(plan.repository).await? else {
+                return Ok(None);
+            };
+            let opened =
+                self.sealer.open(&purpose(plan.repository), &sealed).map_err(Trouble::unavailable)?;
+            Ok(Credentials::of_secret(&opened))
+        };
+        Ok(Access::Challenged(site.keyring.own(read).await?))
     }
 
     fn site(&self, proxy: &RepositoryView, plan: &Plan) -> Result<(Arc<Site>, Arc<Counts>), ServiceError> {
@@ -165,6 +195,11 @@ impl Upstreams {
             tracing::warn!(%error, repository = %plan.repository, "the cache could not be kept within its bound");
         }
     }
+}
+
+/// What credentials are sealed for.
+fn purpose(repository: RepositoryId) -> String {
+    format!("upstream {repository}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,7 +6,6 @@ use packhouse_runtime::{Fetch, Freshness, RepositoryView, ServiceError};
 use packhouse_store::{CacheName, RepositoryId};
 use sha2::{Digest as _, Sha256};
 
-use super::credentials::Access;
 use super::exchange::{self, Question};
 use super::policy::Policy;
 
@@ -23,7 +22,8 @@ pub(crate) struct Plan {
     pub(crate) limit: u64,
     /// Package, version and path.
     pub(crate) show_as: Option<(String, String, String)>,
-    pub(crate) access: Access,
+    /// Whether the format's proxies show credentials at all.
+    pub(crate) credentials: bool,
 }
 
 impl Plan {
@@ -48,7 +48,7 @@ impl Plan {
             target: fetch.target,
             freshness: fetch.fresh,
             show_as: fetch.show_as,
-            access: Access::None,
+            credentials: false,
         })
     }
 

@@ -114,7 +114,7 @@ pub(super) fn settings(
 }
 
 /// The kinds on the wire to which a rule of the API's belongs.
-pub(super) const PROXY: &str = "proxy";
+pub(crate) const PROXY: &str = "proxy";
 pub(super) const GROUP: &str = "group";
 
 #[cfg(test)]

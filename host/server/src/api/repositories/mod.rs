@@ -7,7 +7,7 @@ mod list;
 mod view;
 
 pub(crate) use change::{__path_change, __path_remove, change, remove};
-pub(crate) use check::is_name;
+pub(crate) use check::{PROXY, is_name};
 pub(crate) use create::{__path_create, create, wanted};
 pub(crate) use list::{__path_list, __path_show, list, show};
 
