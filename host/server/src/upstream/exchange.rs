@@ -213,16 +213,16 @@ mod tests {
 
     #[test]
     fn targets_lie_below_the_upstream_or_are_absolute() {
-        let upstream: Url = "https://repo.test/maven2/".parse().unwrap();
+        let upstream: Url = "https://repo.test/files/".parse().unwrap();
         let at =
             |target: &str| Question::address(&upstream, target).map(|(url, own)| (url.to_string(), own)).ok();
         for (target, url, own) in [
-            ("/a/b.jar", "https://repo.test/maven2/a/b.jar", true),
-            ("a%2Fb?x=1", "https://repo.test/maven2/a%2Fb?x=1", true),
-            ("", "https://repo.test/maven2/", true),
+            ("/a/b.jar", "https://repo.test/files/a/b.jar", true),
+            ("a%2Fb?x=1", "https://repo.test/files/a%2Fb?x=1", true),
+            ("", "https://repo.test/files/", true),
             ("https://files.test/x#y", "https://files.test/x", false),
-            ("https://repo.test/maven2/a", "https://repo.test/maven2/a", false),
-            ("//evil.test/x", "https://repo.test/maven2/evil.test/x", true),
+            ("https://repo.test/files/a", "https://repo.test/files/a", false),
+            ("//evil.test/x", "https://repo.test/files/evil.test/x", true),
         ] {
             assert_eq!(at(target), Some((url.to_owned(), own)), "{target}");
         }

@@ -146,7 +146,7 @@ mod tests {
     fn policy(change: &str) -> Policy {
         let mut settings: serde_json::Value =
             serde_json::Value::Object(crate::settings::effective("{}", false, None));
-        settings["upstream"] = "https://upstream.test/maven2/".into();
+        settings["upstream"] = "https://upstream.test/files/".into();
         let change: serde_json::Value = serde_json::from_str(change).unwrap();
         for (name, value) in change.as_object().unwrap() {
             settings[name] = value.clone();
