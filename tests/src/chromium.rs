@@ -104,10 +104,12 @@ impl Chromium {
     /// What stands in an element.
     #[track_caller]
     pub fn text(&self, css: &str) -> String {
-        self.ask("GET", &format!("element/{}/text", self.find(css)), None)
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        eventually(&format!("{css} has a text"), || {
+            let path = format!("/session/{}/element/{}/text", self.session, self.find(css));
+            let answer = self.client.send(Request::new("GET", &path));
+            // 404: the page that it was on has just been left.
+            (answer.status == 200).then(|| answer.json()["value"].as_str().unwrap_or_default().to_owned())
+        })
     }
 
     /// Role and name under which assistive technology tells of an element.

@@ -386,8 +386,6 @@ fn refused_manifests() -> Vec<Case> {
             &" ".repeat((4 << 20) + 1),
             "manifest exceeds maximum size",
         ),
-        bad("over 4 MiB without one", OCI_IMAGE, &" ".repeat((4 << 20) + 1), "manifest exceeds maximum size")
-            .with("transfer-encoding", "chunked"),
         bad("deep as a well", OCI_IMAGE, &"[".repeat(100_000), "manifest body is not valid JSON"),
         get("none of them is here", "/app/manifests/bad", 404),
     ]

@@ -66,12 +66,6 @@ pub(crate) struct CacheView {
     counts: CountsView,
 }
 
-/// How many answers are no longer kept.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Purged {
-    purged: u64,
-}
-
 /// Lists what a proxy keeps, by its path.
 #[utoipa::path(get, path = "/v1/repositories/{id}/cache",
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so"),
@@ -97,17 +91,17 @@ pub(crate) async fn show(call: Call) -> Answer {
 /// Keeps no longer what begins with `path`: all of it where none is given.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/cache",
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so")),
-    responses((status = 200, body = Purged), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+    responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn purge(call: Call) -> Answer {
     call.only(&["path"])?;
     let repository = proxy(&call).await?;
     let prefix = call.query("path").unwrap_or_default();
-    let purged = call.app.upstreams.purge(repository.id, prefix).await?;
+    call.app.upstreams.purge(repository.id, prefix).await?;
     if let Some(event) = call.event("purge_cache", format!("{}{prefix}", repository.name))? {
         call.app.store.audit(event).await?;
     }
-    Ok(Json(Purged { purged }).into_response())
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Credentials for a proxy's upstream.

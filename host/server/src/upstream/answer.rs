@@ -75,7 +75,7 @@ impl Asker {
         if !self.plan.is_kept() {
             return match policy.offline {
                 true => Err(Trouble::Offline),
-                false => self.from_upstream(None).await,
+                false => self.ask_upstream(None).await,
             };
         }
         let known = self.known().await?;
@@ -95,7 +95,7 @@ impl Asker {
         }
         // A `HEAD` may be answered by what a `GET` left, but whether that is still right is its own question.
         let own = known.filter(|answer| answer.name == *name);
-        self.from_upstream(own).await
+        self.ask_upstream(own).await
     }
 
     /// The kept answer whose bytes are what is expected.
@@ -118,7 +118,7 @@ impl Asker {
     }
 
     /// The upstream's answer; or the kept one where the upstream fails or takes its time.
-    async fn from_upstream(&self, known: Option<CachedAnswer>) -> Result<Taken, Trouble> {
+    async fn ask_upstream(&self, known: Option<CachedAnswer>) -> Result<Taken, Trouble> {
         let Plan { policy, freshness, .. } = &*self.plan;
         let passenger = self.upstreams.board(&self.site, &self.plan, &self.expected);
         let Some(known) = known.filter(|_| policy.stale_on_error) else {

@@ -71,6 +71,7 @@ async fn an_answer_is_found_as_it_was_kept(world: &World) {
 async fn kept_answers_hold_their_bytes(world: &World) {
     let mut config = world.config.clone();
     config.gc_grace = std::time::Duration::ZERO;
+    config.gc_lease = std::time::Duration::ZERO;
     let store = packhouse_store::Store::open(config).await.unwrap();
     for (number, target) in [(1, "/kept"), (2, "/purged")] {
         let answer = answer(number, target, Some(vec![number; LARGE]));

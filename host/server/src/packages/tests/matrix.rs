@@ -183,7 +183,9 @@ fn expected(case: &Case) -> Option<(u16, &'static str)> {
     let write = matches!(wanted, Wanted::Publish | Wanted::Delete);
     let unauthorized = Some((401, "unauthorized"));
     // "401 bad credential"; "for npm a mistyped, expired, revoked or other-organization token" reads 404.
-    let refused = match (format, write) {
+    // What a publish itself asks is refused as a publish is.
+    let for_publish = wanted == Wanted::Read { for_publish: true };
+    let refused = match (format, write || for_publish) {
         (Npm, false) => Some((404, "not_found")),
         _ => unauthorized,
     };
