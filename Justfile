@@ -8,7 +8,7 @@ default:
 
 # The program and its plugins: target/release/packhouse and target/release/plugins/
 build: plugins
-    cargo build --release --locked -p packhouse
+    cargo build --release --locked --workspace --bin packhouse
 
 # Each plugin as a component in target/release/plugins/
 plugins:
