@@ -93,7 +93,10 @@ fn each_probe_meets_its_status_and_stores_nothing() {
         let mut connection = Connection::open(server.packages()).unwrap();
         // The server may close while the probe is still being sent; its answer is what counts.
         let _ = connection.send(&bytes);
-        let _ = connection.half_close();
+        // Who closes its side of a whole request may be taken for gone before it is answered.
+        if probe.status != 401 {
+            let _ = connection.half_close();
+        }
         match connection.read_response(false) {
             Ok(answer) if answer.status == probe.status => {
                 let stays = probe.status == 400 && answer.interim.is_empty() && !connection.closed();
