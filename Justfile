@@ -36,7 +36,7 @@ lint:
 [private]
 suite LONG:
     @mkdir -p target && rm -f target/skipped.txt
-    {{ LONG }} cargo test --workspace --release --locked
+    {{ LONG }} cargo test --workspace --release --locked --no-fail-fast
     @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
 
 # One test file of tests/tests, as in `just test-one maven_clients`

@@ -1,7 +1,7 @@
 //! A headless Chromium with scripts switched off, driven as a person would use it (W3C WebDriver, by `chromedriver`).
 
 use crate::clients::has;
-use crate::http::{Client, Request};
+use crate::http::{Client, Request, Response};
 use crate::server::{eventually, free_port};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -58,11 +58,22 @@ impl Chromium {
 
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        self.send(method, path, body).expect(200).json()["value"].clone()
+    }
+
+    /// The same, `None` while the page is being left: the driver answers then that there is no such element, that the one asked
+    /// for is stale, or, as an unknown error, that its frame is detached.
+    fn try_ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Value> {
+        let answer = self.send(method, path, body);
+        (answer.status == 200).then(|| answer.json()["value"].clone())
+    }
+
+    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
         let mut request = Request::new(method, &format!("/session/{}/{path}", self.session));
         if let Some(body) = body {
             request = request.header("Content-Type", "application/json").body(body.to_string());
         }
-        self.client.send(request).expect(200).json()["value"].clone()
+        self.client.send(request)
     }
 
     /// Opens an address.
@@ -74,7 +85,8 @@ impl Chromium {
     /// The page's title.
     #[track_caller]
     pub fn title(&self) -> String {
-        self.ask("GET", "title", None).as_str().unwrap_or_default().to_owned()
+        let title = self.try_ask("GET", "title", None);
+        title.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
     /// Waits until the page has this title.
@@ -85,8 +97,12 @@ impl Chromium {
 
     #[track_caller]
     fn find(&self, css: &str) -> String {
-        let found = self.ask("POST", "element", Some(&json!({"using": "css selector", "value": css})));
-        found[ELEMENT].as_str().expect("an element").to_owned()
+        eventually(&format!("{css} is there"), || self.try_find(css))
+    }
+
+    fn try_find(&self, css: &str) -> Option<String> {
+        let wanted = json!({"using": "css selector", "value": css});
+        Some(self.try_ask("POST", "element", Some(&wanted))?[ELEMENT].as_str()?.to_owned())
     }
 
     /// Types into an element.
@@ -105,20 +121,22 @@ impl Chromium {
     #[track_caller]
     pub fn text(&self, css: &str) -> String {
         eventually(&format!("{css} has a text"), || {
-            let path = format!("/session/{}/element/{}/text", self.session, self.find(css));
-            let answer = self.client.send(Request::new("GET", &path));
-            // 404: the page that it was on has just been left.
-            (answer.status == 200).then(|| answer.json()["value"].as_str().unwrap_or_default().to_owned())
+            let path = format!("element/{}/text", self.try_find(css)?);
+            Some(self.try_ask("GET", &path, None)?.as_str().unwrap_or_default().to_owned())
         })
     }
 
-    /// Role and name under which assistive technology tells of an element.
+    /// Role and name under which assistive technology tells of an element, once the page that it is on has settled.
     #[track_caller]
     pub fn told(&self, css: &str) -> (String, String) {
-        let element = self.find(css);
-        let ask = |what: &str| self.ask("GET", &format!("element/{element}/{what}"), None);
-        let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
-        (text(ask("computedrole")), text(ask("computedlabel")))
+        eventually(&format!("{css} is told"), || {
+            let element = self.try_find(css)?;
+            let ask = |what: &str| {
+                let answer = self.try_ask("GET", &format!("element/{element}/{what}"), None)?;
+                Some(answer.as_str().unwrap_or_default().to_owned())
+            };
+            Some((ask("computedrole")?, ask("computedlabel")?))
+        })
     }
 
     /// Keeps a picture of the page, for people.
