@@ -14,6 +14,7 @@ mod error;
 mod gc;
 mod ids;
 mod marker;
+mod noted;
 mod records;
 mod scrub;
 mod store;

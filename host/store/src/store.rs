@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::accounts::{Refusals, Snapshots, TokenUse};
+use crate::accounts::{RefusalsOfMinute, Snapshots, UsedCredential};
 use crate::blobs::Storage;
-use crate::cache::CacheUse;
+use crate::cache::UsedAnswer;
 use crate::config::StoreConfig;
 use crate::db::{Database, Generation};
 use crate::error::StoreError;
 use crate::marker;
+use crate::noted::Notes;
 use crate::writer::Writer;
 
 /// How long the answer to [`Store::ready`] is good.
@@ -29,9 +30,9 @@ pub(crate) struct Inner {
     pub(crate) storage: Storage,
     pub(crate) writer: Writer,
     pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) token_use: TokenUse,
-    pub(crate) refusals: Refusals,
-    pub(crate) cache_use: CacheUse,
+    pub(crate) used_credentials: Notes<UsedCredential>,
+    pub(crate) used_answers: Notes<UsedAnswer>,
+    pub(crate) refusals: Notes<RefusalsOfMinute>,
     ready: Mutex<Option<Instant>>,
 }
 
@@ -46,13 +47,20 @@ impl Store {
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
-        let (token_use, cache_use) = (TokenUse::default(), CacheUse::default());
-        let (refusals, ready) = (Refusals::default(), Mutex::default());
-        let inner = Inner { config, db, storage, writer, snapshots, token_use, cache_use, refusals, ready };
-        let inner = Arc::new(inner);
-        TokenUse::write_now_and_then(&inner);
-        CacheUse::write_now_and_then(&inner);
-        Refusals::write_now_and_then(&inner);
+        let inner = Arc::new(Inner {
+            config,
+            db,
+            storage,
+            writer,
+            snapshots,
+            used_credentials: Notes::default(),
+            used_answers: Notes::default(),
+            refusals: Notes::default(),
+            ready: Mutex::default(),
+        });
+        Notes::<UsedCredential>::write_now_and_then(&inner);
+        Notes::<UsedAnswer>::write_now_and_then(&inner);
+        Notes::<RefusalsOfMinute>::write_now_and_then(&inner);
         let store = Store { inner };
         store.sweep_at_start().await?;
         Ok(store)

@@ -140,9 +140,9 @@ impl Store {
         Ok(answer)
     }
 
-    /// A commit wrote nothing that a look-up answers (when a token was last used, what was refused): the answers stay good.
+    /// A commit wrote nothing that a look-up answers (what is [`noted`](crate::noted)): the answers stay good.
     /// `before` was taken in its transaction, while nobody else could write.
-    pub(super) fn nothing_changed_since(&self, before: Option<Generation>) {
+    pub(crate) fn nothing_changed_since(&self, before: Option<Generation>) {
         if let (Some(before), Some(after)) = (before, self.generation()) {
             self.inner.snapshots.carry(before, after, &Revisions::new());
         }

@@ -1,100 +1,71 @@
-//! When tokens and access keys were last used: remembered, and written together now and then, so that a request costs no
-//! write.
+//! When tokens and access keys were last used.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::db::Value;
+use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, TokenId};
+use crate::noted::{Note, Notes};
 use crate::store::{Inner, Store};
 
-/// How far behind the truth `last_used_at` may be.
-const EVERY: Duration = Duration::from_secs(30);
-
-/// What was used.
+/// What was used. In ms since 1970 is noted of it when it last was.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Used {
+pub(crate) enum UsedCredential {
     Token(TokenId),
     Key(AccessKeyId),
 }
 
-/// What is not yet written: credentials and when they were used, in ms since 1970.
-#[derive(Default)]
-pub(crate) struct TokenUse {
-    used: Mutex<HashMap<Used, i64>>,
-}
+impl Note for UsedCredential {
+    type What = i64;
+    const EVERY: Duration = Duration::from_secs(30);
+    /// Of credentials there are as many as members make: what is used besides looks as old as it was before.
+    const MOST: usize = 1_000_000;
+    const NAME: &'static str = "when credentials were last used";
 
-impl TokenUse {
-    /// Starts the task that writes, which ends with the store.
-    pub(crate) fn write_now_and_then(store: &Arc<Inner>) {
-        let store = Arc::downgrade(store);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(EVERY).await;
-                let Some(inner) = store.upgrade() else { return };
-                if let Err(problem) = (Store { inner }).write_token_use().await {
-                    tracing::warn!(%problem, "when credentials were last used could not be written");
-                }
-            }
-        });
+    fn notes(store: &Inner) -> &Notes<UsedCredential> {
+        &store.used_credentials
     }
 
-    fn take(&self) -> HashMap<Used, i64> {
-        std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    fn merge(one: i64, other: i64) -> i64 {
+        one.max(other)
     }
 
-    fn note(&self, what: Used, at: i64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = used.entry(what).or_insert(at);
-        *last = at.max(*last);
-    }
-}
-
-impl Store {
-    /// Notes that a token was used at `now` (ms since 1970). Costs no SQL: written every 30 s, and when the store is closed.
-    pub fn token_used(&self, id: TokenId, now: i64) {
-        self.inner.token_use.note(Used::Token(id), now);
-    }
-
-    /// Notes that an access key was used at `now` (ms since 1970), as [`Store::token_used`] does for a token.
-    pub fn access_key_used(&self, id: AccessKeyId, now: i64) {
-        self.inner.token_use.note(Used::Key(id), now);
-    }
-
-    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] noted.
-    pub async fn write_token_use(&self) -> Result<(), StoreError> {
-        let used = self.inner.token_use.take();
-        if used.is_empty() {
-            return Ok(());
-        }
-        let done = self.write_uses(&used).await;
-        if done.is_err() {
-            used.into_iter().for_each(|(what, at)| self.inner.token_use.note(what, at));
-        }
-        done
-    }
-
-    async fn write_uses(&self, used: &HashMap<Used, i64>) -> Result<(), StoreError> {
+    async fn write(
+        used: &HashMap<UsedCredential, i64>,
+        transaction: &mut Transaction,
+    ) -> Result<(), StoreError> {
         let (mut tokens, mut keys) = (Vec::new(), Vec::new());
         for (what, at) in used {
             match what {
-                Used::Token(id) => tokens.push([Value::from(id.0), Value::from(*at)]),
-                Used::Key(id) => keys.push([Value::from(id.0), Value::from(*at)]),
+                UsedCredential::Token(id) => tokens.push([Value::from(id.0), Value::from(*at)]),
+                UsedCredential::Key(id) => keys.push([Value::from(id.0), Value::from(*at)]),
             }
         }
-        let mut transaction = self.inner.db.begin().await?;
-        let generation = self.generation();
         let before = "WITH used (id, at) AS (VALUES ";
         let of_tokens = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.id = tokens.id) \
                          WHERE id IN (SELECT id FROM used)";
         transaction.execute_rows(before, tokens, of_tokens).await?;
         let of_keys = ") UPDATE access_keys SET last_used_at = (SELECT u.at FROM used u WHERE u.id = access_keys.id) \
                        WHERE id IN (SELECT id FROM used)";
-        transaction.execute_rows(before, keys, of_keys).await?;
-        transaction.commit().await?;
-        self.nothing_changed_since(generation);
-        Ok(())
+        transaction.execute_rows(before, keys, of_keys).await.map(drop)
+    }
+}
+
+impl Store {
+    /// Notes that a token was used at `now` (ms since 1970). Costs no SQL: written every 30 s, and when the store is closed.
+    pub fn token_used(&self, id: TokenId, now: i64) {
+        self.inner.used_credentials.add(UsedCredential::Token(id), now);
+    }
+
+    /// Notes that an access key was used at `now` (ms since 1970), as [`Store::token_used`] does for a token.
+    pub fn access_key_used(&self, id: AccessKeyId, now: i64) {
+        self.inner.used_credentials.add(UsedCredential::Key(id), now);
+    }
+
+    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] noted. `Unavailable` when it could not be written; it is
+    /// kept for the next time.
+    pub async fn write_token_use(&self) -> Result<(), StoreError> {
+        self.write_notes::<UsedCredential>().await
     }
 }

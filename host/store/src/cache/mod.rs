@@ -5,7 +5,7 @@ mod shrink;
 mod usage;
 
 pub use page::{CacheEntry, CacheTotals};
-pub(crate) use usage::CacheUse;
+pub(crate) use usage::UsedAnswer;
 
 use crate::blobs::Blob;
 use crate::blobs::held::{COLUMNS, read_row};

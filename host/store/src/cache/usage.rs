@@ -1,71 +1,54 @@
-//! When kept answers were last used: remembered, and written together now and then, so that a hit costs no write.
+//! When kept answers were last used.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::CacheName;
-use crate::db::Value;
+use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
+use crate::noted::{Note, Notes};
 use crate::store::{Inner, Store};
 
-/// How far behind the truth `last_used_at` may be.
-const EVERY: Duration = Duration::from_secs(30);
-/// As many are remembered; what is used besides looks as old as it was before.
-const MOST: usize = 100_000;
+/// The answer that was used. In ms since 1970 is noted of it when it last was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct UsedAnswer(RepositoryId, CacheName);
 
-/// What is not yet written: answers and when they were used, in ms since 1970.
-#[derive(Default)]
-pub(crate) struct CacheUse {
-    used: Mutex<HashMap<(RepositoryId, CacheName), i64>>,
-}
+impl Note for UsedAnswer {
+    type What = i64;
+    const EVERY: Duration = Duration::from_secs(30);
+    /// What is used besides looks as old as it was before.
+    const MOST: usize = 100_000;
+    const NAME: &'static str = "when kept answers were last used";
 
-impl CacheUse {
-    /// Starts the task that writes, which ends with the store.
-    pub(crate) fn write_now_and_then(store: &Arc<Inner>) {
-        let store = Arc::downgrade(store);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(EVERY).await;
-                let Some(inner) = store.upgrade() else { return };
-                if let Err(problem) = (Store { inner }).write_cache_use().await {
-                    tracing::warn!(%problem, "when kept answers were last used could not be written");
-                }
-            }
-        });
+    fn notes(store: &Inner) -> &Notes<UsedAnswer> {
+        &store.used_answers
     }
 
-    fn take(&self) -> HashMap<(RepositoryId, CacheName), i64> {
-        std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Store {
-    /// Notes that a kept answer is used now. Costs no SQL.
-    pub fn cache_used(&self, repository: RepositoryId, name: &CacheName) {
-        let mut used = self.inner.cache_use.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if used.len() < MOST {
-            used.insert((repository, *name), now_ms());
-        }
+    fn merge(one: i64, other: i64) -> i64 {
+        one.max(other)
     }
 
-    /// Writes what [`Store::cache_used`] noted.
-    pub async fn write_cache_use(&self) -> Result<(), StoreError> {
-        let used = self.inner.cache_use.take();
-        if used.is_empty() {
-            return Ok(());
-        }
-        let row = |((repository, name), at): (&(RepositoryId, CacheName), &i64)| {
+    async fn write(used: &HashMap<UsedAnswer, i64>, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let row = |(UsedAnswer(repository, name), at): (&UsedAnswer, &i64)| {
             [Value::from(repository.0), Value::from(name), Value::from(*at)]
         };
-        let rows = used.iter().map(row).collect();
         let before = "WITH used (repository, name, at) AS (VALUES ";
         let after = ") UPDATE cached_answers SET last_used_at = (SELECT u.at FROM used u \
                      WHERE u.repository = cached_answers.repository AND u.name = cached_answers.name) \
                      WHERE (repository, name) IN (SELECT repository, name FROM used)";
-        let mut transaction = self.inner.db.begin().await?;
-        transaction.execute_rows(before, rows, after).await?;
-        transaction.commit().await
+        transaction.execute_rows(before, used.iter().map(row).collect(), after).await.map(drop)
+    }
+}
+
+impl Store {
+    /// Notes that a kept answer is used now. Costs no SQL: written every 30 s, and when the store is closed.
+    pub fn cache_used(&self, repository: RepositoryId, name: &CacheName) {
+        self.inner.used_answers.add(UsedAnswer(repository, *name), now_ms());
+    }
+
+    /// Writes what [`Store::cache_used`] noted. `Unavailable` when it could not be written; it is kept for the next time.
+    pub async fn write_cache_use(&self) -> Result<(), StoreError> {
+        self.write_notes::<UsedAnswer>().await
     }
 }

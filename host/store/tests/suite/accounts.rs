@@ -12,7 +12,7 @@ in_both! {
     confirmations_are_spent_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set, tokens,
     rotation_is_compare_and_set, a_look_up_is_one_statement, a_groups_members_are_looked_up_with_it,
     events_are_written_with_the_change, a_commit_brings_its_event, refusals_are_counted_by_minute,
-    old_events_are_forgotten, formats_are_switched, use_is_written_later,
+    a_note_survives_who_asked_for_its_writing, old_events_are_forgotten, formats_are_switched, use_is_written_later,
 }
 
 fn event(world: &World, action: &str) -> AuditEvent {
@@ -373,6 +373,34 @@ async fn refusals_are_counted_by_minute(world: &World) {
         3,
         "of several organizations, nobody knows which is meant"
     );
+}
+
+async fn a_note_survives_who_asked_for_its_writing(world: &World) {
+    let (store, refused) = (&world.store, AuditFilter { refused: Some(true), ..AuditFilter::default() });
+    let refuse = |address: &str| {
+        let refusal = Refusal {
+            organization: Some(world.organization),
+            actor: "owner@localhost".to_owned(),
+            credential: "token:1".to_owned(),
+            address: address.to_owned(),
+            code: "unauthorized".to_owned(),
+        };
+        store.refused(refusal, now_ms());
+    };
+    refuse("127.0.0.1");
+    let mut given_up = Box::pin(store.write_refusals());
+    assert!(futures::poll!(&mut given_up).is_pending(), "it has the notes and waits for the database");
+    drop(given_up);
+    store.write_refusals().await.unwrap();
+    assert_eq!(events(world, refused.clone()).await.len(), 1, "what was given up halfway is lost");
+    refuse("127.0.0.2");
+    let second = async {
+        store.write_refusals().await.unwrap();
+        events(world, refused.clone()).await.len()
+    };
+    let (first, seen) = tokio::join!(biased; store.write_refusals(), second);
+    first.unwrap();
+    assert_eq!(seen, 2, "whoever finds nothing to write does not see what another is writing");
 }
 
 async fn old_events_are_forgotten(world: &World) {
