@@ -72,7 +72,7 @@ impl From<AuditRow> for EventView {
 
 /// Lists events of the caller's organization, the newest first. Refusals of credentials are counted: one event for each
 /// credential, address, code and minute. Those of other servers of the same database come up to 20 s later.
-#[utoipa::path(get, path = "/v1/audit-events",
+#[utoipa::path(get, operation_id = "list_audit_events", path = "/v1/audit-events",
     params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`"),
         ("actor" = Option<String>, Query, description = "Only events of this actor"),

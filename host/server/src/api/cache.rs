@@ -67,7 +67,7 @@ pub(crate) struct CacheView {
 }
 
 /// Lists what a proxy keeps, by its path.
-#[utoipa::path(get, path = "/v1/repositories/{id}/cache",
+#[utoipa::path(get, operation_id = "list_cache", path = "/v1/repositories/{id}/cache",
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
@@ -89,7 +89,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// Keeps no longer what begins with `path`: all of it where none is given.
-#[utoipa::path(delete, path = "/v1/repositories/{id}/cache",
+#[utoipa::path(delete, operation_id = "purge_cache", path = "/v1/repositories/{id}/cache",
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so")),
     responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
@@ -127,7 +127,8 @@ pub(crate) struct UpstreamCredentials {
 }
 
 /// Sets the credentials that a proxy may show its upstream. They are sealed, and nothing gives them out again.
-#[utoipa::path(put, path = "/v1/repositories/{id}/upstream-credentials", params(("id" = String, Path)),
+#[utoipa::path(put, operation_id = "set_upstream_credentials",
+    path = "/v1/repositories/{id}/upstream-credentials", params(("id" = String, Path)),
     request_body = UpstreamCredentials,
     responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]

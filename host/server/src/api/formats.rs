@@ -72,7 +72,8 @@ pub(crate) struct Formats {
 }
 
 /// Lists the loaded plugins with their limits and state.
-#[utoipa::path(get, path = "/v1/formats", responses((status = 200, body = Formats)))]
+#[utoipa::path(get, operation_id = "list_formats", path = "/v1/formats",
+    responses((status = 200, body = Formats)))]
 pub(crate) async fn list(call: Call) -> Answer {
     call.only(&[])?;
     call.judge_permission()?;
@@ -94,7 +95,8 @@ pub(crate) struct ChangeFormat {
 
 /// Switches a format on or off in the caller's organization. While it is off, its repositories answer 503 `format_disabled`;
 /// nothing of them is lost.
-#[utoipa::path(patch, path = "/v1/formats/{format}", params(("format" = String, Path)), request_body = ChangeFormat,
+#[utoipa::path(patch, operation_id = "change_format", path = "/v1/formats/{format}",
+    params(("format" = String, Path)), request_body = ChangeFormat,
     responses((status = 200, body = FormatView)))]
 pub(crate) async fn change(mut call: Call) -> Answer {
     let wanted: ChangeFormat = call.body()?;

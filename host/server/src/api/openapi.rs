@@ -65,7 +65,8 @@ impl Modify for Session {
 }
 
 /// The OpenAPI document.
-#[utoipa::path(get, path = "/v1/openapi.json", security(()), responses((status = 200, description = "OpenAPI 3.1")))]
+#[utoipa::path(get, operation_id = "show_openapi", path = "/v1/openapi.json",
+    security(()), responses((status = 200, description = "OpenAPI 3.1")))]
 pub(crate) async fn document(call: Call) -> Answer {
     call.only(&[])?;
     let mut document = described(super::routes());

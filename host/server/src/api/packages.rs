@@ -69,7 +69,7 @@ impl From<Version> for VersionView {
 const REASON: &str = "reason";
 
 /// Lists packages, those that match `q` where it is given, the best match first.
-#[utoipa::path(get, path = "/v1/repositories/{id}/packages",
+#[utoipa::path(get, operation_id = "list_packages", path = "/v1/repositories/{id}/packages",
     params(("id" = String, Path), ("q" = Option<String>, Query, description = "Words to look for"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
@@ -97,7 +97,7 @@ pub(crate) async fn list(call: Call) -> Answer {
 }
 
 /// Lists the versions of a package, the newest first. `{name}` is one segment, percent-encoded.
-#[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions",
+#[utoipa::path(get, operation_id = "list_versions", path = "/v1/repositories/{id}/packages/{name}/versions",
     params(("id" = String, Path), ("name" = String, Path),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),

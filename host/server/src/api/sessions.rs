@@ -82,7 +82,8 @@ impl SignedIn {
 }
 
 /// Signs in by e-mail and password.
-#[utoipa::path(post, path = "/v1/sessions", request_body = SignIn, security(()), responses(
+#[utoipa::path(post, operation_id = "sign_in",
+    path = "/v1/sessions", request_body = SignIn, security(()), responses(
     (status = 201, body = SessionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 429, body = ErrorBody)))]
 pub(crate) async fn create(mut call: Call) -> Answer {
@@ -213,7 +214,8 @@ fn refused(call: &Call, error: &ApiError, known: &[MemberRow]) {
 }
 
 /// Signs out.
-#[utoipa::path(delete, path = "/v1/sessions/current", responses((status = 204), (status = 401, body = ErrorBody)))]
+#[utoipa::path(delete, operation_id = "sign_out", path = "/v1/sessions/current",
+    responses((status = 204), (status = 401, body = ErrorBody)))]
 pub(crate) async fn delete(call: Call) -> Answer {
     call.only(&[])?;
     let caller = call.judge_permission()?;
@@ -288,7 +290,8 @@ impl ConfirmationView {
 
 /// Confirms the caller's identity for one action, once: by the password, or where `sso` is true by the address at which the
 /// browser signs in anew; the confirmation is what that ends in.
-#[utoipa::path(post, path = "/v1/confirmations", request_body = Confirm, responses(
+#[utoipa::path(post, operation_id = "create_confirmation",
+    path = "/v1/confirmations", request_body = Confirm, responses(
     (status = 201, body = ConfirmationView), (status = 202, body = SignInView), (status = 400, body = ErrorBody),
     (status = 401, body = ErrorBody), (status = 404, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub(crate) async fn confirm(mut call: Call) -> Answer {

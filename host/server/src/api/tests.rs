@@ -10,6 +10,7 @@ use super::*;
 
 mod access_keys;
 mod browsers;
+mod document;
 mod members;
 mod world;
 

@@ -32,7 +32,8 @@ pub(crate) struct State {
 }
 
 /// Says of a version that it should not be used, or takes that back.
-#[utoipa::path(put, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", request_body = State,
+#[utoipa::path(put, operation_id = "set_version_state",
+    path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", request_body = State,
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 200, body = VersionView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
@@ -54,7 +55,8 @@ pub(crate) async fn mark(mut call: Call) -> Answer {
 }
 
 /// Deletes a version.
-#[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}/versions/{version}",
+#[utoipa::path(delete, operation_id = "delete_version",
+    path = "/v1/repositories/{id}/packages/{name}/versions/{version}",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
@@ -67,7 +69,7 @@ pub(crate) async fn delete_version(call: Call) -> Answer {
 }
 
 /// Deletes a package with all its versions, one after the other: what is interrupted has deleted some of them.
-#[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}",
+#[utoipa::path(delete, operation_id = "delete_package", path = "/v1/repositories/{id}/packages/{name}",
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),

@@ -33,7 +33,8 @@ pub(crate) struct ChangeAccessKey {
 }
 
 /// Changes when a subscriber's access key expires.
-#[utoipa::path(patch, path = "/v1/subscribers/{id}/access-keys/{key}",
+#[utoipa::path(patch, operation_id = "change_subscriber_access_key",
+    path = "/v1/subscribers/{id}/access-keys/{key}",
     params(("id" = String, Path), ("key" = String, Path)), request_body = ChangeAccessKey,
     responses((status = 200, body = AccessKeyView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
@@ -43,7 +44,8 @@ pub(crate) async fn change_for_subscriber(call: Call) -> Answer {
 }
 
 /// Changes when an access key of a group of subscribers expires.
-#[utoipa::path(patch, path = "/v1/subscriber-groups/{id}/access-keys/{key}",
+#[utoipa::path(patch, operation_id = "change_subscriber_group_access_key",
+    path = "/v1/subscriber-groups/{id}/access-keys/{key}",
     params(("id" = String, Path), ("key" = String, Path)), request_body = ChangeAccessKey,
     responses((status = 200, body = AccessKeyView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),

@@ -34,7 +34,8 @@ pub(crate) struct CreateAccessKey {
 }
 
 /// Makes an access key for a subscriber. The caller must be able to read all that it reaches.
-#[utoipa::path(post, path = "/v1/subscribers/{id}/access-keys", params(("id" = String, Path)),
+#[utoipa::path(post, operation_id = "create_subscriber_access_key", path = "/v1/subscribers/{id}/access-keys",
+    params(("id" = String, Path)),
     request_body = CreateAccessKey, responses((status = 201, body = NewAccessKeyView),
         (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody)))]
@@ -43,7 +44,8 @@ pub(crate) async fn create_for_subscriber(call: Call) -> Answer {
 }
 
 /// Makes an access key for a group of subscribers. The caller must be able to read all that it reaches.
-#[utoipa::path(post, path = "/v1/subscriber-groups/{id}/access-keys", params(("id" = String, Path)),
+#[utoipa::path(post, operation_id = "create_subscriber_group_access_key",
+    path = "/v1/subscriber-groups/{id}/access-keys", params(("id" = String, Path)),
     request_body = CreateAccessKey, responses((status = 201, body = NewAccessKeyView),
         (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody)))]

@@ -11,7 +11,7 @@ use crate::api::paging::{self, Page};
 use crate::api::{Answer, subscribers};
 
 /// Lists a subscriber's access keys.
-#[utoipa::path(get, path = "/v1/subscribers/{id}/access-keys",
+#[utoipa::path(get, operation_id = "list_subscriber_access_keys", path = "/v1/subscribers/{id}/access-keys",
     params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<AccessKeyView>), (status = 400, body = ErrorBody),
@@ -21,7 +21,8 @@ pub(crate) async fn list_for_subscriber(call: Call) -> Answer {
 }
 
 /// Lists the access keys of a group of subscribers.
-#[utoipa::path(get, path = "/v1/subscriber-groups/{id}/access-keys",
+#[utoipa::path(get, operation_id = "list_subscriber_group_access_keys",
+    path = "/v1/subscriber-groups/{id}/access-keys",
     params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<AccessKeyView>), (status = 400, body = ErrorBody),

@@ -22,7 +22,8 @@ pub(crate) struct RevokeAccessKey {
 }
 
 /// Revokes a subscriber's access key: it is refused from the next request on. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/v1/subscribers/{id}/access-keys/{key}",
+#[utoipa::path(delete, operation_id = "revoke_subscriber_access_key",
+    path = "/v1/subscribers/{id}/access-keys/{key}",
     params(("id" = String, Path), ("key" = String, Path)), request_body = Option<RevokeAccessKey>,
     responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
@@ -31,7 +32,8 @@ pub(crate) async fn revoke_for_subscriber(call: Call) -> Answer {
 }
 
 /// Revokes an access key of a group of subscribers.
-#[utoipa::path(delete, path = "/v1/subscriber-groups/{id}/access-keys/{key}",
+#[utoipa::path(delete, operation_id = "revoke_subscriber_group_access_key",
+    path = "/v1/subscriber-groups/{id}/access-keys/{key}",
     params(("id" = String, Path), ("key" = String, Path)), request_body = Option<RevokeAccessKey>,
     responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]

@@ -36,7 +36,8 @@ pub(crate) struct RotateAccessKey {
 }
 
 /// Rotates a subscriber's access key. The caller must be able to read all that it reaches.
-#[utoipa::path(post, path = "/v1/subscribers/{id}/access-keys/{key}/rotation",
+#[utoipa::path(post, operation_id = "rotate_subscriber_access_key",
+    path = "/v1/subscribers/{id}/access-keys/{key}/rotation",
     params(("id" = String, Path), ("key" = String, Path)), request_body = RotateAccessKey,
     responses((status = 201, body = NewAccessKeyView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
@@ -46,7 +47,8 @@ pub(crate) async fn rotate_for_subscriber(call: Call) -> Answer {
 }
 
 /// Rotates an access key of a group of subscribers. The caller must be able to read all that it reaches.
-#[utoipa::path(post, path = "/v1/subscriber-groups/{id}/access-keys/{key}/rotation",
+#[utoipa::path(post, operation_id = "rotate_subscriber_group_access_key",
+    path = "/v1/subscriber-groups/{id}/access-keys/{key}/rotation",
     params(("id" = String, Path), ("key" = String, Path)), request_body = RotateAccessKey,
     responses((status = 201, body = NewAccessKeyView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),

@@ -92,7 +92,8 @@ pub(crate) struct FinishedView {
 }
 
 /// Shows what a sign-in will grant to the caller's account.
-#[utoipa::path(get, path = "/v1/npm-logins/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "show_npm_login",
+    path = "/v1/npm-logins/{id}", params(("id" = String, Path)), responses(
     (status = 200, body = LoginView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody)))]
 pub(crate) async fn show(call: Call) -> Answer {
@@ -108,7 +109,8 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// Finishes a sign-in: makes a token for its repository, which the client that began it fetches.
-#[utoipa::path(post, path = "/v1/npm-logins/{id}/finish", params(("id" = String, Path)), request_body = Finish, responses(
+#[utoipa::path(post, operation_id = "finish_npm_login",
+    path = "/v1/npm-logins/{id}/finish", params(("id" = String, Path)), request_body = Finish, responses(
     (status = 200, body = FinishedView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub(crate) async fn finish(mut call: Call) -> Answer {

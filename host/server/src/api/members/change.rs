@@ -23,7 +23,8 @@ pub(crate) struct SetPermissions {
 }
 
 /// Sets what a member may do. Neither what it held nor what it gets may be more than the caller's own.
-#[utoipa::path(put, path = "/v1/members/{id}/permissions", params(("id" = String, Path)),
+#[utoipa::path(put, operation_id = "set_member_permissions", path = "/v1/members/{id}/permissions",
+    params(("id" = String, Path)),
     request_body = SetPermissions, responses(
     (status = 200, body = MemberView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
@@ -52,7 +53,8 @@ pub(crate) async fn set_permissions(mut call: Call) -> Answer {
 }
 
 /// Deletes a member: its sessions end, its tokens are revoked, and what it has invited to is void.
-#[utoipa::path(delete, path = "/v1/members/{id}", params(("id" = String, Path)), responses((status = 204),
+#[utoipa::path(delete, operation_id = "delete_member", path = "/v1/members/{id}",
+    params(("id" = String, Path)), responses((status = 204),
     (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
     (status = 409, body = ErrorBody)))]
 pub(crate) async fn remove(call: Call) -> Answer {

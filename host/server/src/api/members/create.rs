@@ -30,7 +30,8 @@ pub(crate) struct CreateMember {
 }
 
 /// Makes a member.
-#[utoipa::path(post, path = "/v1/members", request_body = CreateMember, responses(
+#[utoipa::path(post, operation_id = "create_member",
+    path = "/v1/members", request_body = CreateMember, responses(
     (status = 201, body = MemberView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub(crate) async fn create(mut call: Call) -> Answer {

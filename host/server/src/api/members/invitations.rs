@@ -42,7 +42,8 @@ pub(crate) struct InvitationView {
 }
 
 /// Invites somebody. It ends with the member who invited.
-#[utoipa::path(post, path = "/v1/invitations", request_body = Invite, responses(
+#[utoipa::path(post, operation_id = "create_invitation",
+    path = "/v1/invitations", request_body = Invite, responses(
     (status = 201, body = InvitationView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody)))]
 pub(crate) async fn invite(mut call: Call) -> Answer {
@@ -81,7 +82,8 @@ pub(crate) struct Accept {
 
 /// Accepts an invitation, once: of many who try, one becomes the member. Where the e-mail address has an account by now, the
 /// invitation is used up all the same.
-#[utoipa::path(post, path = "/v1/invitations/{code}/accept", params(("code" = String, Path)),
+#[utoipa::path(post, operation_id = "accept_invitation", path = "/v1/invitations/{code}/accept",
+    params(("code" = String, Path)),
     request_body = Accept, security(()), responses(
     (status = 201, body = MemberView), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
     (status = 409, body = ErrorBody)))]

@@ -14,7 +14,7 @@ use crate::catalogue;
 use crate::permissions::Permission;
 
 /// Lists members.
-#[utoipa::path(get, path = "/v1/members",
+#[utoipa::path(get, operation_id = "list_members", path = "/v1/members",
     params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<MemberView>), (status = 400, body = ErrorBody),
@@ -31,7 +31,8 @@ pub(crate) async fn list(call: Call) -> Answer {
 }
 
 /// Shows a member.
-#[utoipa::path(get, path = "/v1/members/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "show_member",
+    path = "/v1/members/{id}", params(("id" = String, Path)), responses(
     (status = 200, body = MemberView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody)))]
 pub(crate) async fn show(call: Call) -> Answer {

@@ -60,7 +60,8 @@ pub(crate) struct Me {
 }
 
 /// The caller, with organization, permissions and repositories.
-#[utoipa::path(get, path = "/v1/me", responses((status = 200, body = Me), (status = 401, body = ErrorBody)))]
+#[utoipa::path(get, operation_id = "show_me", path = "/v1/me",
+    responses((status = 200, body = Me), (status = 401, body = ErrorBody)))]
 pub(crate) async fn me(call: Call) -> Answer {
     call.only(&[])?;
     let caller = call.judge_permission()?;

@@ -36,7 +36,8 @@ pub(crate) struct ResetView {
 
 /// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
 /// holds, cannot reset another's.
-#[utoipa::path(post, path = "/v1/members/{id}/password-reset", params(("id" = String, Path)), responses(
+#[utoipa::path(post, operation_id = "create_password_reset",
+    path = "/v1/members/{id}/password-reset", params(("id" = String, Path)), responses(
     (status = 201, body = ResetView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn reset(mut call: Call) -> Answer {
@@ -66,7 +67,8 @@ pub(crate) struct Complete {
 }
 
 /// Sets a new password, once, and ends the member's sessions.
-#[utoipa::path(post, path = "/v1/password-resets/{code}", params(("code" = String, Path)),
+#[utoipa::path(post, operation_id = "complete_password_reset", path = "/v1/password-resets/{code}",
+    params(("code" = String, Path)),
     request_body = Complete, security(()), responses(
     (status = 204), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn complete(mut call: Call) -> Answer {

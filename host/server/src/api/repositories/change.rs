@@ -45,7 +45,8 @@ pub(crate) struct Change {
 }
 
 /// Changes a repository.
-#[utoipa::path(patch, path = "/v1/repositories/{id}", params(("id" = String, Path)), request_body = Change,
+#[utoipa::path(patch, operation_id = "change_repository", path = "/v1/repositories/{id}",
+    params(("id" = String, Path)), request_body = Change,
     responses((status = 200, body = RepositoryView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn change(mut call: Call) -> Answer {
@@ -91,7 +92,8 @@ async fn apply(call: &Call, mut row: RepositoryRow, wanted: &Change) -> Result<R
 }
 
 /// Deletes a repository with all that it holds.
-#[utoipa::path(delete, path = "/v1/repositories/{id}", params(("id" = String, Path)), responses((status = 204),
+#[utoipa::path(delete, operation_id = "delete_repository", path = "/v1/repositories/{id}",
+    params(("id" = String, Path)), responses((status = 204),
     (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
     (status = 409, body = ErrorBody)))]
 pub(crate) async fn remove(call: Call) -> Answer {

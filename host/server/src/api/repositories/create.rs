@@ -48,7 +48,8 @@ pub(crate) struct Create {
 }
 
 /// Makes a repository.
-#[utoipa::path(post, path = "/v1/repositories", request_body = Create, responses(
+#[utoipa::path(post, operation_id = "create_repository",
+    path = "/v1/repositories", request_body = Create, responses(
     (status = 201, body = RepositoryView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub(crate) async fn create(mut call: Call) -> Answer {

@@ -12,7 +12,7 @@ use crate::api::error::{ApiError, ErrorBody};
 use crate::api::paging::{self, Page};
 
 /// Lists repositories.
-#[utoipa::path(get, path = "/v1/repositories",
+#[utoipa::path(get, operation_id = "list_repositories", path = "/v1/repositories",
     params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<RepositoryView>), (status = 400, body = ErrorBody),
@@ -61,7 +61,8 @@ async fn known(
 const READ_AT_ONCE: u32 = 201;
 
 /// Shows a repository.
-#[utoipa::path(get, path = "/v1/repositories/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "show_repository",
+    path = "/v1/repositories/{id}", params(("id" = String, Path)), responses(
     (status = 200, body = RepositoryView), (status = 401, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn show(call: Call) -> Answer {
     call.only(&[])?;

@@ -17,7 +17,8 @@ use crate::sso::{Aim, Flow, Refused, Settings};
 
 /// The end of a sign-in. 201 with the session in a cookie, or the confirmation; 303 where the sign-in began with `return_to`: a
 /// confirmation then stands behind `#`, where no server sees it. 401 `sso_refused` for all that is not to be believed.
-#[utoipa::path(get, path = "/v1/sso/callback", security(()), params(("code" = Option<String>, Query),
+#[utoipa::path(get, operation_id = "finish_sso_sign_in", path = "/v1/sso/callback",
+    security(()), params(("code" = Option<String>, Query),
     ("state" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query)), responses(
     (status = 201, body = sessions::SessionView), (status = 303, description = "On to return_to"),
     (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 404, body = ErrorBody),

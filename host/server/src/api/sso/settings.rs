@@ -77,7 +77,8 @@ impl SsoView {
 }
 
 /// The sign-in settings.
-#[utoipa::path(get, path = "/v1/sso", responses((status = 200, body = SsoView), (status = 401, body = ErrorBody),
+#[utoipa::path(get, operation_id = "show_sso", path = "/v1/sso",
+    responses((status = 200, body = SsoView), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn show(call: Call) -> Answer {
     call.only(&[])?;
@@ -87,7 +88,8 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// Sets how members of the organization sign in. The provider is not asked before somebody signs in.
-#[utoipa::path(put, path = "/v1/sso", request_body = Change, responses((status = 200, body = SsoView),
+#[utoipa::path(put, operation_id = "set_sso", path = "/v1/sso",
+    request_body = Change, responses((status = 200, body = SsoView),
     (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody)))]
 pub(crate) async fn change(mut call: Call) -> Answer {
     let wanted: Change = call.body()?;
@@ -117,7 +119,8 @@ pub(crate) async fn change(mut call: Call) -> Answer {
 }
 
 /// Takes the sign-in settings away: members sign in by password alone. Sessions stay.
-#[utoipa::path(delete, path = "/v1/sso", responses((status = 204), (status = 401, body = ErrorBody),
+#[utoipa::path(delete, operation_id = "delete_sso", path = "/v1/sso",
+    responses((status = 204), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn remove(call: Call) -> Answer {
     call.only(&[])?;

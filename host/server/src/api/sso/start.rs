@@ -19,7 +19,8 @@ const TICKET_MS: i64 = 5 * 60 * 1000;
 /// Begins a sign-in by the organization's provider: sends the browser there, and binds what comes back to this browser.
 /// `organization` is its name or id, needed where there are several; `return_to` the path of this host where the browser goes on;
 /// `ticket` that of POST /v1/confirmations.
-#[utoipa::path(get, path = "/v1/sso/start", security(()), params(("organization" = Option<String>, Query),
+#[utoipa::path(get, operation_id = "start_sso_sign_in", path = "/v1/sso/start",
+    security(()), params(("organization" = Option<String>, Query),
     ("return_to" = Option<String>, Query), ("ticket" = Option<String>, Query)), responses(
     (status = 303, description = "To the provider"), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
     (status = 424, body = ErrorBody)))]

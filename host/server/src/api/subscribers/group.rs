@@ -61,7 +61,8 @@ fn wanted(name: Option<String>, subscribers: Field, repositories: Field) -> Resu
 }
 
 /// Makes a group of subscribers.
-#[utoipa::path(post, path = "/v1/subscriber-groups", request_body = CreateSubscriberGroup, responses(
+#[utoipa::path(post, operation_id = "create_subscriber_group",
+    path = "/v1/subscriber-groups", request_body = CreateSubscriberGroup, responses(
     (status = 201, body = SubscriberGroupView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody)))]
 pub(crate) async fn create_group(mut call: Call) -> Answer {
@@ -74,7 +75,7 @@ pub(crate) async fn create_group(mut call: Call) -> Answer {
 }
 
 /// Lists groups of subscribers.
-#[utoipa::path(get, path = "/v1/subscriber-groups",
+#[utoipa::path(get, operation_id = "list_subscriber_groups", path = "/v1/subscriber-groups",
     params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<SubscriberGroupView>), (status = 400, body = ErrorBody),
@@ -84,7 +85,8 @@ pub(crate) async fn list_groups(call: Call) -> Answer {
 }
 
 /// Shows a group of subscribers.
-#[utoipa::path(get, path = "/v1/subscriber-groups/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "show_subscriber_group",
+    path = "/v1/subscriber-groups/{id}", params(("id" = String, Path)), responses(
     (status = 200, body = SubscriberGroupView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody)))]
 pub(crate) async fn show_group(call: Call) -> Answer {
@@ -93,7 +95,8 @@ pub(crate) async fn show_group(call: Call) -> Answer {
 }
 
 /// Changes a group of subscribers.
-#[utoipa::path(patch, path = "/v1/subscriber-groups/{id}", params(("id" = String, Path)), request_body = ChangeSubscriberGroup,
+#[utoipa::path(patch, operation_id = "change_subscriber_group", path = "/v1/subscriber-groups/{id}",
+    params(("id" = String, Path)), request_body = ChangeSubscriberGroup,
     responses((status = 200, body = SubscriberGroupView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn change_group(mut call: Call) -> Answer {
@@ -106,7 +109,8 @@ pub(crate) async fn change_group(mut call: Call) -> Answer {
 }
 
 /// Deletes a group of subscribers; its access keys are refused from the next request on.
-#[utoipa::path(delete, path = "/v1/subscriber-groups/{id}", params(("id" = String, Path)), responses((status = 204),
+#[utoipa::path(delete, operation_id = "delete_subscriber_group", path = "/v1/subscriber-groups/{id}",
+    params(("id" = String, Path)), responses((status = 204),
     (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn remove_group(call: Call) -> Answer {
     owner::remove(&call, Group).await

@@ -61,7 +61,8 @@ fn wanted(name: Option<String>, email: Field, repositories: Field) -> Result<Wan
 }
 
 /// Makes a subscriber.
-#[utoipa::path(post, path = "/v1/subscribers", request_body = CreateSubscriber, responses(
+#[utoipa::path(post, operation_id = "create_subscriber",
+    path = "/v1/subscribers", request_body = CreateSubscriber, responses(
     (status = 201, body = SubscriberView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody)))]
 pub(crate) async fn create_subscriber(mut call: Call) -> Answer {
@@ -74,7 +75,7 @@ pub(crate) async fn create_subscriber(mut call: Call) -> Answer {
 }
 
 /// Lists subscribers.
-#[utoipa::path(get, path = "/v1/subscribers",
+#[utoipa::path(get, operation_id = "list_subscribers", path = "/v1/subscribers",
     params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
     responses((status = 200, body = Page<SubscriberView>), (status = 400, body = ErrorBody),
@@ -84,7 +85,8 @@ pub(crate) async fn list_subscribers(call: Call) -> Answer {
 }
 
 /// Shows a subscriber.
-#[utoipa::path(get, path = "/v1/subscribers/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "show_subscriber",
+    path = "/v1/subscribers/{id}", params(("id" = String, Path)), responses(
     (status = 200, body = SubscriberView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
     (status = 404, body = ErrorBody)))]
 pub(crate) async fn show_subscriber(call: Call) -> Answer {
@@ -93,7 +95,8 @@ pub(crate) async fn show_subscriber(call: Call) -> Answer {
 }
 
 /// Changes a subscriber.
-#[utoipa::path(patch, path = "/v1/subscribers/{id}", params(("id" = String, Path)), request_body = ChangeSubscriber,
+#[utoipa::path(patch, operation_id = "change_subscriber", path = "/v1/subscribers/{id}",
+    params(("id" = String, Path)), request_body = ChangeSubscriber,
     responses((status = 200, body = SubscriberView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn change_subscriber(mut call: Call) -> Answer {
@@ -106,7 +109,8 @@ pub(crate) async fn change_subscriber(mut call: Call) -> Answer {
 }
 
 /// Deletes a subscriber; its access keys are refused from the next request on.
-#[utoipa::path(delete, path = "/v1/subscribers/{id}", params(("id" = String, Path)), responses((status = 204),
+#[utoipa::path(delete, operation_id = "delete_subscriber", path = "/v1/subscribers/{id}",
+    params(("id" = String, Path)), responses((status = 204),
     (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn remove_subscriber(call: Call) -> Answer {
     owner::remove(&call, Subscriber).await

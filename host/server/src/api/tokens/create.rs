@@ -53,7 +53,7 @@ pub(crate) struct Create {
 }
 
 /// Makes a token, or with `backing` a service key.
-#[utoipa::path(post, path = "/v1/tokens", request_body = Create, responses(
+#[utoipa::path(post, operation_id = "create_token", path = "/v1/tokens", request_body = Create, responses(
     (status = 201, body = NewTokenView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody)))]
 pub(crate) async fn create(mut call: Call) -> Answer {

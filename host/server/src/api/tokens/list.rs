@@ -14,7 +14,7 @@ use crate::identity;
 use crate::permissions::Permission;
 
 /// Lists tokens.
-#[utoipa::path(get, path = "/v1/tokens",
+#[utoipa::path(get, operation_id = "list_tokens", path = "/v1/tokens",
     params(("member" = Option<String>, Query, description = "E-mail of another member"),
         ("backing" = Option<String>, Query, description = "`org` or `repo`, for service keys"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),

@@ -12,7 +12,8 @@ use crate::catalogue;
 use crate::permissions::Permission;
 
 /// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
-#[utoipa::path(delete, path = "/v1/tokens/{id}", params(("id" = String, Path)), responses((status = 204),
+#[utoipa::path(delete, operation_id = "revoke_token", path = "/v1/tokens/{id}",
+    params(("id" = String, Path)), responses((status = 204),
     (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn revoke(call: Call) -> Answer {
     call.only(&[])?;

@@ -45,7 +45,8 @@ struct Wanted {
 }
 
 /// Rotates a token.
-#[utoipa::path(post, path = "/v1/tokens/{id}/rotation", params(("id" = String, Path)), request_body = Rotate,
+#[utoipa::path(post, operation_id = "rotate_token", path = "/v1/tokens/{id}/rotation",
+    params(("id" = String, Path)), request_body = Rotate,
     responses((status = 201, body = NewTokenView), (status = 400, body = ErrorBody),
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody)))]
