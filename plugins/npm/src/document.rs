@@ -103,7 +103,9 @@ impl<'de> Deserialize<'de> for Versions {
                 let mut versions = Versions::default();
                 while let Some((number, manifest)) = access.next_entry::<String, Map<String, Value>>()? {
                     bounded::<A::Error>(versions.deprecations.len())?;
-                    versions.deprecations.insert(number.clone(), deprecation(&manifest));
+                    versions
+                        .deprecations
+                        .insert(number.clone(), manifest.get("deprecated").and_then(deprecation));
                     versions.first.get_or_insert((number, manifest));
                 }
                 Ok(versions)
@@ -121,9 +123,9 @@ fn bounded<E: serde::de::Error>(members: usize) -> Result<(), E> {
     }
 }
 
-/// An empty text takes a deprecation back.
-pub(crate) fn deprecation(manifest: &Map<String, Value>) -> Option<String> {
-    match manifest.get("deprecated")? {
+/// What the member `deprecated` of a manifest says; an empty text takes a deprecation back.
+pub(crate) fn deprecation(deprecated: &Value) -> Option<String> {
+    match deprecated {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Bool(true) => Some("this version is deprecated".to_owned()),
         _ => None,

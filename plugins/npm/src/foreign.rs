@@ -1,31 +1,28 @@
-//! An upstream's packument, read as a stream: first what it says of the package, then its versions one by one.
+//! An upstream's packument. The largest have some ten megabytes, and each question for a tarball needs one version of them: so
+//! the whole is passed over once to find what lies where, and only what is wanted is read as JSON.
 
 use crate::document::{Bounded, deprecation};
-use crate::manifest::forms;
+use crate::manifest::{self, ABBREVIATED};
 use crate::name::Name;
+use crate::outline::{self, Outline};
 use crate::packument::Piece;
-use crate::skim::{MEMBER_LIMIT, Skim};
-use packhouse_sdk::{Blob, Error};
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use crate::skim::{MEMBER_LIMIT, Span};
+use packhouse_sdk::{Blob, Error, ReadAt};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
-use std::fmt;
-use std::io::BufReader;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of an upstream's packument. The largest that are known have half of it.
+/// Bytes of an upstream's packument. The largest that are known have a fifth of it.
 pub(crate) const LIMIT: u64 = 256 << 20;
+/// Bytes of one of its members that is no version: the times of 20,000 versions have one million.
+const HEAD_LIMIT: u64 = 4 << 20;
+/// Bytes that are read at a time when one version is wanted after the other.
+const WINDOW: u64 = 512 << 10;
 
-/// What it says besides its manifests.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Head {
-    #[serde(rename = "dist-tags")]
-    pub(crate) tags: Option<Bounded<Value>>,
-    pub(crate) time: Option<Bounded<Value>>,
-    /// The numbers of its versions.
-    pub(crate) versions: Option<Bounded<IgnoredAny>>,
-    pub(crate) maintainers: Option<Value>,
-    pub(crate) readme: Option<Value>,
+/// An upstream's packument.
+pub(crate) struct Packument {
+    body: Blob,
+    outline: Outline,
 }
 
 /// A version of an upstream's.
@@ -39,131 +36,178 @@ pub(crate) struct Foreign {
     pub(crate) shasum: Option<String>,
 }
 
-impl Head {
-    /// Reads it.
+impl Packument {
+    /// Finds what lies where.
     ///
     /// # Errors
     /// [`Error::Unavailable`] for what is no packument.
-    pub(crate) fn read(body: &Blob) -> Result<Self, Error> {
-        parse(body, |reader| serde_json::from_reader(reader))
+    pub(crate) fn open(body: Blob) -> Result<Self, Error> {
+        let outline =
+            outline::outline(&body, "versions")?.ok_or_else(|| no_packument("not a JSON object"))?;
+        Ok(Self { body, outline })
+    }
+
+    /// The numbers of its versions.
+    pub(crate) fn numbers(&self) -> BTreeSet<String> {
+        self.outline.inner.iter().map(|(number, _)| number.clone()).collect()
+    }
+
+    /// One of its members that is an object; empty without it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it is none.
+    pub(crate) fn map(&self, name: &str) -> Result<BTreeMap<String, Value>, Error> {
+        Ok(self.member::<Option<Bounded<Value>>>(name)?.flatten().map(|map| map.0).unwrap_or_default())
+    }
+
+    /// Another of its members.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it cannot be read.
+    pub(crate) fn member<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
+        let member = self.outline.members.iter().find(|(member, _)| member == name);
+        let Some((_, span)) = member else { return Ok(None) };
+        let bytes = self.body.read_exact_at(span.start, bounded(*span, HEAD_LIMIT)?)?;
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| no_packument(&format!("{name}: {error}")))
+    }
+
+    /// One version, if it is of this package.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] for what is no manifest.
+    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
+        let version = self.outline.inner.iter().find(|(one, _)| one == number);
+        let Some((_, span)) = version else { return Ok(None) };
+        let bytes = self.body.read_exact_at(span.start, bounded(*span, MEMBER_LIMIT)?)?;
+        foreign(name, number, &bytes)
+    }
+
+    /// Hands over one version after the other.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] for what is no packument; else what `take` fails with.
+    pub(crate) fn each(
+        &self,
+        name: &Name,
+        take: &mut dyn FnMut(&str, Foreign) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut start, mut window) = (0, Vec::new());
+        for (number, span) in &self.outline.inner {
+            let length = bounded(*span, MEMBER_LIMIT)?;
+            if span.end > start + window.len() as u64 {
+                let rest = self.body.size()?.saturating_sub(span.start);
+                window = self.body.read_exact_at(span.start, rest.min(WINDOW.max(length)))?;
+                start = span.start;
+            }
+            let from = usize::try_from(span.start - start).unwrap_or(usize::MAX);
+            let bytes = window.get(from..).and_then(|rest| rest.get(..usize::try_from(length).ok()?));
+            let bytes = bytes.ok_or_else(|| no_packument("it ends too soon"))?;
+            if let Some(foreign) = foreign(name, number, bytes)? {
+                take(number, foreign)?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// Hands over one version after the other.
-///
-/// # Errors
-/// [`Error::Unavailable`] for what is no packument; else what `take` fails with.
-pub(crate) fn each(
-    body: &Blob,
-    name: &Name,
-    take: &mut dyn FnMut(&str, Foreign) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut failed = None;
-    let mut hand_over = |number: &str, manifest: Map<String, Value>| {
-        let Some(foreign) = foreign(name, number, manifest) else { return true };
-        failed = take(number, foreign).err();
-        failed.is_none()
-    };
-    let read = parse(body, |reader| {
-        Members(&mut hand_over).deserialize(&mut serde_json::Deserializer::from_reader(reader))
-    });
-    match failed {
-        Some(error) => Err(error),
-        None => read,
-    }
+fn bounded(span: Span, limit: u64) -> Result<u64, Error> {
+    let length = span.end - span.start;
+    let fits = (length <= limit).then_some(length);
+    fits.ok_or_else(|| no_packument(&format!("{length} bytes in one member, where {limit} are enough")))
 }
 
-type Reader<'a> = BufReader<Skim<&'a Blob>>;
-
-fn parse<'a, T>(
-    body: &'a Blob,
-    parse: impl FnOnce(&mut Reader<'a>) -> Result<T, serde_json::Error>,
-) -> Result<T, Error> {
-    let mut reader = BufReader::with_capacity(16 << 10, Skim::within(body, LIMIT));
-    let parsed = parse(&mut reader);
-    parsed.map_err(|error| match reader.into_inner().trouble {
-        Some(trouble) => Error::Unavailable(format!("the upstream's packument is refused: {trouble:?}")),
-        None => Error::Unavailable(format!("the upstream sent no packument: {error}")),
-    })
+fn no_packument(why: &str) -> Error {
+    Error::Unavailable(format!("the upstream sent no packument: {why}"))
 }
 
-/// A manifest in its two forms. None where it says that it is of something else.
-fn foreign(name: &Name, number: &str, mut manifest: Map<String, Value>) -> Option<Foreign> {
-    let says = |member: &str| manifest.get(member).and_then(Value::as_str);
-    if says("name") != Some(name.as_str()) || says("version") != Some(number) {
-        return None;
+/// A manifest in its two forms, as it stands there but for what this registry says itself. None where it is of something else,
+/// says something twice, or names no tarball.
+fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, Error> {
+    // What is sent on as it came must be JSON.
+    serde_json::from_slice::<IgnoredAny>(bytes)
+        .map_err(|error| no_packument(&format!("version {number}: {error}")))?;
+    let text = core::str::from_utf8(bytes).map_err(|error| no_packument(&error.to_string()))?;
+    let Some(members) = outline::members(bytes) else { return Ok(None) };
+    let members = Members { text, members };
+    if members.text("name").as_deref() != Some(name.as_str())
+        || members.text("version").as_deref() != Some(number)
+    {
+        return Ok(None);
     }
-    let deprecated = deprecation(&manifest);
-    manifest.remove("deprecated");
-    let Some(Value::Object(mut dist)) = manifest.remove("dist") else { return None };
-    let tarball = dist.remove("tarball")?.as_str()?.to_owned();
+    let Some(Value::Object(mut dist)) = members.value("dist") else { return Ok(None) };
+    let Some(Value::String(tarball)) = dist.remove("tarball") else { return Ok(None) };
     let attestations = match dist.remove("attestations") {
         Some(Value::Object(attestations)) => Some(attestations),
         _ => None,
     };
-    let text = |member: &str| dist.get(member).and_then(Value::as_str).map(str::to_owned);
-    let (integrity, shasum) = (text("integrity"), text("shasum"));
-    let (abbreviated, full) = forms(&manifest);
+    let said = |member: &str| dist.get(member).and_then(Value::as_str).map(str::to_owned);
+    let (integrity, shasum) = (said("integrity"), said("shasum"));
+    let (abbreviated, full) = members.forms();
+    let deprecated = members.value("deprecated").as_ref().and_then(deprecation);
     let piece =
         Piece { abbreviated, full, dist: Value::Object(dist).to_string(), deprecated, attestations, time: 0 };
-    Some(Foreign { piece, tarball, integrity, shasum })
+    Ok(Some(Foreign { piece, tarball, integrity, shasum }))
 }
 
-type HandOver<'a> = dyn FnMut(&str, Map<String, Value>) -> bool + 'a;
-
-/// The document: of its members only the versions matter.
-struct Members<'a, 'b>(&'a mut HandOver<'b>);
-
-/// The versions: each is handed over and forgotten.
-struct Manifests<'a, 'b>(&'a mut HandOver<'b>);
-
-impl<'de> DeserializeSeed<'de> for Members<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
+/// A manifest that was read as far as knowing where what lies.
+struct Members<'a> {
+    text: &'a str,
+    members: Vec<outline::Member>,
 }
 
-impl<'de> Visitor<'de> for Members<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a packument")
+impl<'a> Members<'a> {
+    fn raw(&self, span: &Span) -> &'a str {
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        self.text.get(place(span.start)..place(span.end)).unwrap_or_default().trim_end()
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(member) = access.next_key::<String>()? {
-            match member.as_str() {
-                "versions" => access.next_value_seed(Manifests(&mut *self.0))?,
-                _ => drop(access.next_value::<IgnoredAny>()?),
+    fn value(&self, name: &str) -> Option<Value> {
+        let (_, span) = self.members.iter().find(|(member, _)| member == name)?;
+        serde_json::from_str(self.raw(span)).ok()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match self.value(name)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Without `dist` and `deprecated`, abbreviated and full.
+    fn forms(&self) -> (String, String) {
+        let (mut abbreviated, mut full) = (String::from("{"), String::from("{"));
+        for (name, span) in &self.members {
+            if matches!(name.as_str(), "dist" | "deprecated") {
+                continue;
+            }
+            append(&mut full, name, self.raw(span));
+            if ABBREVIATED.contains(&name.as_str()) {
+                append(&mut abbreviated, name, self.raw(span));
             }
         }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Manifests<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Manifests<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "versions of at most {MEMBER_LIMIT} bytes each")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some((number, manifest)) = access.next_entry::<String, Map<String, Value>>()? {
-            if !(self.0)(&number, manifest) {
-                return Err(serde::de::Error::custom("given up"));
-            }
+        if self.value("hasInstallScript").is_none() && self.runs_scripts() {
+            append(&mut full, "hasInstallScript", "true");
+            append(&mut abbreviated, "hasInstallScript", "true");
         }
-        Ok(())
+        abbreviated.push('}');
+        full.push('}');
+        (abbreviated, full)
     }
+
+    /// Many registries leave it to the client to see that from the full form.
+    fn runs_scripts(&self) -> bool {
+        let known = ["scripts", "gypfile"].into_iter();
+        let members: Map<String, Value> =
+            known.filter_map(|name| Some((name.to_owned(), self.value(name)?))).collect();
+        manifest::runs_scripts(&members)
+    }
+}
+
+fn append(object: &mut String, name: &str, value: &str) {
+    if object.len() > 1 {
+        object.push(',');
+    }
+    object.push_str(&Value::from(name).to_string());
+    object.push(':');
+    object.push_str(value);
 }

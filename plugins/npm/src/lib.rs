@@ -19,6 +19,7 @@ mod instant;
 mod manifest;
 mod merge;
 mod name;
+mod outline;
 mod output;
 mod packument;
 mod proxy;

@@ -7,7 +7,7 @@ use packhouse_sdk::Failure;
 use serde_json::{Map, Value, json};
 
 /// What the abbreviated form of a manifest holds, besides `dist` and `deprecated`.
-const ABBREVIATED: [&str; 19] = [
+pub(crate) const ABBREVIATED: [&str; 19] = [
     "name",
     "version",
     "dependencies",
@@ -101,13 +101,14 @@ impl Manifest {
 }
 
 /// A manifest without `dist` and `deprecated`, abbreviated and full, as JSON.
-pub(crate) fn forms(members: &Map<String, Value>) -> (String, String) {
+fn forms(members: &Map<String, Value>) -> (String, String) {
     let known = |member: &&str| Some(((*member).to_owned(), members.get(*member)?.clone()));
     let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(known).collect();
     (Value::Object(abbreviated).to_string(), Value::Object(members.clone()).to_string())
 }
 
-fn runs_scripts(members: &Map<String, Value>) -> bool {
+/// Whether it runs something when it is installed.
+pub(crate) fn runs_scripts(members: &Map<String, Value>) -> bool {
     let scripts = members.get("scripts").and_then(Value::as_object);
     let listed =
         scripts.is_some_and(|scripts| INSTALL_SCRIPTS.iter().any(|name| scripts.contains_key(*name)));

@@ -1,7 +1,7 @@
 //! A proxy: its upstream's packuments with addresses of its own in them, and the tarballs that those name.
 
 use crate::dist::from_integrity;
-use crate::foreign::{self, Foreign, Head};
+use crate::foreign::{self, Foreign, Packument};
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
 use crate::records::missing_version;
@@ -21,7 +21,7 @@ const ANSWER: u64 = 16 << 20;
 
 /// What an upstream has of a package, as far as it is offered.
 pub(crate) struct Upstream {
-    body: Blob,
+    packument: Packument,
     /// When each version that is offered was published, in ms since 1970.
     offered: BTreeMap<String, u64>,
     /// All of its versions, offered or not.
@@ -40,22 +40,20 @@ impl Upstream {
         let fetch =
             cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
         let Some(body) = found(fetch.start(proxy)?)? else { return Ok(None) };
-        let head = Head::read(&body)?;
-        let times: BTreeMap<String, u64> = head
-            .time
-            .map(|times| times.0)
-            .unwrap_or_default()
+        let packument = Packument::open(body)?;
+        let times: BTreeMap<String, u64> = packument
+            .map("time")?
             .into_iter()
             .filter_map(|(number, time)| Some((number, instant::read(time.as_str()?)?)))
             .collect();
-        let known: BTreeSet<String> =
-            head.versions.map(|versions| versions.0.into_keys().collect()).unwrap_or_default();
+        let known = packument.numbers();
         let offered = offered(cx, proxy, name, &known, &times)?;
-        let tags = tags(head.tags.map(|tags| tags.0).unwrap_or_default(), &offered);
-        let maintainers = match head.maintainers {
+        let tags = tags(packument.map("dist-tags")?, &offered);
+        let maintainers = match packument.member("maintainers")? {
             Some(Value::Array(maintainers)) => maintainers,
             _ => Vec::new(),
         };
+        let readme: Option<Value> = packument.member("readme")?;
         let time = |member: &str| times.get(member).copied();
         let newest = offered.values().max().copied().unwrap_or_default();
         let summary = Summary {
@@ -63,24 +61,20 @@ impl Upstream {
             created: time("created").unwrap_or_default(),
             modified: time("modified").unwrap_or(newest),
             maintainers,
-            readme: head.readme.and_then(|readme| readme.as_str().map(str::to_owned)),
+            readme: readme.and_then(|readme| readme.as_str().map(str::to_owned)),
             revision: None,
         };
-        Ok(Some(Self { body, offered, known, tags, summary }))
+        Ok(Some(Self { packument, offered, known, tags, summary }))
     }
 
     /// The version of this number, if it is offered.
     fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
         let Some(time) = self.offered.get(number) else { return Ok(None) };
-        let mut found = None;
-        foreign::each(&self.body, name, &mut |one, mut version| {
-            if one == number {
-                version.piece.time = *time;
-                found = Some(version);
-            }
-            Ok(())
-        })?;
-        Ok(found)
+        let found = self.packument.version(name, number)?;
+        Ok(found.map(|mut version| {
+            version.piece.time = *time;
+            version
+        }))
     }
 }
 
@@ -131,7 +125,7 @@ pub(crate) fn add(
 ) -> Result<bool, Failure> {
     let Some(mut upstream) = Upstream::open(cx, proxy, name)? else { return Ok(false) };
     rendering.summary(std::mem::take(&mut upstream.summary));
-    foreign::each(&upstream.body, name, &mut |number, mut version| {
+    upstream.packument.each(name, &mut |number, mut version| {
         let Some(time) = upstream.offered.get(number) else { return Ok(()) };
         version.piece.time = *time;
         rendering.add(number, &version.piece)

@@ -50,8 +50,6 @@ pub(crate) struct Skim<S> {
     /// Digits that stand for a string.
     inserted: Vec<u8>,
     place: Place,
-    /// Bytes of the whole at most.
-    limit: u64,
     /// Bytes handed on, of all and since the last key.
     total: u64,
     member: u64,
@@ -153,14 +151,8 @@ impl Place {
 impl<S: Source> Skim<S> {
     /// The document in these bytes, of at most [`DOCUMENT_LIMIT`] besides its tarballs.
     pub(crate) fn new(source: S) -> Self {
-        Self::within(source, DOCUMENT_LIMIT)
-    }
-
-    /// The document in these bytes, of at most so many besides its tarballs.
-    pub(crate) fn within(source: S, limit: u64) -> Self {
         Self {
             source,
-            limit,
             window: Vec::new(),
             taken: 0,
             offset: 0,
@@ -192,7 +184,7 @@ impl<S: Source> Skim<S> {
             Met::Data if self.leave_out()? => return self.next(),
             _ => {}
         }
-        if self.total > self.limit || self.member > MEMBER_LIMIT {
+        if self.total > DOCUMENT_LIMIT || self.member > MEMBER_LIMIT {
             return Err(Trouble::TooLarge);
         }
         Ok(Some(byte))
