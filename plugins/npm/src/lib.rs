@@ -20,7 +20,6 @@ mod manifest;
 mod merge;
 mod name;
 mod outline;
-mod output;
 mod packument;
 mod proxy;
 mod publish;

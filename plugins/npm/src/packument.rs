@@ -2,9 +2,8 @@
 //! read, from whatever repositories they come, so that no more than one of them is in memory.
 
 use crate::name::Name;
-use crate::output::Output;
 use crate::{accept, instant, merge};
-use packhouse_sdk::{Content, Context, Error, Failure, Request, Response};
+use packhouse_sdk::{Content, Context, Error, Failure, Output, Request, Response};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

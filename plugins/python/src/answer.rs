@@ -2,9 +2,6 @@
 
 use packhouse_sdk::{Blob, Content, Context, Digest, Failure, Repository, Response};
 
-/// Bytes of an answer that need not be a blob.
-const INLINE: usize = 1_048_576;
-
 /// 400 with a sentence for the person who sent it.
 pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::invalid(text)
@@ -16,12 +13,8 @@ pub(crate) fn no_project(name: &str) -> Failure {
 }
 
 /// A document that the plugin has made: it may change at any time.
-pub(crate) fn document(cx: &Context, bytes: Vec<u8>, media_type: &str) -> Result<Response, Failure> {
-    let response = Response::ok().content_type(media_type).revalidate();
-    Ok(response.content(match bytes.len() <= INLINE {
-        true => Content::Inline(bytes),
-        false => Content::Blob(written(cx, &bytes)?),
-    }))
+pub(crate) fn document(content: Content, media_type: &str) -> Response {
+    Response::ok().content_type(media_type).revalidate().content(content)
 }
 
 /// Bytes as a blob.

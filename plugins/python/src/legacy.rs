@@ -5,7 +5,7 @@ use crate::index::{File, Project, key_of};
 use crate::metadata::{LIMIT, Metadata};
 use crate::version::Version;
 use crate::{group, name};
-use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Params, ReadAt, Request, Response};
+use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 
 /// Fields of `info` that are one text, with the metadata's names for them.
@@ -53,7 +53,7 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
     let releases: Map<String, Value> =
         project.versions.iter().map(|version| (version.clone(), files(request, &project, version))).collect();
     object.insert("releases".to_owned(), Value::Object(releases));
-    document(cx, serde_json::to_vec(&object)?, "application/json")
+    json(cx, &object)
 }
 
 /// One version.
@@ -63,7 +63,13 @@ pub(crate) fn version(cx: &Context, request: &Request, params: &Params<'_>) -> R
     let found = project.versions.iter().find(|version| key_of(version) == key);
     let found = found
         .ok_or_else(|| Failure::not_found(format!("There is no version {asked} of {}", project.name)))?;
-    document(cx, serde_json::to_vec(&about(cx, request, &project, found)?)?, "application/json")
+    json(cx, &about(cx, request, &project, found)?)
+}
+
+fn json(cx: &Context, value: &Map<String, Value>) -> Result<Response, Failure> {
+    let mut out = Output::new(cx);
+    out.json(value)?;
+    Ok(document(out.finish()?, "application/json"))
 }
 
 fn read(cx: &Context, params: &Params<'_>) -> Result<Project, Failure> {

@@ -3,18 +3,22 @@
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
 use crate::status::Marker;
+use packhouse_sdk::{Error, Output};
+
+/// What ends each page.
+const END: &str = "</body>\n</html>\n";
 
 /// The list of projects.
-pub(super) fn list(names: &[String]) -> Vec<u8> {
-    let mut page = head("Simple index", "");
+pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> {
+    out.push(&head("Simple index", ""))?;
     for name in names {
-        page += &format!("<a href=\"{name}/\">{name}</a><br>\n");
+        out.push(&format!("<a href=\"{name}/\">{name}</a><br>\n"))?;
     }
-    (page + "</body>\n</html>\n").into_bytes()
+    out.push(END)
 }
 
 /// A project's files.
-pub(super) fn project(project: &Project) -> Vec<u8> {
+pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
     let mut meta = String::new();
     if project.status.status != Marker::Active {
         let word = serde_json::to_value(project.status.status).unwrap_or_default();
@@ -23,11 +27,11 @@ pub(super) fn project(project: &Project) -> Vec<u8> {
     if let Some(reason) = &project.status.reason {
         meta += &tag("pypi:project-status-reason", reason);
     }
-    let mut page = head(&format!("Links for {}", project.name), &meta);
+    out.push(&head(&format!("Links for {}", project.name), &meta))?;
     for file in project.files.iter().filter(|_| project.status.offers_files()) {
-        page += &link(&project.name, file);
+        out.push(&link(&project.name, file))?;
     }
-    (page + "</body>\n</html>\n").into_bytes()
+    out.push(END)
 }
 
 fn head(title: &str, meta: &str) -> String {

@@ -2,57 +2,97 @@
 
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
-use packhouse_sdk::Failure;
-use serde_json::{Map, Value, json};
+use packhouse_sdk::{Error, Output};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The list of projects.
-pub(super) fn list(names: &[String]) -> Result<Vec<u8>, Failure> {
-    let projects: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
-    Ok(serde_json::to_vec(&json!({"meta": {"api-version": API_VERSION}, "projects": projects}))?)
+pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> {
+    begin(out)?;
+    out.push(",\"projects\":")?;
+    array(out, names.iter().map(|name| BTreeMap::from([("name", name)])))?;
+    out.push("}")
 }
 
 /// A project's files.
-pub(super) fn project(project: &Project) -> Result<Vec<u8>, Failure> {
-    let offered = project.status.offers_files();
-    let files: Vec<Value> =
-        project.files.iter().filter(|_| offered).map(|one| file(&project.name, one)).collect();
-    Ok(serde_json::to_vec(&json!({
-        "meta": {"api-version": API_VERSION},
-        "name": project.name,
-        "project-status": project.status,
-        "versions": project.versions,
-        "files": files,
-    }))?)
+pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
+    begin(out)?;
+    for (member, value) in [
+        ("name", json!(project.name)),
+        ("project-status", json!(project.status)),
+        ("versions", json!(project.versions)),
+    ] {
+        out.push(",")?;
+        out.json(member)?;
+        out.push(":")?;
+        out.json(&value)?;
+    }
+    out.push(",\"files\":")?;
+    let offered = project.files.iter().filter(|_| project.status.offers_files());
+    array(out, offered.map(|file| Listed::of(&project.name, file)))?;
+    out.push("}")
 }
 
-fn file(project: &str, file: &File) -> Value {
-    let metadata = match &file.metadata {
-        Metadata::Absent => json!(false),
-        Metadata::Unchecked => json!(true),
-        Metadata::Sha256(hex) => json!({"sha256": hex}),
-    };
-    let mut object = Map::new();
-    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    set("filename", json!(file.filename));
-    set("url", json!(address(project, &file.version, &file.filename)));
-    set("hashes", json!(file.hashes));
-    set("requires-python", json!(file.requires_python));
-    set("core-metadata", metadata.clone());
-    set("dist-info-metadata", metadata.clone());
-    set("data-dist-info-metadata", metadata);
-    set("yanked", file.yanked.as_ref().map_or(json!(false), |reason| yanked(reason)));
-    if file.signature {
-        set("gpg-sig", json!(true));
+fn begin(out: &mut Output<'_>) -> Result<(), Error> {
+    out.push("{\"meta\":")?;
+    out.json(&json!({"api-version": API_VERSION}))
+}
+
+/// One item after the other: the largest projects have ten thousand.
+fn array(out: &mut Output<'_>, items: impl Iterator<Item = impl Serialize>) -> Result<(), Error> {
+    let mut before = "[";
+    for item in items {
+        out.push(before)?;
+        out.json(&item)?;
+        before = ",";
     }
-    if let Some(size) = file.size {
-        set("size", json!(size));
+    out.push(if before == "[" { "[]" } else { "]" })
+}
+
+/// A file as the API has it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Listed<'a> {
+    filename: &'a str,
+    url: String,
+    hashes: &'a BTreeMap<String, String>,
+    requires_python: Option<&'a str>,
+    core_metadata: Value,
+    dist_info_metadata: Value,
+    data_dist_info_metadata: Value,
+    yanked: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpg_sig: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upload_time: Option<&'a str>,
+    provenance: Option<String>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(project: &str, file: &'a File) -> Self {
+        let metadata = match &file.metadata {
+            Metadata::Absent => json!(false),
+            Metadata::Unchecked => json!(true),
+            Metadata::Sha256(hex) => json!({"sha256": hex}),
+        };
+        Self {
+            filename: &file.filename,
+            url: address(project, &file.version, &file.filename),
+            hashes: &file.hashes,
+            requires_python: file.requires_python.as_deref(),
+            core_metadata: metadata.clone(),
+            dist_info_metadata: metadata.clone(),
+            data_dist_info_metadata: metadata,
+            yanked: file.yanked.as_deref().map_or(json!(false), yanked),
+            gpg_sig: file.signature.then_some(true),
+            size: file.size,
+            upload_time: file.time.as_deref(),
+            provenance: file.provenance.then(|| provenance(project, &file.version, &file.filename)),
+        }
     }
-    if let Some(time) = &file.time {
-        set("upload-time", json!(time));
-    }
-    let address = file.provenance.then(|| provenance(project, &file.version, &file.filename));
-    set("provenance", json!(address));
-    Value::Object(object)
 }
 
 /// An empty reason would be read as false.

@@ -7,7 +7,7 @@ use crate::accept::Form;
 use crate::answer::{document, moved, no_project};
 use crate::index::{self, Project};
 use crate::name;
-use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response};
+use packhouse_sdk::{Context, Failure, Intent, Output, Params, Request, Response};
 
 /// What the documents say of themselves.
 const API_VERSION: &str = "1.4";
@@ -24,11 +24,12 @@ pub(crate) fn to_list(_cx: &Context, _request: &Request, _params: &Params<'_>) -
 pub(crate) fn list(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let form = Form::of(request)?;
     let names = index::names(cx)?;
-    let bytes = match form {
-        Form::Json => json::list(&names)?,
-        Form::Html | Form::HtmlV1 => html::list(&names),
-    };
-    document(cx, bytes, form.media_type())
+    let mut out = Output::new(cx);
+    match form {
+        Form::Json => json::list(&mut out, &names)?,
+        Form::Html | Form::HtmlV1 => html::list(&mut out, &names)?,
+    }
+    Ok(document(out.finish()?, form.media_type()))
 }
 
 pub(crate) fn to_project(
@@ -49,11 +50,12 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
     }
     let form = Form::of(request)?;
     let project = Project::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
-    let bytes = match form {
-        Form::Json => json::project(&project)?,
-        Form::Html | Form::HtmlV1 => html::project(&project),
-    };
-    document(cx, bytes, form.media_type())
+    let mut out = Output::new(cx);
+    match form {
+        Form::Json => json::project(&mut out, &project)?,
+        Form::Html | Form::HtmlV1 => html::project(&mut out, &project)?,
+    }
+    Ok(document(out.finish()?, form.media_type()))
 }
 
 /// A file's address, relative to its project's page: lock files record it, so that it never changes.
