@@ -12,6 +12,7 @@ use packhouse_tests::clients::{self, run};
 use packhouse_tests::server::{self, eventually};
 use packhouse_tests::{Client, Connection, MavenRepository, Request, Server};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
@@ -109,6 +110,48 @@ fn a_stop_finishes_what_is_in_flight() {
 
     server.restart();
     assert_eq!(repository.get(FILE).expect(200).text(), "0123456789");
+}
+
+/// The store closes while requests still come in, because there is next to no time for those in flight: who cannot be looked up is told
+/// that the storage is away, and never that the credential does not count. Connections are kept, so that whoever answers is this server.
+#[test]
+fn no_credential_is_refused_while_the_server_stops() {
+    let mut server = Server::with().env("PACKHOUSE_LIMITS_SHUTDOWN_MS", "1").start();
+    let repository = MavenRepository::create(&server, "stopping");
+    repository.put(FILE, "hello").expect(201);
+    let token = repository.client.head_bytes(kept_open(&repository.path(FILE)));
+    let password = server.anonymous().basic(server::OWNER, server::PASSWORD);
+    let password = password.head_bytes(kept_open(&repository.path(FILE)));
+    let rounds = if packhouse_tests::long() { 50 } else { 3 };
+    for _ in 0..rounds {
+        let (stopping, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for head in [&token, &password].into_iter().cycle().take(8) {
+                let (address, answered, stopping) = (server.packages(), &answered, &stopping);
+                scope.spawn(move || {
+                    let mut connection = Connection::open(address).unwrap();
+                    while let Ok(answer) =
+                        connection.send(head).and_then(|()| connection.read_response(false))
+                    {
+                        match answer.status {
+                            200 => drop(answered.fetch_add(1, Ordering::Relaxed)),
+                            503 if stopping.load(Ordering::Relaxed) => (),
+                            _ => panic!("{}: {}", answer.status, answer.text()),
+                        }
+                    }
+                });
+            }
+            eventually("all are at work", || (answered.load(Ordering::Relaxed) >= 200).then_some(()));
+            stopping.store(true, Ordering::Relaxed);
+            server.terminate();
+            assert!(server.wait().success(), "{}", server.log());
+        });
+        server.restart();
+    }
+}
+
+fn kept_open(path: &str) -> Request {
+    Request::new("GET", path).header("Connection", "keep-alive")
 }
 
 #[test]

@@ -203,6 +203,13 @@ pub(crate) static KEYS: &[Key] = &[
         "How long what was uploaded, or found there by a publish, is kept for the publish to name it.",
     ),
     key(
+        "gc.upload_ttl_ms",
+        "PACKHOUSE_GC_UPLOAD_TTL_MS",
+        Kind::Millis,
+        "86400000",
+        "How long a session of uploading is kept to which nothing is added.",
+    ),
+    key(
         "gc.interval_ms",
         "PACKHOUSE_GC_INTERVAL_MS",
         Kind::Millis,

@@ -190,7 +190,8 @@ impl Reader<'_> {
             _ => Err("write fs or s3://BUCKET?…".to_owned()),
         })?;
         let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
-        Ok(StoreConfig { database_url, blobs, gc_grace, gc_lease, ..defaults })
+        let upload_ttl = self.millis("gc.upload_ttl_ms")?;
+        Ok(StoreConfig { database_url, blobs, gc_grace, gc_lease, upload_ttl, ..defaults })
     }
 
     fn owner(&self) -> anyhow::Result<Owner> {

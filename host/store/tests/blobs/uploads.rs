@@ -217,6 +217,36 @@ async fn uploads_expire() {
     }
 }
 
+/// What a process that is gone was receiving into a bucket: for an upload of which some was acknowledged, for one of which nothing
+/// was, and for a blob of its own. A handle that is forgotten leaves what a kill leaves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_process_was_receiving_goes() {
+    let Some(mut world) = World::new(Kind::S3).await else { return };
+    for acknowledged in [0, 9_000_000] {
+        let (_, upload) = begin(&world).await;
+        let upload = append(&upload, &bytes(1, acknowledged)).await;
+        let Append::Ready(mut appender) = upload.append(None, u64::MAX).await.unwrap() else {
+            panic!("not ready")
+        };
+        appender.write(bytes(2, 20_000_000).into()).await.unwrap();
+        std::mem::forget(appender);
+    }
+    let mut stager = world.store.stage(&[], u64::MAX);
+    stager.write(bytes(3, 20_000_000).into()).await.unwrap();
+    std::mem::forget(stager);
+    world.reopen().await;
+    assert_eq!(world.store.collect_garbage().await.unwrap().uploads, 0);
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM strays").await, [3], "what may still be gone on with");
+
+    world.sql("UPDATE uploads SET claimed_until = 0, updated_at = 1").await;
+    world.sql("UPDATE strays SET due = 1").await;
+    assert_eq!(world.store.collect_garbage().await.unwrap().uploads, 2);
+    let rows = "SELECT COUNT(*) FROM uploads UNION ALL SELECT COUNT(*) FROM upload_parts UNION ALL SELECT COUNT(*) FROM strays";
+    assert_eq!(world.numbers(rows).await, [0, 0, 0]);
+    // No object, and no multipart upload that is not finished.
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_upload_does_not_expire() {
     let world = World::new(Kind::Folder).await.unwrap();
