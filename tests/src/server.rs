@@ -75,6 +75,9 @@ impl ServerBuilder {
     pub fn launch(self) -> Result<Server, String> {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
+        if self.data.is_none() {
+            share_compiled(&data);
+        }
         let log = home.path().join("server.log");
         let mut last = String::new();
         for _ in 0..5 {
@@ -126,6 +129,15 @@ impl ServerBuilder {
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log twice")).stderr(output);
         command.spawn().unwrap_or_else(|error| panic!("{}: {error}", words[0]))
     }
+}
+
+/// Plugins are compiled once for all tests: a new data folder finds what another server has left.
+fn share_compiled(data: &Path) {
+    let compiled = crate::checkout().join("target/compiled-plugins");
+    let linked = fs::create_dir_all(&compiled)
+        .and_then(|()| fs::create_dir_all(data))
+        .and_then(|()| std::os::unix::fs::symlink(&compiled, data.join("cache")));
+    linked.expect("a link in the folder for the data");
 }
 
 /// A running server; it is killed, and its data removed, when this is dropped.
