@@ -19,6 +19,9 @@ const HEAD_LIMIT: u64 = 4 << 20;
 /// Bytes that are read at a time when one version is wanted after the other.
 const WINDOW: u64 = 512 << 10;
 
+/// Characters of a version's number, as semantic versions have them; of a longer one nobody can ask.
+const NUMBER: usize = 256;
+
 /// An upstream's packument.
 pub(crate) struct Packument {
     body: Blob,
@@ -131,6 +134,7 @@ fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, E
     let members = Members { text, members };
     if members.text("name").as_deref() != Some(name.as_str())
         || members.text("version").as_deref() != Some(number)
+        || number.len() > NUMBER
     {
         return Ok(None);
     }

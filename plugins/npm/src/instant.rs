@@ -10,7 +10,7 @@ pub(crate) fn text(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", rest % 1000)
 }
 
-/// Ms since 1970 of such a text, with or without milliseconds; none for what is none.
+/// Ms since 1970 of such a text, with or without milliseconds, in UTC or at an offset from it; none for what is none.
 pub(crate) fn read(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
     let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
@@ -19,14 +19,28 @@ pub(crate) fn read(text: &str) -> Option<u64> {
     }
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let fits = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    let rest = text.get(19..)?.strip_suffix('Z')?;
+    let (rest, offset) = zone(text.get(19..)?)?;
     let ms = match rest.strip_prefix('.') {
         Some(digits) if !digits.is_empty() => format!("{digits:0<3}").get(..3)?.parse::<u64>().ok()?,
         None if rest.is_empty() => 0,
         _ => return None,
     };
     let time = number(11..13)? * 3_600_000 + number(14..16)? * 60_000 + number(17..19)? * 1000 + ms;
-    (fits && time < DAY + 1000).then(|| days(year, month, day) * DAY + time)
+    let local = (fits && time < DAY + 1000).then(|| days(year, month, day) * DAY + time)?;
+    local.checked_add_signed(-offset)
+}
+
+/// What stands before the zone, and by how many ms it is ahead of UTC.
+fn zone(text: &str) -> Option<(&str, i64)> {
+    if let Some(rest) = text.strip_suffix('Z') {
+        return Some((rest, 0));
+    }
+    let at = text.rfind(['+', '-'])?;
+    let (rest, zone) = text.split_at_checked(at)?;
+    let (hours, minutes) = zone.get(1..)?.split_once(':').filter(|_| zone.len() == 6)?;
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let ahead = (hours * 60 + minutes) * 60_000;
+    (hours < 24 && minutes < 60).then_some((rest, if zone.starts_with('-') { -ahead } else { ahead }))
 }
 
 /// The date so many days after 1970-01-01, by Howard Hinnant's algorithm: years begin in March, so that leap days end them.
@@ -68,12 +82,17 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_not_read() {
-        assert_eq!(read("2026-11-21T05:01:40Z"), Some(1_795_237_300_000));
+        for text in ["2026-11-21T05:01:40Z", "2026-11-21T06:31:40.000+01:30", "2026-11-20T21:01:40-08:00"] {
+            assert_eq!(read(text), Some(1_795_237_300_000), "{text}");
+        }
         for text in [
             "",
             "2026-11-21",
             "2026-13-21T05:01:40.000Z",
-            "2026-11-21T05:01:40.000+01:00",
+            "2026-11-21T05:01:40.000",
+            "2026-11-21T05:01:40.000+0100",
+            "2026-11-21T05:01:40.000+01:60",
+            "1970-01-01T00:00:00+00:01",
             "2026-11-21T05:01:40.Z",
         ] {
             assert_eq!(read(text), None, "{text}");

@@ -45,7 +45,7 @@ pub(crate) struct Piece {
     pub(crate) deprecated: Option<String>,
     /// `dist.attestations`, but for their address.
     pub(crate) attestations: Option<Map<String, Value>>,
-    /// When it was published, in ms since 1970.
+    /// When it was published, in ms since 1970; 0 where nobody says so.
     pub(crate) time: u64,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Piece {
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) tags: BTreeMap<String, String>,
-    /// Ms since 1970.
+    /// Ms since 1970; 0 where nobody says so.
     pub(crate) created: u64,
-    /// Ms since 1970.
+    /// Ms since 1970; 0 where nobody says so.
     pub(crate) modified: u64,
     pub(crate) maintainers: Vec<Value>,
     pub(crate) readme: Option<String>,
@@ -109,7 +109,8 @@ pub(crate) fn render(cx: &Context, request: &Request, name: &Name, form: Form) -
     let modified = rendering.summary.modified;
     let content = rendering.end()?;
     let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
-    Ok(response.content(content).modified(modified))
+    let response = response.content(content);
+    Ok(if modified > 0 { response.modified(modified) } else { response })
 }
 
 /// One version as a document of its own.
@@ -158,19 +159,21 @@ impl Rendering<'_> {
 
     fn end(mut self) -> Result<Content, Error> {
         self.out.push("}")?;
-        let mut times = Map::new();
-        times.insert("created".to_owned(), instant::text(self.summary.created).into());
-        times.insert("modified".to_owned(), instant::text(self.summary.modified).into());
-        times.extend(self.times.iter().map(|(number, time)| (number.clone(), instant::text(*time).into())));
+        let Summary { created, modified, .. } = self.summary;
+        let of_package = [("created", created), ("modified", modified)];
+        let of_versions = self.times.iter().map(|(number, time)| (number.as_str(), *time));
+        // A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
+        let known = of_package.into_iter().chain(of_versions).filter(|(_, time)| *time > 0);
+        let times: Map<String, Value> =
+            known.map(|(of, time)| (of.to_owned(), instant::text(time).into())).collect();
         member(&mut self.out, "time", &times)?;
         let mut tags = std::mem::take(&mut self.summary.tags);
         tags.retain(|_, number| self.times.contains_key(number));
         let latest = tags.get("latest").cloned().unwrap_or_default();
         member(&mut self.out, "dist-tags", &tags)?;
         match self.form {
-            Form::Abbreviated => {
-                member(&mut self.out, "modified", &instant::text(self.summary.modified))?;
-            }
+            Form::Abbreviated if modified == 0 => {}
+            Form::Abbreviated => member(&mut self.out, "modified", &instant::text(modified))?,
             Form::Full => self.rest(&latest)?,
         }
         self.out.push("}")?;

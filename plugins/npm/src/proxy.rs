@@ -39,7 +39,11 @@ impl Upstream {
     pub(crate) fn open(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Self>, Failure> {
         let fetch =
             cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
-        let Some(body) = found(fetch.start(proxy)?)? else { return Ok(None) };
+        let Some(body) = found(fetch.start(proxy)?)? else {
+            // Where the package is no more, none of its versions is.
+            withdrawn::find(proxy, name, &BTreeSet::new())?;
+            return Ok(None);
+        };
         let packument = Packument::open(body)?;
         let times: BTreeMap<String, u64> = packument
             .map("time")?
@@ -83,10 +87,13 @@ fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
     match reply.status()? {
         200 => Ok(Some(reply.body()?)),
         404 | 410 | 451 => Ok(None),
-        status => {
-            Err(Failure::new(502, "upstream_failed", format!("The upstream repository answered {status}")))
-        }
+        status => Err(useless(format!("The upstream repository answered {status}"))),
     }
+}
+
+/// What an upstream says that nothing can be done with.
+fn useless(text: String) -> Failure {
+    Failure::new(502, "upstream_unavailable", text)
 }
 
 /// Those versions that are old enough. One of which nobody says how old it is counts as new.
@@ -162,13 +169,8 @@ pub(crate) fn tarball(
     number: &str,
 ) -> Result<Option<Response>, Failure> {
     let Some(version) = find(cx, proxy, name, number)? else { return Ok(None) };
-    let expected = expected(&version).ok_or_else(|| {
-        Failure::new(
-            502,
-            "upstream_failed",
-            format!("The upstream does not say what {name}@{number} should be"),
-        )
-    })?;
+    let expected = expected(&version)
+        .ok_or_else(|| useless(format!("The upstream does not say what {name}@{number} should be")))?;
     withdrawn::remember(proxy, name, number, &version)?;
     let fetch = cx
         .upstream("GET", &version.tarball)
@@ -176,7 +178,11 @@ pub(crate) fn tarball(
         .limit(TARBALL)
         .expect(&expected)
         .show_as(name.as_str(), number, &name.path(number));
-    let blob = found(fetch.start(proxy)?)?.ok_or_else(|| missing_version(name, number))?;
+    let reply = fetch.start(proxy).map_err(|error| match error {
+        Error::Invalid(_) => useless(format!("The upstream does not say where {name}@{number} lies")),
+        other => other.into(),
+    })?;
+    let blob = found(reply)?.ok_or_else(|| missing_version(name, number))?;
     Ok(Some(Response::blob(blob).immutable()))
 }
 

@@ -38,12 +38,18 @@ impl Settings {
     }
 }
 
-/// A name, or its beginning before a `*`.
+/// Whether a name is as a pattern says, in which `*` stands for any text. The host reads patterns alike.
 fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => pattern == name,
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in between.split('*') {
+        match name.split_once(part) {
+            Some((_, after)) => name = after,
+            None => return false,
+        }
     }
+    name.ends_with(last)
 }
 
 #[cfg(test)]
@@ -51,8 +57,10 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn a_star_stands_for_any_end() {
+    fn a_star_stands_for_any_text() {
         assert!(fits("@acme/*", "@acme/lib") && fits("lib", "lib") && fits("*", "lib"));
+        assert!(fits("@*/own-*", "@acme/own-lib") && fits("*-internal", "a-internal") && fits("a**b", "ab"));
+        assert!(!fits("@*/own-*", "@acme/lib") && !fits("a*b*c", "acb") && !fits("ab*ba", "aba"));
         assert!(!fits("@acme/*", "@acme2/lib") && !fits("lib", "lib2"));
     }
 }

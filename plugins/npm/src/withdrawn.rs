@@ -38,7 +38,7 @@ fn fetched(name: &Name) -> String {
     format!("u/{name}/")
 }
 
-/// Remembers a version that is fetched.
+/// Remembers a version that is fetched, and shows since when it is published: by that the host tells how old it is.
 pub(crate) fn remember(
     proxy: &Repository,
     name: &Name,
@@ -64,8 +64,11 @@ pub(crate) fn remember(
         time,
         withdrawn: false,
     };
+    let published = (time > 0).then_some(time);
     let mut change = proxy.begin()?;
-    change.put_json(&key, &record, Expectation::Anything, &[])?;
+    change
+        .put_json(&key, &record, Expectation::Anything, &[])?
+        .show(&Version { published, ..Version::new(name.as_str(), number) });
     let _best_effort = change.commit()?;
     Ok(())
 }
