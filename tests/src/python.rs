@@ -2,16 +2,20 @@
 
 use crate::api::{Api, Token};
 use crate::clients::{Said, run};
-use crate::http::Client;
+use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A hosted Python repository with a token that may read and write there.
+/// The Simple API in JSON.
+pub const SIMPLE_JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+/// A Python repository with a token that may read and write there.
 #[derive(Clone, Debug)]
 pub struct PythonRepository {
     /// Its id in the API.
@@ -27,11 +31,37 @@ pub struct PythonRepository {
 }
 
 impl PythonRepository {
-    /// Makes one of that name.
+    /// Makes a hosted one of that name.
     #[track_caller]
     pub fn create(server: &Server, name: &str) -> Self {
+        Self::create_as(server, name, &json!({"kind": "hosted"}))
+    }
+
+    /// Makes a proxy of that name with these settings.
+    #[track_caller]
+    pub fn proxy(server: &Server, name: &str, upstream: &str, settings: &Value) -> Self {
+        let more = json!({"kind": "proxy", "upstream": {"url": upstream}, "settings": settings});
+        Self::create_as(server, name, &more)
+    }
+
+    /// Makes a group of these; its token reaches them as well.
+    #[track_caller]
+    pub fn group(server: &Server, name: &str, members: &[&Self], settings: &Value) -> Self {
+        let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
+        let group =
+            Self::create_as(server, name, &json!({"kind": "group", "members": ids, "settings": settings}));
+        let reached: Vec<&str> = ids.into_iter().chain([group.id.as_str()]).collect();
+        let token = Api::sign_in(server).create_token(&reached, &["read", "write"], None);
+        Self { client: server.anonymous().basic(OWNER, &token.secret), token, ..group }
+    }
+
+    /// Makes one with what `more` says besides name and format.
+    #[track_caller]
+    pub fn create_as(server: &Server, name: &str, more: &Value) -> Self {
         let api = Api::sign_in(server);
-        let body = json!({"name": name, "format": "python", "kind": "hosted", "settings": {}});
+        let mut body = more.clone();
+        body["name"] = json!(name);
+        body["format"] = json!("python");
         let id = api.post("/v1/repositories", &body).expect(201).field("id");
         let token = api.create_token(&[&id], &["read", "write"], None);
         let client = server.anonymous().basic(OWNER, &token.secret);
@@ -62,8 +92,37 @@ impl PythonRepository {
     /// A project's page in JSON.
     #[track_caller]
     pub fn page(&self, project: &str) -> Value {
-        let request = crate::Request::new("GET", &self.path(&format!("simple/{project}/")));
-        self.client.send(request.header("Accept", "application/vnd.pypi.simple.v1+json")).expect(200).json()
+        self.ask(project).expect(200).json()
+    }
+
+    /// The answer to a question for a project's page in JSON.
+    #[track_caller]
+    pub fn ask(&self, project: &str) -> Response {
+        let request = Request::new("GET", &self.path(&format!("simple/{project}/")));
+        self.client.send(request.header("Accept", SIMPLE_JSON))
+    }
+
+    /// GET of a file of a project's version.
+    #[track_caller]
+    pub fn file(&self, project: &str, version: &str, name: &str) -> Response {
+        self.client.get(&self.path(&format!("packages/{project}/{version}/{name}")))
+    }
+
+    /// Publishes a file by the upload form.
+    #[track_caller]
+    pub fn publish(&self, project: &str, version: &str, name: &str, bytes: &[u8]) -> Response {
+        const BOUNDARY: &str = "between-the-parts";
+        let mut body = Vec::new();
+        for (field, value) in [(":action", "file_upload"), ("name", project), ("version", version)] {
+            let head = format!("Content-Disposition: form-data; name=\"{field}\"");
+            body.extend(format!("--{BOUNDARY}\r\n{head}\r\n\r\n{value}\r\n").into_bytes());
+        }
+        let head = format!("Content-Disposition: form-data; name=\"content\"; filename=\"{name}\"");
+        body.extend(format!("--{BOUNDARY}\r\n{head}\r\n\r\n").into_bytes());
+        body.extend(bytes);
+        body.extend(format!("\r\n--{BOUNDARY}--\r\n").into_bytes());
+        let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+        self.client.send(Request::new("POST", &self.path("")).header("Content-Type", &kind).body(body))
     }
 }
 
@@ -106,7 +165,15 @@ impl Home {
     /// A client, in a folder of the workspace.
     pub fn command(&self, folder: &str, client: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        self.isolated(Command::new(self.bin.join(client)), folder, &path)
+        let program = self.bin.join(client);
+        // A script names its Python by the path that it was installed at; a checkout may have been moved since.
+        let is_script = fs::File::open(&program).is_ok_and(|mut file| {
+            let mut start = [0; 2];
+            file.read_exact(&mut start).is_ok() && start == *b"#!"
+        });
+        let mut command = Command::new(if is_script { self.python() } else { program.clone() });
+        command.args(is_script.then_some(program));
+        self.isolated(command, folder, &path)
     }
 
     /// A shell in the workspace, which finds the clients.

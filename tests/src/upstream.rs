@@ -140,7 +140,12 @@ impl Gate {
 impl Upstream {
     /// Starts one that knows nothing: it answers 404.
     pub fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// Starts one at the address of a server that is gone, to see who still asks it.
+    pub fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).expect("the address is free");
         let upstream = Self { address: listener.local_addr().expect("its address"), state: Arc::default() };
         let state = Arc::clone(&upstream.state);
         std::thread::spawn(move || {

@@ -15,6 +15,9 @@ pub(crate) use metadata::document;
 /// Bytes of a checksum's file.
 const SUM_LIMIT: u64 = 4096;
 
+/// Checksums that a file is compared with, in the order in which they are looked for: nearly every upstream has the first.
+const STATED: [Algorithm; 3] = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Md5];
+
 /// Answers a read from the upstream of `proxy`.
 pub(crate) fn get(
     cx: &Context,
@@ -72,7 +75,8 @@ fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Respo
     let kept = header(&headers, "age").is_some();
     if !kept && let Some(expected) = expected(cx, proxy, file, &headers)? {
         reply.expect(&expected);
-        let response = Response::blob(reply.body()?).header("x-checksum-sha1", expected.hex());
+        let header = format!("x-checksum-{}", expected.algorithm());
+        let response = Response::blob(reply.body()?).header(header, expected.hex());
         return Ok(described(response, file, &headers));
     }
     let blob = reply.body()?;
@@ -95,19 +99,25 @@ fn described(response: Response, file: &FilePath, headers: &[(String, String)]) 
     }
 }
 
-/// The SHA-1 that the upstream states of a file: in a header, else in the file beside it. None where it states none.
+/// The first checksum that the upstream states of a file: in a header, else in a file beside it. None where it states none.
 fn expected(
     cx: &Context,
     proxy: &Repository,
     file: &FilePath,
     headers: &[(String, String)],
 ) -> Result<Option<Digest>, Failure> {
-    let stated = header(headers, "x-checksum-sha1").and_then(|hex| Algorithm::Sha1.read(hex.as_bytes()));
-    let hex = match stated {
-        Some(hex) => Some(hex),
-        None => sum(cx, proxy, file, Algorithm::Sha1)?,
-    };
-    Ok(hex.map(|hex| Digest::new(Algorithm::Sha1.name(), &hex)).transpose()?)
+    for algorithm in STATED {
+        let stated = header(headers, &format!("x-checksum-{}", algorithm.name()));
+        if let Some(hex) = stated.and_then(|hex| algorithm.read(hex.as_bytes())) {
+            return Ok(Some(Digest::new(algorithm.name(), &hex)?));
+        }
+    }
+    for algorithm in STATED {
+        if let Some(hex) = sum(cx, proxy, file, algorithm)? {
+            return Ok(Some(Digest::new(algorithm.name(), &hex)?));
+        }
+    }
+    Ok(None)
 }
 
 /// A checksum as the upstream's file beside a file has it.
@@ -122,6 +132,7 @@ fn sum(
     let fresh = if is_moving(file) { Freshness::Never } else { Freshness::Immutable };
     let reply = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT).start(proxy)?;
     match reply.status()? {
+        200 if is_page(&reply.headers()?, &path) => Ok(None),
         200 => Ok(algorithm.read(&reply.body()?.read_all(SUM_LIMIT)?)),
         404 | 410 => Ok(None),
         status => Err(refused(status, &path)),
@@ -151,10 +162,16 @@ fn checksum(
 /// The headers of a success; else what is answered in its place.
 fn good(reply: &Reply, path: &str) -> Result<Vec<(String, String)>, Failure> {
     match reply.status()? {
-        200 => Ok(reply.headers()?),
+        200 => Some(reply.headers()?).filter(|headers| !is_page(headers, path)).ok_or_else(|| missing(path)),
         404 | 410 => Err(missing(path)),
         status => Err(refused(status, path)),
     }
+}
+
+/// Whether it is a page for people, which some servers send with 200 in the place of what they do not have.
+fn is_page(headers: &[(String, String)], path: &str) -> bool {
+    let html = |kind: &str| kind.trim_start().to_ascii_lowercase().starts_with("text/html");
+    header(headers, "content-type").is_some_and(html) && !path.ends_with(".html") && !path.ends_with(".htm")
 }
 
 /// 502 for an upstream that does not let this server read.

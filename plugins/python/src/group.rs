@@ -23,8 +23,18 @@ pub(crate) fn serving<'a>(cx: &'a Context, project: &str) -> Result<Vec<&'a Repo
             hosted.push(*member);
         }
     }
-    if !hosted.is_empty() || Settings::of(cx.target()?)?.claims(project) {
+    if !hosted.is_empty() || is_claimed(cx.target()?, &members, project)? {
         return Ok(hosted);
     }
     Ok(members.into_iter().filter(|member| member.kind() == "proxy").collect())
+}
+
+/// Whether the group or one of its members claims this name.
+fn is_claimed(target: &Repository, members: &[&Repository], project: &str) -> Result<bool, Failure> {
+    for repository in members.iter().copied().chain([target]) {
+        if Settings::of(repository)?.claims(project) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -43,6 +43,8 @@ pub(crate) struct File {
     pub(crate) url: Option<String>,
     /// Whether the upstream has it no longer.
     pub(crate) withdrawn: bool,
+    /// Whether a proxy has compared its bytes with what is said of them here.
+    pub(crate) checked: bool,
     /// What is stored of it, where it is.
     #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
@@ -174,6 +176,7 @@ impl File {
             provenance: record.provenance.is_some(),
             url: None,
             withdrawn: false,
+            checked: false,
             record: Some(record),
         }
     }

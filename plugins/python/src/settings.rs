@@ -46,7 +46,7 @@ impl Settings {
 
     /// How long ago a file of this project must have come into the world to be offered, in ms.
     pub(crate) fn min_age(&self, project: &str) -> u64 {
-        let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, project));
+        let excepted = self.min_release_age_except.iter().any(|pattern| matches(pattern, project));
         if excepted { 0 } else { self.min_release_age_s.saturating_mul(1000) }
     }
 
@@ -62,5 +62,42 @@ fn fits(pattern: &str, project: &str) -> bool {
     match normal.strip_suffix('*') {
         Some(beginning) => project.starts_with(beginning),
         None => normal == project,
+    }
+}
+
+/// Whether a normalised name is as a pattern says, in which `*` stands for any text. The host, which judges every file once more,
+/// reads it in the same way.
+fn matches(pattern: &str, project: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| project.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn exceptions_are_patterns_of_normalised_names() {
+        for (pattern, name, right) in [
+            ("demo", "demo", true),
+            ("demo", "demo-2", false),
+            ("Demo", "demo", false),
+            ("our-*", "our-lib", true),
+            ("*-internal", "lib-internal", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(matches(pattern, name), right, "{pattern} {name}");
+        }
     }
 }

@@ -182,7 +182,7 @@ fn what_is_too_young_is_neither_listed_nor_served() {
     assert_eq!(page(&young)["files"].as_array().unwrap().len(), 1);
     young.get(&file("1.0")).send().expect(200);
 
-    let excepted = proxy(&host, json!({"min_release_age_s": 86_400, "min_release_age_except": ["De*"]}));
+    let excepted = proxy(&host, json!({"min_release_age_s": 86_400, "min_release_age_except": ["de*"]}));
     assert_eq!(page(&excepted)["files"].as_array().unwrap().len(), 1);
     let ageless = proxy(&host, json!({"min_release_age_s": 1}));
     let html = "<a href=\"demo-1.0.tar.gz\">demo-1.0.tar.gz</a>";

@@ -3,7 +3,7 @@
 //! A version that was there once and no longer is was withdrawn: it is shown as such, so that its files are not served any more.
 //! One that is too young is left out by asking for its POM, whose age the host judges as it does for every file.
 
-use super::{FilePath, ask, encoded, good, header, refused};
+use super::{FilePath, ask, encoded, is_page, refused};
 use crate::index::Document;
 use crate::layout::{METADATA, join};
 use crate::metadata::{Metadata, updated};
@@ -60,8 +60,7 @@ fn fetched(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Vec<
         404 | 410 => Ok(None),
         200 => {
             // A page for people is no document: it is not even taken in, and what is kept stays.
-            let headers = good(&reply, &path)?;
-            if header(&headers, "content-type").is_some_and(|kind| kind.starts_with("text/html")) {
+            if is_page(&reply.headers()?, &path) {
                 return Err(garbage(folder));
             }
             Ok(Some(reply.body()?.read_all(LIMIT)?))

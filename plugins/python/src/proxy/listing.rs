@@ -27,6 +27,7 @@ struct Listed {
     requires_python: Option<String>,
     core_metadata: Option<Value>,
     dist_info_metadata: Option<Value>,
+    data_dist_info_metadata: Option<Value>,
     #[serde(default)]
     yanked: Value,
     size: Option<u64>,
@@ -37,7 +38,7 @@ struct Listed {
 pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
     let page: Page = serde_json::from_slice(bytes).ok()?;
     let files = page.files.into_iter().filter_map(|listed| {
-        let metadata = listed.core_metadata.or(listed.dist_info_metadata);
+        let metadata = listed.core_metadata.or(listed.dist_info_metadata).or(listed.data_dist_info_metadata);
         let metadata = match &metadata {
             Some(Value::Bool(true)) => Metadata::Unchecked,
             Some(Value::Object(hashes)) => match hashes.get("sha256").and_then(Value::as_str) {
@@ -48,7 +49,7 @@ pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
         };
         let file = File {
             url: Some(url::join(base, &listed.url)?),
-            hashes: listed.hashes,
+            hashes: sound(listed.hashes),
             metadata,
             requires_python: listed.requires_python,
             yanked: match listed.yanked {
@@ -74,10 +75,18 @@ pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
 
 /// Metadata with a digest; one that is none checks nothing.
 pub(super) fn checked(hex: &str) -> Metadata {
-    match Digest::new("sha256", hex) {
-        Ok(_) => Metadata::Sha256(hex.to_owned()),
+    match Digest::new("sha256", &hex.to_ascii_lowercase()) {
+        Ok(digest) => Metadata::Sha256(digest.hex().to_owned()),
         Err(_) => Metadata::Unchecked,
     }
+}
+
+/// Those hashes that can be compared, in lower case. Installers would refuse a file for the others.
+pub(super) fn sound<S: AsRef<str>>(hashes: impl IntoIterator<Item = (S, S)>) -> BTreeMap<String, String> {
+    let digests = hashes.into_iter().filter_map(|(algorithm, hex)| {
+        Digest::new(&algorithm.as_ref().to_ascii_lowercase(), &hex.as_ref().to_ascii_lowercase()).ok()
+    });
+    digests.map(|digest| (digest.algorithm().to_owned(), digest.hex().to_owned())).collect()
 }
 
 /// The file under its name, where that is one of this project's.

@@ -1,6 +1,6 @@
 //! An upstream's page in HTML (PEP 503): its links, whatever stands around them.
 
-use super::listing::{checked, of_project};
+use super::listing::{checked, of_project, sound};
 use super::url;
 use crate::index::{File, Metadata, Project};
 use std::collections::BTreeMap;
@@ -40,24 +40,24 @@ fn link(attributes: &BTreeMap<String, String>, label: &str, base: &str, name: &s
         let href = attributes.get("href")?;
         href.split_once('#').unwrap_or((href, ""))
     };
-    let hash = fragment.split('&').find_map(|pair| pair.split_once('='));
-    let known = |algorithm: &str| ["sha256", "sha512", "sha1", "md5"].contains(&algorithm);
-    let hash = hash.filter(|(algorithm, _)| known(algorithm));
     let metadata = attributes.get("data-core-metadata").or(attributes.get("data-dist-info-metadata"));
     let metadata = match metadata.map(|value| value.strip_prefix("sha256=").ok_or(value)) {
         None => Metadata::Absent,
         Some(Ok(hex)) => checked(hex),
         Some(Err(_)) => Metadata::Unchecked,
     };
+    let url = url::join(base, address)?;
+    let named = url::last_segment(&url);
     let file = File {
-        url: Some(url::join(base, address)?),
-        hashes: hash.into_iter().map(|(algorithm, hex)| (algorithm.to_owned(), hex.to_owned())).collect(),
+        url: Some(url),
+        hashes: sound(fragment.split('&').filter_map(|pair| pair.split_once('='))),
         metadata,
         requires_python: attributes.get("data-requires-python").cloned(),
         yanked: attributes.get("data-yanked").cloned(),
         ..File::default()
     };
-    of_project(file, unescape(label.trim()), name)
+    // As installers do: a server that lists a folder cuts long names in its labels.
+    of_project(file.clone(), named, name).or_else(|| of_project(file, unescape(label.trim()), name))
 }
 
 /// A tag's name, its attributes, and what follows it.
@@ -110,10 +110,11 @@ mod tests {
     #[test]
     fn links_of_any_dialect_are_read() {
         let page = r#"<!DOCTYPE html><html><head><BASE HREF="/files/"></head><body><!-- <a href="no">demo-9.tar.gz</a> -->
-            <a href="demo-1.0.tar.gz#sha256=00ff" data-requires-python="&gt;=3.8" >demo-1.0.tar.gz</a>
+            <a href="demo-1.0.tar.gz#egg=demo&amp;SHA1=DA39A3EE5E6B4B0D3255BFEF95601890AFD80709" data-requires-python="&gt;=3.8" >demo-1.0.tar.gz</a>
             <A class=x HREF='https://cdn.example/a%20b/demo-1.1-py3-none-any.whl?x=1&amp;y=2' data-yanked data-core-metadata=true>
               demo-1.1-py3-none-any.whl </A>
             <a href="other-1.0.tar.gz">other-1.0.tar.gz</a> <a>demo-2.0.tar.gz</a> <a href="javascript:x">demo-3.0.tar.gz</a>
+            <a href="demo-1.2%2Blocal.tar.gz#md5=short">demo-1.2+lo..&gt;</a> <a href="/get?id=7">demo-1.3.tar.gz</a>
             <a href="demo-4.0.tar.gz"#;
         let project = read(page.as_bytes(), "https://upstream.test/simple/demo/", "demo").unwrap();
         let files: Vec<_> =
@@ -123,10 +124,14 @@ mod tests {
             [
                 ("demo-1.0.tar.gz", "https://upstream.test/files/demo-1.0.tar.gz"),
                 ("demo-1.1-py3-none-any.whl", "https://cdn.example/a%20b/demo-1.1-py3-none-any.whl?x=1&y=2"),
+                ("demo-1.2+local.tar.gz", "https://upstream.test/files/demo-1.2%2Blocal.tar.gz"),
+                ("demo-1.3.tar.gz", "https://upstream.test/get?id=7"),
             ]
         );
         assert_eq!(project.files[0].requires_python.as_deref(), Some(">=3.8"));
-        assert_eq!(project.files[0].hashes["sha256"], "00ff");
+        let sha1 = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
+        assert_eq!(project.files[0].hashes, BTreeMap::from([("sha1".to_owned(), sha1.to_owned())]));
+        assert!(project.files[2].hashes.is_empty(), "what is no hash is none");
         assert_eq!(
             (project.files[1].yanked.as_deref(), &project.files[1].metadata),
             (Some(""), &Metadata::Unchecked)

@@ -62,36 +62,60 @@ pub(crate) fn file(
 ) -> Result<Option<Response>, Failure> {
     let (filename, part) = Part::of(asked);
     let settings = Settings::of(proxy)?;
-    let Some(file) = known(cx, proxy, &settings, project, filename)? else { return Ok(None) };
-    let min_age = settings.min_age(project);
-    let withheld = min_age > 0 && !old_enough(&file, min_age, cx.now());
-    if file.version != version || withheld || (file.withdrawn && !settings.keep_withdrawn) {
+    let passed_on = matches!(part, Part::File | Part::Metadata);
+    if !passed_on || settings.claims(project) || filename.is_empty() || filename.len() > 400 {
         return Ok(None);
     }
-    match part {
-        Part::File => content(cx, proxy, project, &file),
-        Part::Metadata => metadata(cx, proxy, &file),
-        Part::Signature | Part::Provenance => Ok(None),
+    let offer = Offer { cx, proxy, settings: &settings, project, version };
+    let known = proxy.get_json::<File>(&records::file(project, filename))?.map(|entry| entry.value);
+    if known.as_ref().is_some_and(|file| file.version != version) {
+        return Ok(None);
     }
+    let known = known.filter(|file| !file.withdrawn || settings.keep_withdrawn);
+    if let Some(file) = known.as_ref().filter(|file| file.checked)
+        && let Some(response) = offer.serve(file, part)?
+    {
+        return Ok(Some(response));
+    }
+    // It was never kept; or it was, and the upstream has it elsewhere now.
+    let listed = match page(cx, proxy, &settings, project) {
+        Ok(page) => {
+            let listed = page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename));
+            listed.or(known.filter(|_| settings.keep_withdrawn))
+        }
+        Err(failure) => Some(known.ok_or(failure)?),
+    };
+    listed.map_or(Ok(None), |file| offer.serve(&file, part))
 }
 
-/// What is known of a file: from when it was fetched, else from the upstream's page.
-fn known(
-    cx: &Context,
-    proxy: &Repository,
-    settings: &Settings,
-    project: &str,
-    filename: &str,
-) -> Result<Option<File>, Failure> {
-    if settings.claims(project) || filename.is_empty() || filename.len() > 400 {
-        return Ok(None);
+/// What is asked of a proxy's project.
+struct Offer<'a> {
+    cx: &'a Context,
+    proxy: &'a Repository,
+    settings: &'a Settings,
+    project: &'a str,
+    version: &'a str,
+}
+
+impl Offer<'_> {
+    fn serve(&self, file: &File, part: Part) -> Result<Option<Response>, Failure> {
+        let min_age = self.settings.min_age(self.project);
+        let withheld = min_age > 0 && !old_enough(file, min_age, self.cx.now());
+        if file.version != self.version || withheld {
+            return Ok(None);
+        }
+        match part {
+            Part::File => {
+                if min_age > 0 {
+                    // The host judges by it as well, and a file's own date may say less than the page.
+                    remember_age(self.proxy, self.project, file)?;
+                }
+                content(self.cx, self.proxy, self.project, file)
+            }
+            Part::Metadata => metadata(self.cx, self.proxy, file),
+            Part::Signature | Part::Provenance => Ok(None),
+        }
     }
-    let stored = proxy.get_json::<File>(&records::file(project, filename))?.map(|entry| entry.value);
-    if let Some(file) = stored.filter(|file| !file.withdrawn || settings.keep_withdrawn) {
-        return Ok(Some(file));
-    }
-    let page = page(cx, proxy, settings, project)?;
-    Ok(page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename)))
 }
 
 /// Of a file whose age is not told, nobody can say that it is old.
@@ -111,8 +135,23 @@ fn page(
         return Ok(None);
     }
     let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
-    let target = if upstream.ends_with("/simple") { format!("{name}/") } else { format!("simple/{name}/") };
-    let reply = cx.upstream("GET", &target).header("accept", ACCEPT).limit(PAGE).start(proxy)?;
+    let folder = format!("{name}/");
+    if upstream.ends_with("/simple") || upstream.ends_with("/+simple") {
+        return page_at(cx, proxy, &folder, name);
+    }
+    let index = page_at(cx, proxy, &format!("simple/{folder}"), name);
+    if matches!(index, Ok(Some(_))) {
+        return index;
+    }
+    // Any server that lists folders can be an index. A page for people that stands there has no file of the project.
+    match page_at(cx, proxy, &folder, name) {
+        Ok(Some(page)) if !page.files.is_empty() => Ok(Some(page)),
+        _ => index,
+    }
+}
+
+fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result<Option<Project>, Failure> {
+    let reply = cx.upstream("GET", target).header("accept", ACCEPT).limit(PAGE).start(proxy)?;
     match reply.status()? {
         200 => {}
         404 | 410 => return Ok(None),
@@ -160,7 +199,7 @@ fn withdraw(
             let mut change = proxy.begin()?;
             change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
             let state = if versions.contains(&key_of(&file.version)) { "" } else { "withdrawn" };
-            change.show(&Version::new(name, &file.version).state(state));
+            change.show(&shown(name, file).state(state));
             // Whoever else notes it at the same time has noted the same.
             let _stale_is_noted_already = change.commit()?;
         }
@@ -189,25 +228,49 @@ fn content(
         404 | 410 => return Ok(None),
         status => return Err(unexpected(&format!("{url}: status {status}"))),
     }
-    remember(proxy, project, file)?;
+    if !file.checked {
+        // Only what is kept was compared: until then, the page may still be right where it was wrong.
+        let checked = reply.headers()?.iter().any(|(name, _)| name == "age");
+        remember(proxy, project, &File { checked, ..file.clone() })?;
+    }
     Ok(Some(Response::blob(reply.body()?).content_type(media_type(&file.filename)).immutable()))
 }
 
 /// The strongest digest that the page gives.
 fn expected(file: &File) -> Option<Digest> {
-    let known = |name: &str| Digest::new(name, &file.hashes.get(name)?.to_ascii_lowercase()).ok();
+    let known = |name: &str| Digest::new(name, file.hashes.get(name)?).ok();
     ["sha256", "sha512", "sha1", "md5"].into_iter().find_map(known)
 }
 
-/// That the file was asked for. Whoever is faster has remembered the same.
+/// What is known of a file that was fetched. Whoever is faster has remembered the same.
 fn remember(proxy: &Repository, project: &str, file: &File) -> Result<(), Failure> {
     let key = records::file(project, &file.filename);
-    if proxy.get(&key)?.is_none() {
-        let mut change = proxy.begin()?;
-        change.put_json(&key, file, Expectation::Absent, &[])?;
-        let _stale_is_remembered_already = change.commit()?;
+    let before = proxy.get_json::<File>(&key)?;
+    if before.as_ref().is_some_and(|entry| entry.value == *file) {
+        return Ok(());
     }
+    let expected = before.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+    let mut change = proxy.begin()?;
+    change.put_json(&key, file, expected, &[])?;
+    change.show(&shown(project, file));
+    let _stale_is_remembered_already = change.commit()?;
     Ok(())
+}
+
+/// Shows since when a file's version is there, unless that was done when the file was fetched.
+fn remember_age(proxy: &Repository, project: &str, file: &File) -> Result<(), Failure> {
+    let key = records::file(project, &file.filename);
+    if proxy.get_json::<File>(&key)?.is_some_and(|entry| entry.value.time == file.time) {
+        return Ok(());
+    }
+    let mut change = proxy.begin()?;
+    change.show(&shown(project, file));
+    let _nothing_is_expected = change.commit()?;
+    Ok(())
+}
+
+fn shown(project: &str, file: &File) -> Version {
+    Version { published: file.time.as_deref().and_then(date::parse), ..Version::new(project, &file.version) }
 }
 
 fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Response>, Failure> {

@@ -30,6 +30,24 @@ pub(super) fn join(base: &str, reference: &str) -> Option<String> {
     Some(format!("{scheme}://{host}/{}{query}", without_dots(&merged)))
 }
 
+/// What stands behind the last slash of an address's path, decoded; as it is where it cannot be.
+pub(super) fn last_segment(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let segment = path.rsplit('/').next().unwrap_or_default();
+    decoded(segment).unwrap_or_else(|| segment.to_owned())
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (hex, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(hex, 16).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
 fn without_dots(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     let last = path.rsplit('/').next().unwrap_or_default();
@@ -50,7 +68,7 @@ fn without_dots(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::join;
+    use super::{join, last_segment};
     use proptest::prelude::*;
 
     #[test]
@@ -75,10 +93,23 @@ mod tests {
         assert_eq!(join("nothing", "f"), None);
     }
 
+    #[test]
+    fn the_last_segment_is_a_name() {
+        for (url, name) in [
+            ("https://a.test/x/f-1.0%2Blocal.whl?a=/b", "f-1.0+local.whl"),
+            ("https://a.test/x/", ""),
+            ("https://a.test/f%2", "f%2"),
+            ("https://a.test/f%zz", "f%zz"),
+            ("https://a.test/f%ff", "f%ff"),
+        ] {
+            assert_eq!(last_segment(url), name, "{url}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_reference_is_read(base in "https?://[a-z.]{1,8}(/[a-z./]{0,12})?|.{0,20}", reference in ".{0,30}") {
-            let _ = join(&base, &reference);
+            let _ = (join(&base, &reference), last_segment(&reference));
         }
     }
 }
