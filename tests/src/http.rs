@@ -356,7 +356,12 @@ impl Client {
 
     /// PUT of `length` bytes read from `source`.
     pub fn put_from(&self, target: &str, source: &mut dyn Read, length: u64) -> io::Result<Response> {
-        let head = Request::new("PUT", target).header("Content-Length", &length.to_string());
+        self.send_from(Request::new("PUT", target), source, length)
+    }
+
+    /// Sends a request whose body is `length` bytes read from `source`.
+    pub fn send_from(&self, request: Request, source: &mut dyn Read, length: u64) -> io::Result<Response> {
+        let head = request.header("Content-Length", &length.to_string());
         let mut connection = Connection::open(self.address)?;
         connection.send(&self.head_bytes(head))?;
         let sent = connection.send_from(source, length);

@@ -23,6 +23,7 @@ pub mod images;
 pub mod npm;
 pub mod payload;
 pub mod python;
+pub mod race;
 pub mod s3;
 pub mod server;
 pub mod smtp;

@@ -45,3 +45,26 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     Payload::new(seed).read_exact(&mut bytes).expect("the source does not end");
     bytes
 }
+
+/// An endless source that repeats one block of 1 MiB which does not compress: for sizes at which making each byte anew is what
+/// would take the time.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl Blocks {
+    /// The source that this seed names.
+    pub fn new(seed: u64) -> Self {
+        Self { block: bytes(seed, 1 << 20), at: 0 }
+    }
+}
+
+impl Read for Blocks {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = (&self.block[self.at..]).read(buffer)?;
+        self.at = (self.at + read) % self.block.len();
+        Ok(read)
+    }
+}

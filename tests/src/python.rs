@@ -7,10 +7,13 @@ use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+
+/// What stands between the parts of a form.
+const BOUNDARY: &str = "a-boundary-of-the-tests";
 
 /// The Simple API in JSON.
 pub const SIMPLE_JSON: &str = "application/vnd.pypi.simple.v1+json";
@@ -89,6 +92,36 @@ impl PythonRepository {
         format!("/repositories/{}/{path}", self.name)
     }
 
+    /// Publishes a file by the upload form.
+    #[track_caller]
+    pub fn publish(&self, project: &str, version: &str, file: &str, content: &[u8]) -> Response {
+        self.publish_from(project, version, file, &mut &*content, content.len() as u64)
+    }
+
+    /// Publishes `length` bytes of `source` as this file.
+    #[track_caller]
+    pub fn publish_from(
+        &self,
+        project: &str,
+        version: &str,
+        file: &str,
+        source: &mut dyn Read,
+        length: u64,
+    ) -> Response {
+        let part = |what: &str, value: &str| {
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name={what}\r\n\r\n{value}")
+        };
+        let fields = [(":action", "file_upload"), ("name", project), ("version", version)];
+        let fields = fields.map(|(name, value)| part(&format!("\"{name}\""), value) + "\r\n").concat();
+        let before = fields + &part(&format!("\"content\"; filename=\"{file}\""), "");
+        let after = format!("\r\n--{BOUNDARY}--\r\n");
+        let request = Request::new("POST", &self.path(""))
+            .header("Content-Type", &format!("multipart/form-data; boundary={BOUNDARY}"));
+        let whole = (before.len() + after.len()) as u64 + length;
+        let mut form = before.as_bytes().chain(source.take(length)).chain(after.as_bytes());
+        self.client.send_from(request, &mut form, whole).expect("the upload is answered")
+    }
+
     /// A project's page in JSON.
     #[track_caller]
     pub fn page(&self, project: &str) -> Value {
@@ -106,23 +139,6 @@ impl PythonRepository {
     #[track_caller]
     pub fn file(&self, project: &str, version: &str, name: &str) -> Response {
         self.client.get(&self.path(&format!("packages/{project}/{version}/{name}")))
-    }
-
-    /// Publishes a file by the upload form.
-    #[track_caller]
-    pub fn publish(&self, project: &str, version: &str, name: &str, bytes: &[u8]) -> Response {
-        const BOUNDARY: &str = "between-the-parts";
-        let mut body = Vec::new();
-        for (field, value) in [(":action", "file_upload"), ("name", project), ("version", version)] {
-            let head = format!("Content-Disposition: form-data; name=\"{field}\"");
-            body.extend(format!("--{BOUNDARY}\r\n{head}\r\n\r\n{value}\r\n").into_bytes());
-        }
-        let head = format!("Content-Disposition: form-data; name=\"content\"; filename=\"{name}\"");
-        body.extend(format!("--{BOUNDARY}\r\n{head}\r\n\r\n").into_bytes());
-        body.extend(bytes);
-        body.extend(format!("\r\n--{BOUNDARY}--\r\n").into_bytes());
-        let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-        self.client.send(Request::new("POST", &self.path("")).header("Content-Type", &kind).body(body))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -218,6 +219,24 @@ impl Server {
     /// The most that it ever held.
     pub fn peak_rss(&self) -> u64 {
         self.memory("VmHWM:")
+    }
+
+    /// Does `work` while its memory is looked at all the time; answers the most that was seen, in bytes.
+    pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let mut most = self.rss();
+                while !done.load(Ordering::Relaxed) {
+                    most = most.max(self.rss());
+                    std::thread::sleep(PAUSE);
+                }
+                most
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            (result, watcher.join().expect("the watcher ends"))
+        })
     }
 
     fn memory(&self, field: &str) -> u64 {

@@ -8,25 +8,8 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+use packhouse_tests::race::{at_once, winner};
 use packhouse_tests::{MavenRepository, Server, digests};
-use std::sync::Barrier;
-
-/// Runs `work` with each of the numbers at the same moment, a thread each.
-fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(count);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..count)
-            .map(|number| {
-                let (start, work) = (&start, &work);
-                scope.spawn(move || {
-                    start.wait();
-                    work(number)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
 
 #[test]
 fn of_eight_puts_of_one_path_one_wins() {
@@ -38,15 +21,8 @@ fn of_eight_puts_of_one_path_one_wins() {
         let file = format!("org/example/race/{round}/race-{round}.jar");
         let body = |number: usize| vec![u8::try_from(number).unwrap(); length];
         let statuses = at_once(8, |number| repository.put(&file, body(number)).status);
-        let won: Vec<_> = statuses
-            .iter()
-            .enumerate()
-            .filter(|(_, status)| **status == 201)
-            .map(|(number, _)| number)
-            .collect();
-        let lost = statuses.iter().filter(|status| **status == 409).count();
-        assert_eq!((won.len(), lost), (1, 7), "round {round}: {statuses:?}");
-        assert_eq!(repository.get(&file).expect(200).body, body(won[0]), "the winner's bytes are served");
+        let won = winner(&statuses, 201, 409);
+        assert_eq!(repository.get(&file).expect(200).body, body(won), "the winner's bytes are served");
     }
 }
 

@@ -12,7 +12,6 @@ use packhouse_tests::payload::Payload;
 use packhouse_tests::{MavenRepository, Server, long};
 use sha2::Digest as _;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const LIMIT: u64 = 150 * 1000 * 1000;
 
@@ -30,24 +29,6 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Does `work` while the server's memory is looked at all the time; answers the most that was seen.
-fn watched<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut most = server.rss();
-            while !done.load(Ordering::Relaxed) {
-                most = most.max(server.rss());
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            most
-        });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        (result, watcher.join().unwrap())
-    })
-}
-
 #[test]
 fn a_large_file_goes_in_and_out_in_little_memory() {
     let size: u64 = if long() { 2_000_000_000 } else { 300_000_000 };
@@ -58,13 +39,13 @@ fn a_large_file_goes_in_and_out_in_little_memory() {
     let path = repository.path("org/example/large/1.0/large-1.0.jar");
 
     let mut source = Hashing { inner: Payload::new(1), hash: sha2::Sha256::new() };
-    let (answer, put) = watched(&server, || repository.client.put_from(&path, &mut source, size));
+    let (answer, put) = server.watched(|| repository.client.put_from(&path, &mut source, size));
     answer.unwrap().expect(201);
     let sent = hex::encode(source.hash.finalize());
 
     let mut hash = sha2::Sha256::new();
     let mut length = 0;
-    let (answer, get) = watched(&server, || {
+    let (answer, get) = server.watched(|| {
         repository.client.get_to(&path, &mut |bytes| {
             hash.update(bytes);
             length += bytes.len() as u64;

@@ -15,30 +15,12 @@ mod release;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::npm::NpmRepository;
+use packhouse_tests::race::{at_once, winner};
 use packhouse_tests::{Server, long, payload};
 use release::Release;
 use serde_json::{Value, json};
 use std::io::{Cursor, Read};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// Runs `work` with each of the numbers at the same moment, a thread each.
-fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(count);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..count)
-            .map(|number| {
-                let (start, work) = (&start, &work);
-                scope.spawn(move || {
-                    start.wait();
-                    work(number)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
+use std::time::Instant;
 
 #[test]
 fn of_eight_publishes_of_one_version_one_wins() {
@@ -48,13 +30,11 @@ fn of_eight_publishes_of_one_version_one_wins() {
         let version = format!("1.{round}.0");
         let release = |number: usize| Release::new("race", &version).file("who", &number.to_string());
         let answers = at_once(8, |number| repository.put("race", &release(number).document()).status);
-        let won: Vec<usize> = (0..8).filter(|number| answers[*number] == 201).collect();
-        let lost = answers.iter().filter(|status| **status == 409).count();
-        assert_eq!((won.len(), lost), (1, 7), "{answers:?}");
+        let won = winner(&answers, 201, 409);
         let served = repository.get(&format!("race/-/race-{version}.tgz")).expect(200).body;
-        assert_eq!(served, release(won[0]).tarball(), "the winner's bytes are served");
+        assert_eq!(served, release(won).tarball(), "the winner's bytes are served");
         let manifest = repository.get(&format!("race/{version}")).expect(200).json();
-        assert_eq!(manifest["dist"]["integrity"], release(won[0]).integrity());
+        assert_eq!(manifest["dist"]["integrity"], release(won).integrity());
     }
 }
 
@@ -122,24 +102,6 @@ impl Read for Encoded<'_> {
     }
 }
 
-/// Does `work` while the server's memory is looked at all the time; answers the most that was seen.
-fn watched<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut most = server.rss();
-            while !done.load(Ordering::Relaxed) {
-                most = most.max(server.rss());
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            most
-        });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        (result, watcher.join().unwrap())
-    })
-}
-
 #[test]
 fn a_package_of_200_mb_goes_in_and_out_in_little_memory() {
     let mut server = Server::start();
@@ -149,7 +111,7 @@ fn a_package_of_200_mb_goes_in_and_out_in_little_memory() {
     let sent = tarball("1.0.0", 200_000_000 - 100_000);
     let started = Instant::now();
     let before = server.rss();
-    let (answer, most) = watched(&server, || publish(&repository, "1.0.0", &sent));
+    let (answer, most) = server.watched(|| publish(&repository, "1.0.0", &sent));
     answer.expect(201);
     eprintln!(
         "{} bytes published in {:?}: {before} bytes resident before, {most} at most",
@@ -163,13 +125,13 @@ fn a_package_of_200_mb_goes_in_and_out_in_little_memory() {
         assert!(sent[at..].starts_with(bytes), "other bytes at {at}");
         at += bytes.len();
     };
-    let (answer, most) = watched(&server, || repository.client.get_to(&path, compare).unwrap());
+    let (answer, most) = server.watched(|| repository.client.get_to(&path, compare).unwrap());
     answer.expect(200);
     assert_eq!(at, sent.len());
     assert!(most < MEMORY, "{most} bytes resident");
     if long() {
         let larger = tarball("1.0.1", 210_000_000);
-        let (answer, most) = watched(&server, || publish(&repository, "1.0.1", &larger));
+        let (answer, most) = server.watched(|| publish(&repository, "1.0.1", &larger));
         assert_eq!(answer.expect(413).field("error"), "file_too_large");
         assert!(most < MEMORY, "{most} bytes resident");
     }

@@ -15,7 +15,7 @@ mod maven;
 mod npm;
 #[path = "../../plugins/oci/tests/table.rs"]
 mod oci;
-#[path = "../../plugins/python/tests/table.rs"]
+#[path = "../../plugins/python/tests/table/mod.rs"]
 mod python;
 mod wasm_world;
 #[path = "../../plugins/python/tests/wheel.rs"]

@@ -1,0 +1,209 @@
+//! What is refused: forms, names, wheels, zips and sources that are wrong or that could be read in two ways.
+
+use super::wheel::{self, Faults};
+use super::{asked, form, upload};
+use packhouse_testkit::Case;
+
+/// Forms that say too little, too much or something wrong.
+pub(super) fn refused_forms() -> Vec<Case> {
+    let file = wheel::wheel("forms", "1.0", "");
+    let name = "forms-1.0-py3-none-any.whl";
+    let post = |name: &str, status| Case::new(name, "POST", "/", status);
+    let whole = |name: &str, status| {
+        form(name, "forms", "1.0", "forms-1.0-py3-none-any.whl", &wheel::wheel("forms", "1.0", ""), status)
+    };
+    let action = |word: &str| {
+        post(word, 410).part(":action", None, word).code("not_supported").lacks("was ever registered")
+    };
+    vec![
+        Case::new("no form at all", "POST", "/", 400).body("x"),
+        post("no action", 400).part("name", None, "forms").contains(":action"),
+        action("submit"),
+        action("register"),
+        action("doc_upload"),
+        post("no file", 400).part(":action", None, "file_upload").contains("`content` is missing"),
+        whole("the name twice", 400).part("name", None, "other").contains("`name` is in the form twice"),
+        whole("two files", 400).part("content", Some(name), &file).contains("`content` is in the form twice"),
+        whole("a wrong SHA-256", 400).part("sha256_digest", None, "0".repeat(64)).code("checksum_mismatch"),
+        whole("a wrong MD5", 400).part("md5_digest", None, "0".repeat(32)).code("checksum_mismatch"),
+        whole("a wrong BLAKE2", 400)
+            .part("blake2_256_digest", None, "0".repeat(64))
+            .code("checksum_mismatch"),
+        whole("no digest", 400).part("md5_digest", None, "x").code("invalid_checksum"),
+        whole("another protocol", 400).part("protocol_version", None, "2").contains("twice"),
+        asked("nothing came of it", "/simple/forms/", 404),
+    ]
+}
+
+/// Names and versions that do not agree, or that are none.
+pub(super) fn refused_names() -> Vec<Case> {
+    let file = wheel::wheel("names", "1.0", "");
+    let name = "names-1.0-py3-none-any.whl";
+    let sent = |case: &str, project: &str, version: &str, called: &str| {
+        form(case, project, version, called, &file, 400)
+    };
+    vec![
+        sent("another project in the form", "other", "1.0", name)
+            .contains("the upload says that it is other 1.0"),
+        sent("another version in the form", "names", "2.0", name).contains("says that it is names 2.0"),
+        sent("no name", "-names", "1.0", name).contains("no name of a project"),
+        sent("no version", "names", "one", name).contains("PEP 440"),
+        sent("a name that leads away", "names", "1.0", "../names-1.0-py3-none-any.whl")
+            .contains("no name of a distribution file"),
+        sent("a Windows program", "names", "1.0", "names-1.0.win32.exe").contains("neither a wheel"),
+        sent("tags that are none", "names", "1.0", "names-1.0-py3-none.whl")
+            .contains("NAME-VERSION-TAGS.whl"),
+        form("another type", "names", "1.0", "names-1.0.tar.gz", &file, 400).contains("gzip"),
+        asked("nothing came of it", "/simple/names/", 404),
+    ]
+}
+
+/// Wheels that are about something else than their name.
+pub(super) fn refused_wheels() -> Vec<Case> {
+    let name = "mine-1.0-py3-none-any.whl";
+    let sent = |case: &str, file: &[u8], words: &str| {
+        form(case, "mine", "1.0", name, file, 400).code("invalid_distribution").contains(words)
+    };
+    let changed = |end: &str, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
+        let files = wheel::wheel_files("mine", "1.0", "");
+        let files = files.into_iter().filter_map(|(name, content)| match name.ends_with(end) {
+            true => change(&content).map(|content| (name, content)),
+            false => Some((name, content)),
+        });
+        wheel::zip(&wheel::borrowed(&files.collect::<Vec<_>>()))
+    };
+    let replaced = |from: &'static str, to: &'static str| {
+        move |content: &[u8]| Some(String::from_utf8_lossy(content).replace(from, to).into_bytes())
+    };
+    let mut added = wheel::wheel_files("mine", "1.0", "");
+    added.insert(0, ("mine/evil.py".to_owned(), b"import os".to_vec()));
+    vec![
+        sent(
+            "another project's wheel",
+            &wheel::wheel("victim", "1.0", ""),
+            "belongs to another name or version",
+        ),
+        sent("another version's", &wheel::wheel("mine", "2.0", ""), "belongs to another name or version"),
+        sent(
+            "metadata of another project",
+            &changed("METADATA", &replaced("Name: mine", "Name: victim")),
+            "\"victim 1.0\"",
+        ),
+        sent(
+            "metadata of another version",
+            &changed("METADATA", &replaced("Version: 1.0", "Version: 1.1")),
+            "of mine 1.0",
+        ),
+        sent(
+            "two names",
+            &changed("METADATA", &replaced("Name: mine", "Name: mine\nName: victim")),
+            "name twice",
+        ),
+        sent(
+            "no metadata",
+            &changed("METADATA", &|_| None),
+            "names mine-1.0.dist-info/METADATA, which it does not have",
+        ),
+        sent("no WHEEL", &changed("WHEEL", &|_| None), "WHEEL"),
+        sent(
+            "another format of wheel",
+            &changed("WHEEL", &replaced("Wheel-Version: 1.0", "Wheel-Version: 2.0")),
+            "1.x",
+        ),
+        sent("no RECORD", &changed("RECORD", &|_| None), "no file mine-1.0.dist-info/RECORD"),
+        sent(
+            "a file that RECORD does not name",
+            &wheel::zip(&wheel::borrowed(&added)),
+            "does not name its file mine/evil.py",
+        ),
+        sent("no archive", b"PK", "no zip archive"),
+        sent("nothing", b"", "no zip archive"),
+        asked("nothing came of it", "/simple/mine/", 404),
+        asked("nor of the other", "/simple/victim/", 404),
+    ]
+}
+
+/// Archives that two programs would unpack differently.
+pub(super) fn refused_zips() -> Vec<Case> {
+    let files = wheel::wheel_files("zips", "1.0", "");
+    let files = wheel::borrowed(&files);
+    let sent = |case: &str, file: &[u8], words: &str| {
+        upload(case, "zips", "1.0", file, 400).code("invalid_distribution").contains(words)
+    };
+    let broken =
+        |case: &str, faults: Faults, words: &str| sent(case, &wheel::broken_zip(&files, &faults), words);
+    let with = |name: &'static str| [&files[..], &[(name, &b"x"[..])]].concat();
+    let none = Faults::default;
+    let whole = wheel::zip(&files);
+    let bomb = vec![0_u8; 70 << 20];
+    let mut large = with("zips/zeros");
+    large.last_mut().unwrap().1 = &bomb;
+    vec![
+        broken(
+            "another name in front",
+            Faults { local_name: Some("zips/__evil__.py"), ..none() },
+            "two headers that differ",
+        ),
+        broken("something in front", Faults { before: b"MZ", ..none() }, "before its first file"),
+        broken("something in between", Faults { between: b"PK\x03\x04", ..none() }, "stands behind its file"),
+        broken("something behind", Faults { behind: b"PK", ..none() }, "behind its end record"),
+        sent("two archives", &[&whole[..], &whole].concat(), "do not agree"),
+        broken("too few entries", Faults { more_entries: 1, ..none() }, "not as many entries"),
+        broken("encrypted", Faults { flags: 1, ..none() }, "encrypted"),
+        broken("another compression", Faults { method: Some(14), ..none() }, "neither stored nor deflated"),
+        broken("a second name", Faults { extra: b"\x75\x70\x01\x00\x01", ..none() }, "two names"),
+        broken("a damaged extra field", Faults { extra: b"\x01\x00\xff", ..none() }, "extra field"),
+        broken("another size", Faults { size: Some(3), ..none() }, "stored in another size"),
+        sent("one file twice", &wheel::zip(&with("zips/__init__.py")), "two files"),
+        sent("a file and a folder", &wheel::zip(&with("zips/__init__.py/")), "two files"),
+        sent("a file above", &wheel::zip(&with("../evil.py")), "no name for a file"),
+        sent("an absolute file", &wheel::zip(&with("/evil.py")), "no name for a file"),
+        sent("a Windows path", &wheel::zip(&with("zips\\evil.py")), "no name for a file"),
+        sent("a zero in a name", &wheel::zip(&with("zips/a\0.py")), "no name for a file"),
+        sent("a bomb", &wheel::zip(&large), "100 times its size"),
+        sent("cut off", &whole[..whole.len() - 1], "behind its end record"),
+        asked("nothing came of it", "/simple/zips/", 404),
+    ]
+}
+
+pub(super) fn refused_sources() -> Vec<Case> {
+    let info = wheel::metadata("source", "1.0", "");
+    let info = info.as_bytes();
+    let sent = |case: &str, file: &[u8], words: &str| {
+        form(case, "source", "1.0", "source-1.0.tar.gz", file, 400)
+            .code("invalid_distribution")
+            .contains(words)
+    };
+    let tar = |files: &[(&str, &[u8])]| wheel::tar_gz(files);
+    let whole = wheel::tar(&[("source-1.0/PKG-INFO", info)]);
+    let bomb = wheel::gzip(&vec![0; 70 << 20]);
+    vec![
+        sent("no gzip", &whole, "not compressed by gzip"),
+        sent("a bomb", &bomb, "100 times its size"),
+        sent("no PKG-INFO", &tar(&[("source-1.0/setup.py", b"")]), "no file NAME-VERSION/PKG-INFO"),
+        sent("two folders", &tar(&[("source-1.0/PKG-INFO", info), ("other/x", b"")]), "one folder"),
+        sent("a file beside", &tar(&[("source-1.0/PKG-INFO", info), ("setup.py", b"")]), "one folder"),
+        sent(
+            "PKG-INFO twice",
+            &tar(&[("source-1.0/PKG-INFO", info), ("source-1.0/PKG-INFO", info)]),
+            "there twice",
+        ),
+        sent(
+            "a file above",
+            &tar(&[("source-1.0/PKG-INFO", info), ("source-1.0/../../x", b"")]),
+            "no name for a file",
+        ),
+        sent("another project's", &wheel::sdist("victim", "1.0"), "\"victim 1.0\""),
+        sent("cut off", &wheel::gzip(&whole[..700]), "it ends too early"),
+        sent("something behind", &wheel::gzip(&[&whole[..], b"more"].concat()), "behind its end"),
+        sent("damaged", &wheel::gzip(&whole.iter().map(|byte| byte ^ 1).collect::<Vec<_>>()), "damaged"),
+        form(
+            "a zipped source",
+            "source",
+            "1.0",
+            "source-1.0.zip",
+            &wheel::zip(&[("source-1.0/PKG-INFO", info)]),
+            200,
+        ),
+    ]
+}
