@@ -124,6 +124,8 @@ struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_file_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_body_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_manifest_bytes: Option<u64>,
 }
 
@@ -255,9 +257,17 @@ impl Description {
         self
     }
 
-    /// The largest file it takes, in bytes; the operator's configuration may say less.
+    /// The largest file it takes, in bytes; the operator's configuration may say less. The host holds no body to be larger, unless
+    /// [`max_body_bytes`](Self::max_body_bytes) says that a file is not all of one.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.limits.max_file_bytes = Some(bytes);
+        self
+    }
+
+    /// The largest body it takes, in bytes, where a file is a part of it (a form) or is encoded (base64). The plugin then compares
+    /// the file itself with the setting `max_file_bytes`, which says what the operator allows.
+    pub fn max_body_bytes(mut self, bytes: u64) -> Self {
+        self.limits.max_body_bytes = Some(bytes);
         self
     }
 

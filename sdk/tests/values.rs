@@ -38,13 +38,14 @@ fn a_description_says_what_was_said() {
         .claim(Claim::new("registry", "/v2/").challenge("repository:{subject}:{action}"))
         .setting("proof", Setting::choice(&["none", "all"], "Whether it is asked for"))
         .setting("days", Setting::integer(7, "How long"))
-        .max_file_bytes(5);
+        .max_file_bytes(5)
+        .max_body_bytes(7);
     let found = described(&description);
     let expected = json!({
         "kinds": ["hosted", "group"], "error_style": "registry", "challenge": "bearer", "checks_username": true,
         "refused_read_status": 404, "refused_write_status": 401, "not_reached_status": 404,
         "token_formats": ["docker", "oci"], "upstream_credentials": ["basic"], "encoded_slash": true,
-        "request_headers": ["x-one"], "limits": {"max_file_bytes": 5},
+        "request_headers": ["x-one"], "limits": {"max_file_bytes": 5, "max_body_bytes": 7},
         "claims": [{"name": "registry", "path": "/v2/", "challenge": "repository:{subject}:{action}"}],
         "settings": {
             "proof": {"kind": "choice", "default": "none", "choices": ["none", "all"], "summary": "Whether it is asked for"},

@@ -145,12 +145,30 @@ pub enum SettingKind {
 /// Bounds of what a format accepts.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct DescriptionLimits {
-    /// Bytes of one request's body at most.
+    /// Bytes of one file at most. Of a loaded plugin it is the operator's word where there is one.
     #[serde(default)]
     pub max_file_bytes: Option<u64>,
+    /// Bytes of one request's body at most, where a file is not all of it (a form, base64); that of a file if not said.
+    #[serde(default)]
+    pub max_body_bytes: Option<u64>,
     /// Bytes of a manifest at most: a whole body of which an intent wants no more than that is one.
     #[serde(default)]
     pub max_manifest_bytes: Option<u64>,
+}
+
+impl DescriptionLimits {
+    /// Takes the operator's word for the size of a file. What a body may have besides its file stays what the plugin declared.
+    pub(crate) fn lower_file(&mut self, bytes: u64) {
+        if let (Some(file), Some(body)) = (self.max_file_bytes, self.max_body_bytes) {
+            self.max_body_bytes = Some(bytes.saturating_add(body.saturating_sub(file)));
+        }
+        self.max_file_bytes = Some(bytes);
+    }
+
+    /// Bytes of a request's body at most.
+    pub(crate) fn body(&self) -> Option<u64> {
+        self.max_body_bytes.or(self.max_file_bytes)
+    }
 }
 
 fn hosted() -> Vec<String> {

@@ -79,13 +79,17 @@ async fn load_file(
     }
     let own = config.per_plugin.get(&*format);
     let limits = limits(own, config, count, &format);
-    let described = loaded.description.limits.clone();
-    tracing::info!(plugin = %format, version = loaded.description.version, file = %file.display(), "loaded a plugin");
+    let mut description = loaded.description;
+    if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
+        description.limits.lower_file(bytes);
+    }
+    tracing::info!(plugin = %format, version = description.version, file = %file.display(), "loaded a plugin");
     Ok(Plugin {
-        max_file_bytes: own.and_then(|own| own.max_file_bytes).or(described.max_file_bytes),
-        max_manifest_bytes: own.and_then(|own| own.max_manifest_bytes).or(described.max_manifest_bytes),
+        max_manifest_bytes: own
+            .and_then(|own| own.max_manifest_bytes)
+            .or(description.limits.max_manifest_bytes),
         runner: Runner::new(engine.clone(), Arc::clone(&format), limits),
-        description: loaded.description,
+        description,
         storage: storage.clone(),
         code: loaded.code,
         format,

@@ -23,7 +23,6 @@ pub struct Plugin {
     pub(crate) description: Description,
     pub(crate) format: Arc<str>,
     pub(crate) file: PathBuf,
-    pub(crate) max_file_bytes: Option<u64>,
     pub(crate) max_manifest_bytes: Option<u64>,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
@@ -60,7 +59,7 @@ impl Plugin {
 
     /// Bytes of a request's body at most: the operator's limit, else the description's.
     pub fn max_file_bytes(&self) -> Option<u64> {
-        self.max_file_bytes
+        self.description.limits.max_file_bytes
     }
 
     /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
@@ -97,7 +96,7 @@ impl Plugin {
             BodyPlan::Body { limit } => declared.is_some_and(|declared| limit <= declared),
             _ => false,
         };
-        let most = if intent.manifest { self.max_manifest_bytes } else { self.max_file_bytes };
+        let most = if intent.manifest { self.max_manifest_bytes } else { self.description.limits.body() };
         intent.body = intent.body.at_most(most);
         intent
     }

@@ -20,6 +20,8 @@ enum Shape<'a> {
 pub(crate) const PUBLIC: &str = "public";
 /// Where a plugin finds a proxy's address; no setting of the API's, where it is a field of its own.
 pub(crate) const UPSTREAM: &str = "upstream";
+/// Where a plugin finds the largest file that it may take, in bytes; the operator's to set, for a format as a whole.
+pub(crate) const MAX_FILE_BYTES: &str = "max_file_bytes";
 
 /// The host's own, with their defaults, as the API's description lists them.
 fn own() -> Vec<(&'static str, Shape<'static>, Value)> {

@@ -54,7 +54,8 @@ impl Format for Npm {
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])
-            .max_file_bytes(BODY_LIMIT)
+            .max_file_bytes(FILE_LIMIT)
+            .max_body_bytes(BODY_LIMIT)
     }
 
     fn routes(router: &mut Router) {

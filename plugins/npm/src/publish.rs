@@ -8,7 +8,7 @@ use crate::manifest::Manifest;
 use crate::name::Name;
 use crate::records::{self, Facts, Package, Version};
 use crate::settings::Settings;
-use crate::{BODY_LIMIT, FILE_LIMIT, TRIES, busy, change, skim};
+use crate::{BODY_LIMIT, TRIES, busy, change, skim};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
     Response, Transaction,
@@ -74,8 +74,9 @@ fn publish(
     let repository = cx.target()?;
     let (number, members) = document.take_version()?;
     let mut manifest = Manifest::check(name, &number, members)?;
-    refuse_existing(repository, name, &manifest.number)?;
-    let tarball = tarball(name, &number, &manifest, &document, body)?;
+    let settings = Settings::of(repository)?;
+    refuse_existing(repository, &settings, name, &manifest.number)?;
+    let tarball = tarball(name, &number, &manifest, &document, (body, settings.file_limit()))?;
     let attestations = attestation::read(&document, &tarball)?;
     let person = request.caller().map(|caller| person(&caller));
     if let Some(person) = &person {
@@ -104,6 +105,7 @@ fn publish(
             tags,
             person,
         },
+        settings.republish_deleted,
     )
 }
 
@@ -113,7 +115,7 @@ fn tarball(
     number: &str,
     manifest: &Manifest,
     document: &Document,
-    body: &Blob,
+    (body, limit): (&Blob, u64),
 ) -> Result<Tarball, Failure> {
     let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
     let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
@@ -133,7 +135,7 @@ fn tarball(
     let Data::Base64(span) = data else {
         return Err(invalid("the attachment's data are not base64"));
     };
-    let tarball = Tarball::decode(body, span, attachment, FILE_LIMIT)?;
+    let tarball = Tarball::decode(body, span, attachment, limit)?;
     tarball.check_digests(&manifest.dist)?;
     tarball.check_contents(name, &manifest.number)?;
     Ok(tarball)
@@ -151,26 +153,29 @@ fn tags(document: &Document, number: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Before the tarball is looked at; whether it still holds is seen when it is committed.
-fn refuse_existing(repository: &Repository, name: &Name, number: &str) -> Result<(), Failure> {
+fn refuse_existing(
+    repository: &Repository,
+    settings: &Settings,
+    name: &Name,
+    number: &str,
+) -> Result<(), Failure> {
     if repository.get(&records::version(name, number))?.is_some() {
         return Err(exists(name, number));
     }
-    if repository.get(&records::removed(name, number))?.is_some()
-        && !Settings::of(repository)?.republish_deleted
-    {
+    if repository.get(&records::removed(name, number))?.is_some() && !settings.republish_deleted {
         return Err(was_there(name, number));
     }
     Ok(())
 }
 
 /// Tries until nobody else changed the package at the same moment.
-fn commit(repository: &Repository, release: Release<'_>) -> Result<Response, Failure> {
-    let republish = Settings::of(repository)?.republish_deleted;
+fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Result<Response, Failure> {
     let (key, removed) =
         (records::version(release.name, &release.number), records::removed(release.name, &release.number));
     for _ in 0..TRIES {
         let package = Package::find(repository, release.name)?;
         let mut change = repository.begin()?;
+        // A number that was removed may be given again, or must not have been removed meanwhile.
         match republish {
             true => change.remove(&removed, Expectation::Anything),
             false => change.require(&removed, Expectation::Absent),

@@ -1,5 +1,6 @@
 //! What can be set for each repository.
 
+use crate::FILE_LIMIT;
 use crate::name::Name;
 use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
@@ -18,12 +19,19 @@ pub(crate) struct Settings {
     pub(crate) keep_withdrawn: bool,
     /// Names that a group never looks for in a proxy.
     claimed_names: Vec<String>,
+    /// Bytes of a tarball that the operator allows.
+    max_file_bytes: Option<u64>,
 }
 
 impl Settings {
     /// As the repository has them.
     pub(crate) fn of(repository: &Repository) -> Result<Self, Error> {
         repository.settings()
+    }
+
+    /// Bytes that a tarball may have.
+    pub(crate) fn file_limit(&self) -> u64 {
+        self.max_file_bytes.unwrap_or(FILE_LIMIT)
     }
 
     /// Whether a name belongs to this organization, published or not.

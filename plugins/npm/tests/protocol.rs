@@ -108,6 +108,17 @@ fn a_setting_gives_numbers_again() {
 }
 
 #[test]
+fn the_operators_limit_is_of_the_tarball() {
+    let fits = Release::new("lib", "1.0.0");
+    let (_, mount) = hosted(json!({"max_file_bytes": fits.tarball().len()}));
+    publish(&mount, &fits).expect(201);
+    let refused = publish(&mount, &Release::new("lib", "1.1.0").file("more", "x")).expect(413);
+    assert_eq!(refused.code(), "file_too_large");
+    let (_, mount) = hosted(json!({"max_file_bytes": fits.tarball().len() - 1}));
+    publish(&mount, &fits).expect(413);
+}
+
+#[test]
 fn a_publisher_is_named() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, &Release::new("lib", "1.0.0")).expect(201);

@@ -43,6 +43,7 @@ impl Format for Python {
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .max_file_bytes(FILE_LIMIT)
+            .max_body_bytes(upload::FORM_LIMIT)
     }
 
     fn routes(router: &mut Router) {

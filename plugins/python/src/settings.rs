@@ -1,5 +1,6 @@
 //! What can be set for each repository.
 
+use crate::FILE_LIMIT;
 use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
 
@@ -20,6 +21,8 @@ pub(crate) struct Settings {
     min_release_age_except: Vec<String>,
     /// Names that no upstream is asked for.
     claimed_names: Vec<String>,
+    /// Bytes of a file that the operator allows.
+    max_file_bytes: Option<u64>,
 }
 
 /// What becomes of a file that is there already.
@@ -37,6 +40,11 @@ impl Settings {
     /// As the repository has them.
     pub(crate) fn of(repository: &Repository) -> Result<Self, Error> {
         repository.settings()
+    }
+
+    /// Bytes that a file may have.
+    pub(crate) fn file_limit(&self) -> u64 {
+        self.max_file_bytes.unwrap_or(FILE_LIMIT)
     }
 
     /// Whether this project's name is claimed for what is published here.

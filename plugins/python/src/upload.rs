@@ -16,11 +16,11 @@ use packhouse_sdk::{
 };
 use serde::de::DeserializeOwned;
 
-/// Besides the file a form holds its metadata once more.
-const FIELDS: u64 = 16 << 20;
+/// Bytes of a form: besides the file it holds its metadata once more.
+pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (16 << 20);
 
 pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::publish().parts(FILE_LIMIT + FIELDS).digests(&["md5", "blake2b-256"]))
+    Ok(Intent::publish().parts(FORM_LIMIT).digests(&["md5", "blake2b-256"]))
 }
 
 pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
@@ -29,6 +29,12 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     form.check_digests()?;
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
+    let (size, limit) = (form.content.size()?, settings.file_limit());
+    if size > limit {
+        return Err(Failure::too_large(format!(
+            "The file has {size} bytes, and at most {limit} are allowed"
+        )));
+    }
     let sha256 = form.content.sha256()?;
     let place = Place::find(repository, &filename, &form.filename)?;
     if let Some(answer) = place.taken(&settings, &sha256) {

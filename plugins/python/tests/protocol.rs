@@ -66,6 +66,18 @@ fn a_refused_upload_changes_nothing() {
 }
 
 #[test]
+fn the_operators_limit_is_of_the_file() {
+    let file = wheel::wheel("lib", "1.0", "");
+    for (limit, status) in [(file.len(), 200), (file.len() - 1, 413)] {
+        let (_, mount) = hosted(json!({"max_file_bytes": limit}));
+        let form = mount.post("/").part(":action", None, "file_upload").part("name", None, "lib");
+        let sent =
+            form.part("version", None, "1.0").part("content", Some(&wheel::wheel_name("lib", "1.0")), &file);
+        sent.send().expect(status);
+    }
+}
+
+#[test]
 fn a_version_is_yanked_and_taken_back() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, "lib", "1.0");

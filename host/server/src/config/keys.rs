@@ -275,7 +275,7 @@ pub(crate) static PLUGIN_KEYS: &[Key] = &[
         "MAX_FILE_BYTES",
         Kind::Bytes,
         "",
-        "Body of one upload; by default what the plugin declares.",
+        "One file of an upload; by default what the plugin declares.",
     ),
     key(
         "max_manifest_bytes",

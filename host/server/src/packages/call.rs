@@ -14,11 +14,15 @@ use crate::packages::shape::Refused;
 use crate::services::CallServices;
 use crate::settings;
 
-/// The repository as its plugin sees it: every setting of the format's has a value, and a proxy's `upstream` is its address.
+/// The repository as its plugin sees it: every setting of the format's has a value, a proxy's `upstream` is its address, and
+/// `max_file_bytes` is what the operator allows, or else the plugin.
 pub(crate) fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
     let mut settings = settings::effective(&row.settings, row.public, Some(description));
     settings
         .extend(row.upstream.clone().map(|address| (settings::UPSTREAM.to_owned(), Value::String(address))));
+    settings.extend(
+        description.limits.max_file_bytes.map(|bytes| (settings::MAX_FILE_BYTES.to_owned(), bytes.into())),
+    );
     let settings = Value::Object(settings);
     RepositoryView {
         id: row.id,
