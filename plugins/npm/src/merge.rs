@@ -9,19 +9,27 @@ use crate::{hosted, proxy};
 use packhouse_sdk::{Context, Failure, Repository};
 use std::collections::BTreeMap;
 
-/// The repositories that may have this package, in order.
+/// The repositories that may have this package, in order. A name that the target or one of its members claims is looked for in
+/// no proxy.
 pub(crate) fn repositories<'a>(cx: &'a Context, name: &Name) -> Result<Vec<&'a Repository>, Failure> {
     let target = cx.target()?;
-    if target.kind() != "group" {
-        return Ok(vec![target]);
+    let all: Vec<&Repository> = match target.kind().as_str() {
+        "group" => cx.others().iter().collect(),
+        _ => vec![target],
+    };
+    let is_proxy = |repository: &&Repository| repository.kind() == "proxy";
+    let (proxies, hosted): (Vec<&Repository>, Vec<&Repository>) = all.iter().copied().partition(is_proxy);
+    if proxies.is_empty() {
+        return Ok(all);
     }
-    let is_proxy = |member: &&Repository| member.kind() == "proxy";
-    let hosted: Vec<&Repository> = cx.others().iter().filter(|member| !is_proxy(member)).collect();
     let mut ours = Settings::of(target)?.claims(name);
+    for member in &all {
+        ours = ours || Settings::of(member)?.claims(name);
+    }
     for member in &hosted {
         ours = ours || Package::find(member, name)?.is_some();
     }
-    Ok(if ours { hosted } else { cx.others().iter().collect() })
+    Ok(if ours { hosted } else { all })
 }
 
 /// Adds what each repository knows of a package.

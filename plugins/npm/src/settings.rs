@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     min_release_age_except: Vec<String>,
     /// Whether a proxy still offers what it has fetched when it vanishes upstream.
     pub(crate) keep_withdrawn: bool,
-    /// Names that a group never looks for in a proxy.
+    /// Names that are looked for in no proxy.
     claimed_names: Vec<String>,
     /// Bytes of a tarball that the operator allows.
     max_file_bytes: Option<u64>,
