@@ -3,7 +3,7 @@
 use crate::http::{Client, Request};
 use crate::server::{eventually, free_port};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
@@ -19,10 +19,15 @@ impl S3 {
     /// Starts one; none when the program is missing.
     pub fn start() -> Option<Self> {
         let program = program()?;
+        // A port that was free may be another's by the time it is bound: then it ends, and others are tried.
+        Some((0..5).find_map(|_| Self::launch(&program)).expect("weed starts and makes a bucket"))
+    }
+
+    fn launch(program: &Path) -> Option<Self> {
         let home = TempDir::new().expect("a folder for the objects");
         let mut command = Command::new(program);
         command.args(["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]);
-        command.args(["-master.volumeSizeLimitMB=64", "-volume.max=20"]);
+        command.args(["-master.volumeSizeLimitMB=64", "-volume.max=100"]);
         command.arg(format!("-dir={}", home.path().display()));
         let port = free_port();
         command.arg(format!("-s3.port={port}")).arg(format!("-s3.port.grpc={}", free_port()));
@@ -33,12 +38,15 @@ impl S3 {
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let s3 = Self { child: child.expect("weed starts"), client, _home: home };
-        eventually("a bucket is made", || {
-            let made = s3.client.try_send(Request::new("PUT", "/bucket").body(Vec::new()));
-            made.is_ok_and(|answer| answer.status == 200).then_some(())
-        });
-        Some(s3)
+        let mut s3 = Self { child: child.expect("weed starts"), client, _home: home };
+        eventually("weed makes a bucket or ends", || match s3.child.try_wait() {
+            Ok(None) => {
+                let made = s3.client.try_send(Request::new("PUT", "/bucket").body(Vec::new()));
+                made.is_ok_and(|answer| answer.status == 200).then_some(true)
+            }
+            _ => Some(false),
+        })
+        .then_some(s3)
     }
 
     /// What the setting `blobs` takes.

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -10,6 +12,7 @@ use packhouse_store::{
     Algorithm, Blob, BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository,
     OrganizationId, Outcome, RepositoryId, Sha256, Store, StoreConfig, StoreError,
 };
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
@@ -166,7 +169,10 @@ impl World {
                 );
             }
         } else {
-            let mut connection = SqliteConnection::connect(&self.config.database_url).await.unwrap();
+            // On a busy disk the store's own transactions take longer than the default of 5 s.
+            let options = SqliteConnectOptions::from_str(&self.config.database_url).unwrap();
+            let patient = options.busy_timeout(Duration::from_secs(60));
+            let mut connection = SqliteConnection::connect_with(&patient).await.unwrap();
             sqlx::query(sql).execute(&mut connection).await.unwrap();
         }
     }

