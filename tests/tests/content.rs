@@ -82,9 +82,11 @@ fn ranges_are_parts_of_it() {
             );
             assert_eq!(answer.body, bytes[from..=to], "{file} {range}");
         }
-        let beyond = get(&repository, file, &[("Range", &format!("bytes={length}-"))]).expect(416);
-        assert_eq!(beyond.header("content-range"), Some(format!("bytes */{length}").as_str()));
-        for whole in ["bytes=5-2", "lines=1-2", "bytes=a-b"] {
+        for beyond in [format!("bytes={length}-"), "bytes=5-2".to_owned()] {
+            let answer = get(&repository, file, &[("Range", &beyond)]).expect(416);
+            assert_eq!(answer.header("content-range"), Some(format!("bytes */{length}").as_str()));
+        }
+        for whole in ["lines=1-2", "bytes=a-b"] {
             assert_eq!(
                 get(&repository, file, &[("Range", whole)]).expect(200).body.len(),
                 length,
