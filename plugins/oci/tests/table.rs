@@ -1,6 +1,9 @@
 //! The distribution specification's requests and their answers, a row each, in the order in which they are sent to one hosted
 //! repository. Every kind of push, what it leaves behind, and each refusal that does not need a credential.
 
+#[path = "conformance.rs"]
+mod conformance;
+
 use packhouse_testkit::Case;
 use sha2::{Digest as _, Sha256};
 
@@ -37,6 +40,7 @@ pub(crate) fn cases() -> Vec<Case> {
         tags(),
         deletions(),
         deleted_and_pushed_again(),
+        conformance::cases(),
     ]
     .concat()
 }
