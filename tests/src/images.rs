@@ -105,10 +105,7 @@ pub fn manifest(layers: &[&[u8]]) -> String {
 /// Lays down an index of one image for each of these platforms as a folder that skopeo and its kin read (`oci:FOLDER`); answers the
 /// index's digest.
 pub fn layout(folder: &Path, architectures: &[&str]) -> String {
-    let blobs = folder.join("blobs/sha256");
-    fs::create_dir_all(&blobs).expect("a folder for blobs");
-    let put = |bytes: &[u8]| fs::write(blobs.join(sha256(bytes)), bytes).expect("a blob");
-    let mut parts = Vec::new();
+    let (mut blobs, mut parts) = (Vec::new(), Vec::new());
     for architecture in architectures {
         // A tar's end is two empty blocks: the shortest layer that there is.
         let layer = [architecture.as_bytes(), &[0; 1024]].concat();
@@ -124,17 +121,38 @@ pub fn layout(folder: &Path, architectures: &[&str]) -> String {
             "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", &layer)],
         })
         .to_string();
-        [layer.as_slice(), config.as_bytes(), manifest.as_bytes()].into_iter().for_each(put);
+        blobs.extend([layer, config.into_bytes(), manifest.clone().into_bytes()]);
         let mut part = descriptor(MANIFEST, manifest.as_bytes());
         part["platform"] = json!({"architecture": architecture, "os": "linux"});
         parts.push(part);
     }
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": parts}).to_string();
-    put(index.as_bytes());
-    let whole = json!({"schemaVersion": 2, "manifests": [descriptor(INDEX, index.as_bytes())]}).to_string();
+    lay_down(folder, &blobs, INDEX, index.as_bytes())
+}
+
+/// Lays down an artifact in the same way: of this config, of one layer, and of a manifest that has these fields besides.
+pub fn artifact(folder: &Path, config: (&str, &str), layer: (&str, &[u8]), fields: &Value) -> String {
+    let mut manifest = json!({
+        "schemaVersion": 2, "mediaType": MANIFEST, "config": descriptor(config.0, config.1.as_bytes()),
+        "layers": [descriptor(layer.0, layer.1)],
+    });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        manifest[name] = value.clone();
+    }
+    lay_down(folder, &[config.1.into(), layer.1.into()], MANIFEST, manifest.to_string().as_bytes())
+}
+
+/// Answers the digest of the top manifest.
+fn lay_down(folder: &Path, blobs: &[Vec<u8>], kind: &str, top: &[u8]) -> String {
+    let place = folder.join("blobs/sha256");
+    fs::create_dir_all(&place).expect("a folder for blobs");
+    for bytes in blobs.iter().map(Vec::as_slice).chain([top]) {
+        fs::write(place.join(sha256(bytes)), bytes).expect("a blob");
+    }
+    let whole = json!({"schemaVersion": 2, "manifests": [descriptor(kind, top)]}).to_string();
     fs::write(folder.join("index.json"), whole).expect("the layout's index");
     fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).expect("the layout's version");
-    digest(index.as_bytes())
+    digest(top)
 }
 
 /// A tar of one file with these bytes.

@@ -18,6 +18,7 @@ pub mod clients;
 pub mod database;
 pub mod digests;
 pub mod faults;
+pub mod go;
 pub mod http;
 pub mod images;
 pub mod npm;

@@ -1,4 +1,4 @@
-//! docker, skopeo and podman themselves: sign in, push, pull, build, copy; and what each says when it is refused.
+//! docker, skopeo, podman and buildah themselves: sign in, push, pull, build, copy; and what each says when it is refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -209,4 +209,65 @@ fn podman_builds_pushes_and_pulls() {
     podman(&["rmi", &image]).well();
     podman(&["pull", "--signature-policy", &policy, "--tls-verify=false", &image]).well();
     assert!(repository.get("podman/tags/list").expect(200).text().contains("\"tags\":[\"1\"]"));
+}
+
+#[test]
+fn buildah_builds_pushes_and_pulls_an_image_of_two_platforms() {
+    if !has("buildah") {
+        return skip("buildah", "no buildah on the path");
+    }
+    let (server, repository, home) = set();
+    let policy = home.path().join("policy.json").display().to_string();
+    let checked = ["--signature-policy", policy.as_str()];
+    let remote = ["--signature-policy", policy.as_str(), "--tls-verify=false"];
+    let buildah = |command: &[&str], options: &[&str], rest: &[&str]| {
+        let mut buildah = Command::new("buildah");
+        buildah.args(["--storage-driver", "vfs", "--root"]).arg(home.path().join("root"));
+        buildah.arg("--runroot").arg(home.path().join("run")).args(command).args(options).args(rest);
+        buildah.current_dir(home.path()).env("HOME", home.path());
+        run(buildah.env("REGISTRY_AUTH_FILE", home.path().join("auth.json")))
+    };
+    let host = server.packages().to_string();
+    let login =
+        |secret: &str| buildah(&["login"], &["--tls-verify=false", "-u", OWNER, "-p", secret], &[&host]);
+    login("wrong").refused("invalid username/password");
+    login(&repository.token.secret).well();
+    let begun = buildah(&["from"], &["--name", "work"], &["scratch"]);
+    if !begun.success {
+        return skip(
+            "buildah",
+            &format!("it cannot build here: {}", begun.text.lines().last().unwrap_or_default()),
+        );
+    }
+    std::fs::write(home.path().join("hello"), "hello").unwrap();
+    buildah(&["copy"], &[], &["work", "hello", "/hello"]).well();
+    buildah(&["manifest", "create"], &[], &["list"]).well();
+    let image = |tag: &str| format!("{host}/repositories/images/team/built:{tag}");
+    for architecture in ["arm64", "amd64"] {
+        buildah(&["config"], &["--arch", architecture], &["work"]).well();
+        buildah(&["commit"], &checked, &["work", &image(architecture)]).well();
+        let stored = format!("containers-storage:{}", image(architecture));
+        buildah(&["manifest", "add"], &[], &["list", &stored]).well();
+    }
+    buildah(
+        &["manifest", "push"],
+        &[&["--all"], &remote[..]].concat(),
+        &["list", &format!("docker://{}", image("1"))],
+    )
+    .well();
+    let index = repository.get("team/built/manifests/1").expect(200).json();
+    let platforms: Vec<_> =
+        index["manifests"].as_array().unwrap().iter().map(|part| &part["platform"]["architecture"]).collect();
+    assert_eq!(platforms, ["arm64", "amd64"]);
+    buildah(&["rmi"], &["--force"], &["--all"]).well();
+    buildah(&["pull"], &remote, &[&image("1")]).well();
+    buildah(&["pull"], &remote, &[&image("none")]).refused("manifest unknown");
+
+    let api = Api::sign_in(&server);
+    login(&api.create_token(&[&repository.id], &["read"], None).secret).well();
+    let push = || buildah(&["push"], &remote, &[&image("1"), &format!("docker://{}", image("2"))]);
+    push().refused("denied: insufficient permissions");
+    login(&ImageRepository::create(&server, "other", &json!({})).token.secret).well();
+    buildah(&["pull"], &[&["--policy", "always"], &remote[..]].concat(), &[&image("1")])
+        .refused("denied: insufficient permissions");
 }

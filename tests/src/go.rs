@@ -1,0 +1,55 @@
+//! The clients of container registries that are written in Go, as `bootstrap` builds them, each in a home of its own.
+
+use crate::checkout;
+use crate::clients::{Said, run};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A client with a home and a workspace of its own.
+#[derive(Debug)]
+pub struct Go {
+    program: std::path::PathBuf,
+    home: TempDir,
+}
+
+impl Go {
+    /// A fresh one; the reason when it is not here.
+    pub fn client(name: &str) -> Result<Self, String> {
+        let program = checkout().join(".tools/go/bin").join(name);
+        if !program.is_file() {
+            return Err(format!(
+                "no {name} in .tools/go/bin: `./bootstrap test-all` builds it where there is Go"
+            ));
+        }
+        Ok(Self { program, home: TempDir::new().map_err(|error| error.to_string())? })
+    }
+
+    /// The workspace.
+    pub fn folder(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Writes a file of the workspace.
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.folder().join(path);
+        fs::create_dir_all(path.parent().expect("a file lies in a folder"))
+            .expect("a folder of the workspace");
+        fs::write(&path, bytes).expect("a file of the workspace");
+    }
+
+    /// Reads one.
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        fs::read(self.folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Runs it with these arguments in the workspace, and with nothing of the caller's environment but the path.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.folder()).env("DOCKER_CONFIG", self.folder().join("docker"));
+        run(command.args(arguments).current_dir(self.folder()))
+    }
+}
