@@ -257,6 +257,9 @@ fn every_dialect_is_understood() {
     }
 }
 
+/// What is wrong with a `dist`.
+type Spoil = fn(&mut Value);
+
 /// What cannot be fetched is the upstream's failure, and nothing is kept of it.
 #[test]
 fn what_no_dialect_says_is_refused() {
@@ -265,7 +268,7 @@ fn what_no_dialect_says_is_refused() {
     let api = Api::sign_in(&server);
     let part = |number: usize| Part::new(&format!("lib-{number}"), "1.0.0");
     let good = |part: &Part| lies(&upstream, part, &format!("/{}", part.path()));
-    let cases: [(&str, fn(&mut Value), u16); 12] = [
+    let cases: [(&str, Spoil, u16); 12] = [
         ("no digest at all", |dist| remove(dist, &["integrity", "shasum"]), 502),
         (
             "a digest that is none",

@@ -92,6 +92,31 @@ fn every_write_is_refused_and_the_upstream_hears_nothing_of_it() {
     assert_eq!(read.field("code"), "npm_token_not_supported_on_proxy");
 }
 
+#[test]
+fn the_api_writes_nothing_either_and_takes_no_credential_for_the_upstream() {
+    let (server, upstream) = (server(), Upstream::start());
+    let part = Part::new("lib", "1.0.0");
+    offer(&upstream, std::slice::from_ref(&part));
+    let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
+    let api = Api::sign_in(&server);
+    proxy.get(&part.path()).expect(200);
+    let path = format!("/v1/repositories/{}", proxy.id);
+    for below in ["packages/lib", "packages/lib/versions/1.0.0"] {
+        let refused = api.call("DELETE", &format!("{path}/{below}")).expect(405);
+        assert_eq!(refused.field("code"), "writes_not_permitted_on_proxy", "{below}");
+    }
+    let confirmed = api.confirm("set_upstream_credentials");
+    let body = json!({"username": "robot", "password": "secret", "confirmation_token": confirmed});
+    let refused = api.send("PUT", &format!("{path}/upstream-credentials"), &body).expect(400);
+    assert_eq!(refused.field("error"), "upstream_credentials_not_supported");
+    let address = upstream.url().replace("http://", "http://robot:secret@");
+    let body = json!({"name": "other", "format": "npm", "kind": "proxy", "upstream": {"url": address}});
+    assert_eq!(api.post("/v1/repositories", &body).status, 400, "a credential in the address is one too");
+    upstream.on("/private", Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"x\""));
+    proxy.get("private").expect(502);
+    assert!(upstream.seen().iter().all(|seen| seen.header("authorization").is_none()));
+}
+
 /// These change nothing in the repository, so that it does not matter what it is.
 #[test]
 fn signing_in_and_tokens_are_as_everywhere() {
@@ -192,11 +217,14 @@ fn a_version_that_vanishes_upstream_is_withdrawn() {
     };
     offers(&proxy, "@acme/lib", &["1.0.0", "2.0.0"], &[]);
 
-    show(&upstream, &packument(&[one.clone()], |part| format!("{}/{}", upstream.url(), part.path())));
+    show(
+        &upstream,
+        &packument(std::slice::from_ref(&one), |part| format!("{}/{}", upstream.url(), part.path())),
+    );
     offers(&proxy, "@acme/lib", &["1.0.0"], &["2.0.0"]);
     assert_eq!((state("1.0.0"), state("2.0.0")), (json!(""), json!("withdrawn")));
     let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
-    project(&js, &[one.clone()]);
+    project(&js, std::slice::from_ref(&one));
     js.run("project", &["install", "--no-audit"]).well();
     assert_eq!(js.installed("project", "@acme/lib").as_deref(), Some("1.0.0"));
 
@@ -213,6 +241,33 @@ fn a_version_that_vanishes_upstream_is_withdrawn() {
     offer(&upstream, &both);
     offers(&proxy, "@acme/lib", &["1.0.0", "2.0.0"], &[]);
     assert_eq!((state("1.0.0"), state("2.0.0")), (json!(""), json!("")));
+}
+
+/// A page for people, an error or another package's document with status 200: the versions that were there are not withdrawn.
+#[test]
+fn what_is_no_packument_is_a_failure_that_ends_with_the_upstreams() {
+    let (server, upstream) = (server(), Upstream::start());
+    let part = Part::new("lib", "1.0.0");
+    let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
+    let other = packument(&[Part::new("other", "1.0.0")], |part| part.path()).to_string();
+    let cut = packument(std::slice::from_ref(&part), |part| part.path()).to_string();
+    for nonsense in
+        ["<html>out of order</html>", r#"{"error": "out of order"}"#, "{}", "[]", "", &other, &cut[..90]]
+    {
+        upstream.on("/lib", Answer::ok(nonsense));
+        for _ in 0..2 {
+            let refused = proxy.get("lib").expect(502);
+            assert_eq!(refused.field("error"), "upstream_unavailable", "{nonsense}");
+            proxy.get(&part.path()).expect(502);
+        }
+        offer(&upstream, std::slice::from_ref(&part));
+        offers(&proxy, "lib", &["1.0.0"], &[]);
+        let purge = format!("/v1/repositories/{}/cache?path=lib", proxy.id);
+        Api::sign_in(&server).call("DELETE", &purge).expect(204);
+    }
+    let asked = upstream.count("/lib");
+    offers(&proxy, "lib", &["1.0.0"], &[]);
+    assert_eq!(upstream.count("/lib"), asked + 1, "what is one is kept");
 }
 
 #[test]

@@ -43,11 +43,16 @@ impl Packument {
     /// Finds what lies where.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] for what is no packument.
-    pub(crate) fn open(body: Blob) -> Result<Self, Error> {
+    /// [`Error::Unavailable`] for what is no packument of this package: an object that says something else is not one without
+    /// versions.
+    pub(crate) fn open(body: Blob, name: &Name) -> Result<Self, Error> {
         let outline =
             outline::outline(&body, "versions")?.ok_or_else(|| no_packument("not a JSON object"))?;
-        Ok(Self { body, outline })
+        let packument = Self { body, outline };
+        match packument.member::<Value>("name")? {
+            Some(Value::String(said)) if said == name.as_str() => Ok(packument),
+            _ => Err(no_packument("it does not say that it is of this package")),
+        }
     }
 
     /// The numbers of its versions.

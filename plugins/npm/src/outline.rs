@@ -233,12 +233,14 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    fn texts(text: &str, members: &[Member]) -> Vec<(String, String)> {
+    type Texts = Vec<(String, String)>;
+
+    fn texts(text: &str, members: &[Member]) -> Texts {
         let cut = |span: &Span| text[span.start as usize..span.end as usize].trim().to_owned();
         members.iter().map(|(name, span)| (name.clone(), cut(span))).collect()
     }
 
-    fn found(text: &str) -> Option<(Vec<(String, String)>, Vec<(String, String)>)> {
+    fn found(text: &str) -> Option<(Texts, Texts)> {
         let outline = outline(text.as_bytes(), "in").unwrap()?;
         Some((texts(text, &outline.members), texts(text, &outline.inner)))
     }

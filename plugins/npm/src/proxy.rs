@@ -37,14 +37,11 @@ impl Upstream {
     /// # Errors
     /// 502 where the upstream cannot be asked, or answers nonsense.
     pub(crate) fn open(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Self>, Failure> {
-        let fetch =
-            cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
-        let Some(body) = found(fetch.start(proxy)?)? else {
+        let Some(packument) = packument(cx, proxy, name)? else {
             // Where the package is no more, none of its versions is.
             withdrawn::find(proxy, name, &BTreeSet::new())?;
             return Ok(None);
         };
-        let packument = Packument::open(body)?;
         let times: BTreeMap<String, u64> = packument
             .map("time")?
             .into_iter()
@@ -79,6 +76,22 @@ impl Upstream {
             version.piece.time = *time;
             version
         }))
+    }
+}
+
+/// The upstream's packument. A kept answer that is none, as a page for people where the upstream was out of order, does not count.
+fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
+    let question =
+        || cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
+    let reply = question().start(proxy)?;
+    let is_kept = reply.headers()?.iter().any(|(field, _)| field == "age");
+    let Some(body) = found(reply)? else { return Ok(None) };
+    match Packument::open(body, name) {
+        Err(Error::Unavailable(_)) if is_kept => {
+            let reply = question().fresh(Freshness::Never).start(proxy)?;
+            Ok(found(reply)?.map(|body| Packument::open(body, name)).transpose()?)
+        }
+        opened => Ok(Some(opened?)),
     }
 }
 
