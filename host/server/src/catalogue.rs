@@ -144,6 +144,7 @@ catalogue! {
     REGISTRY_METHOD = "UNSUPPORTED" 405 Errors Packages "method not allowed";
     REGISTRY_CATALOG = "UNSUPPORTED" 405 Errors Packages "catalog not yet implemented";
     REGISTRY_TOO_MANY_REQUESTS = "TOOMANYREQUESTS" 429 Errors Packages "too many attempts";
+    REGISTRY_UPSTREAM = "UNAVAILABLE" 502 Errors Packages "the upstream registry cannot be used";
     REGISTRY_UNAVAILABLE = "UNAVAILABLE" 503 Errors Packages "service unavailable";
     REGISTRY_UNKNOWN = "UNKNOWN" 500 Errors Packages "unknown error";
 

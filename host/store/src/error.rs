@@ -20,9 +20,14 @@ pub enum StoreError {
     /// What is stored is not what was stored: a digest, a length or a row that makes no sense. Says which.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// More bytes than the limit, which is given.
-    #[error("more than {0} bytes")]
-    TooLarge(u64),
+    /// More bytes than the limit.
+    #[error("{observed} bytes, where at most {limit} are allowed")]
+    TooLarge {
+        /// Bytes at most.
+        limit: u64,
+        /// How many were announced, or had come when they were given up.
+        observed: u64,
+    },
     /// Bytes that were still arriving did not come to their end, or were not what they had to be. Says why.
     #[error("the bytes broke off: {0}")]
     BrokenOff(String),

@@ -57,7 +57,7 @@ impl From<CallError> for HostError {
 impl From<StoreError> for HostError {
     fn from(error: StoreError) -> HostError {
         match error {
-            StoreError::TooLarge(bytes) => HostError::too_large(bytes),
+            StoreError::TooLarge { observed, .. } => HostError::too_large(observed),
             StoreError::Invalid(what) => HostError::invalid(what),
             StoreError::BrokenOff(why) => HostError::Tell(Error::Unavailable(why)),
             other => HostError::Stop(CallError::Store(other)),

@@ -174,7 +174,7 @@ async fn stage(store: &Store, intent: &Intent, limit: u64, body: &mut Arriving) 
     let mut stager = store.stage(&intent.digests, limit);
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
-            StoreError::TooLarge(limit) => of_manifest(intent, too_large(limit)),
+            StoreError::TooLarge { limit, .. } => of_manifest(intent, too_large(limit)),
             other => Refused::from(other),
         })?;
     }
@@ -204,7 +204,7 @@ async fn append(
 /// A write's failure, where too many bytes are the client's fault.
 pub(crate) fn refused_bytes(error: StoreError) -> Refused {
     match error {
-        StoreError::TooLarge(limit) => too_large(limit),
+        StoreError::TooLarge { limit, .. } => too_large(limit),
         other => Refused::from(other),
     }
 }

@@ -171,7 +171,7 @@ impl From<StoreError> for Refused {
                 tracing::error!(%error, "the store cannot be reached");
                 Self::of(&catalogue::DDB_UNAVAILABLE)
             }
-            StoreError::TooLarge(limit) => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
+            StoreError::TooLarge { limit, .. } => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
             StoreError::BrokenOff(_) => {
                 tracing::warn!(%error, "an upstream did not send what it began");
                 Self::of(&catalogue::UPSTREAM_UNAVAILABLE)
@@ -364,7 +364,8 @@ fn registry_row(refused: &Refused) -> Option<&'static Code> {
         405 => &catalogue::REGISTRY_METHOD,
         413 => &catalogue::REGISTRY_SIZE_INVALID,
         429 => &catalogue::REGISTRY_TOO_MANY_REQUESTS,
-        502 | 503 => &catalogue::REGISTRY_UNAVAILABLE,
+        502 => &catalogue::REGISTRY_UPSTREAM,
+        503 => &catalogue::REGISTRY_UNAVAILABLE,
         400..=499 => return None,
         _ => &catalogue::REGISTRY_UNKNOWN,
     })

@@ -59,11 +59,11 @@ fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
         let chunk = tokio::time::timeout(idle, response.chunk()).await.map_err(late)?;
         let chunk = chunk.map_err(|error| io::Error::other(Trouble::of_client(error)))?;
         let Some(chunk) = chunk else { return Ok(None) };
-        let seen = before + chunk.len() as u64;
-        if seen > limit {
-            return Err(io::Error::other(StoreError::TooLarge(limit)));
+        let observed = before + chunk.len() as u64;
+        if observed > limit {
+            return Err(io::Error::other(StoreError::TooLarge { limit, observed }));
         }
-        Ok(Some((chunk, (response, seen))))
+        Ok(Some((chunk, (response, observed))))
     })
     .boxed()
 }

@@ -130,14 +130,25 @@ pub(crate) async fn send(
         return Ok(response);
     }
     site.keyring.forget(&key);
-    let Some((authorization, lives)) = meet(site, response.headers(), credentials.as_ref()).await? else {
+    let Some(Pass { value, lives, own }) = meet(site, response.headers(), credentials.as_ref()).await? else {
         return Ok(response);
     };
-    let again = exchange::send(site, question, &question.method, url, Some(authorization.clone())).await?;
-    if again.status() != StatusCode::UNAUTHORIZED {
-        site.keyring.put(&key, &authorization, lives);
+    let again = exchange::send(site, question, &question.method, url, Some(value.clone())).await?;
+    match again.status() {
+        StatusCode::UNAUTHORIZED if own => return Err(Trouble::Credentials),
+        StatusCode::UNAUTHORIZED => (),
+        _ => site.keyring.put(&key, &value, lives),
     }
     Ok(again)
+}
+
+/// What meets a challenge.
+struct Pass {
+    value: HeaderValue,
+    lives: Duration,
+    /// Whether it is the credentials themselves: an upstream that refuses these has been told the wrong ones, where one that
+    /// refuses a token may only not have what was asked for.
+    own: bool,
 }
 
 /// The path without its last two segments.
@@ -146,12 +157,12 @@ fn beside(url: &Url) -> String {
     parts.nth(2).unwrap_or_default().to_owned()
 }
 
-/// What meets a challenge, and for how long; none where nothing does.
+/// What meets a challenge; none where nothing does.
 async fn meet(
     site: &Site,
     headers: &HeaderMap,
     credentials: Option<&Credentials>,
-) -> Result<Option<(HeaderValue, Duration)>, Trouble> {
+) -> Result<Option<Pass>, Trouble> {
     let challenges = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let challenges: Vec<&str> = challenges.collect();
     let of = |scheme: &str| {
@@ -164,7 +175,7 @@ async fn meet(
         return token(site, &parse(parameters), credentials).await;
     }
     let basic = of("basic").and(credentials).and_then(Credentials::basic);
-    Ok(basic.map(|value| (value, Duration::from_hours(1))))
+    Ok(basic.map(|value| Pass { value, lives: Duration::from_hours(1), own: true }))
 }
 
 /// `realm="https://…",service="…"` as names and values.
@@ -182,10 +193,11 @@ fn parse(parameters: &str) -> HashMap<String, String> {
     found
 }
 
+/// A token service's answer. Some name the token in one way, some in the other, some in both.
 #[derive(Deserialize)]
 struct Token {
-    #[serde(alias = "access_token")]
-    token: String,
+    token: Option<String>,
+    access_token: Option<String>,
     expires_in: Option<u64>,
 }
 
@@ -194,7 +206,7 @@ async fn token(
     site: &Site,
     challenge: &HashMap<String, String>,
     credentials: Option<&Credentials>,
-) -> Result<Option<(HeaderValue, Duration)>, Trouble> {
+) -> Result<Option<Pass>, Trouble> {
     let Some(mut realm) = challenge.get("realm").and_then(|realm| realm.parse::<Url>().ok()) else {
         return Ok(None);
     };
@@ -214,15 +226,29 @@ async fn token(
         body: None,
         own: false,
     };
-    let response = exchange::send(site, &question, &Method::GET, &realm, authorization).await?;
-    if response.status() != StatusCode::OK {
-        return Ok(None);
+    let shown = authorization.is_some();
+    if !shown && credentials.is_some() {
+        let origin = realm.origin().ascii_serialization();
+        tracing::warn!(
+            origin,
+            "an upstream's token service is elsewhere and not named as `token_realm`: it sees no credentials"
+        );
     }
-    let Some(Token { token, expires_in }) = read(site, response).await? else { return Ok(None) };
+    let response = exchange::send(site, &question, &Method::GET, &realm, authorization).await?;
+    match response.status() {
+        StatusCode::OK => (),
+        StatusCode::UNAUTHORIZED if shown => return Err(Trouble::Credentials),
+        _ => return Ok(None),
+    }
+    let Some(Token { token, access_token, expires_in }) = read(site, response).await? else {
+        return Ok(None);
+    };
+    let Some(token) = token.or(access_token) else { return Ok(None) };
     let lives = expires_in.map_or(TOKEN_LIVES, Duration::from_secs);
     // A little early, so that none ends on its way.
     let lives = lives.saturating_sub(Duration::from_secs(10)).min(Duration::from_hours(1));
-    Ok(HeaderValue::try_from(format!("Bearer {token}")).ok().map(|value| (value, lives)))
+    let value = HeaderValue::try_from(format!("Bearer {token}")).ok();
+    Ok(value.map(|value| Pass { value, lives, own: false }))
 }
 
 async fn read(site: &Site, mut response: Response) -> Result<Option<Token>, Trouble> {

@@ -85,7 +85,7 @@ impl Crew {
         let place = self.site.place().await?;
         let asked = self.ask(known.as_ref()).await;
         match &asked {
-            Ok(_) => self.site.breaker.answered(),
+            Ok(_) | Err(Trouble::Credentials) => self.site.breaker.answered(),
             Err(trouble) => self.failed(trouble),
         }
         let (response, url) = asked?;
@@ -206,9 +206,9 @@ impl Crew {
         let limit = self.plan.limit;
         let (mut arrival, arriving) = self.upstreams.store.arrive(&algorithms, limit, declared);
         bytes.send_replace(Some(arriving));
-        let taken = match declared.is_some_and(|length| length > limit) {
-            true => Err(StoreError::TooLarge(limit)),
-            false => body::receive(response, coding, &mut arrival, (limit, self.site.bounds.idle)).await,
+        let taken = match declared.filter(|length| *length > limit) {
+            Some(observed) => Err(StoreError::TooLarge { limit, observed }),
+            None => body::receive(response, coding, &mut arrival, (limit, self.site.bounds.idle)).await,
         };
         match self.check_and_keep(taken, landed).await {
             Ok(blob) => arrival.end(blob),

@@ -17,6 +17,9 @@ pub(crate) enum Trouble {
     /// It is at an address that nobody is sent to, or led to one.
     #[error("{0}")]
     Refused(String),
+    /// It does not take the credentials that were set for it.
+    #[error("the upstream refuses the credentials that are set for it")]
+    Credentials,
     /// It is left alone: it failed again and again, or asked for it.
     #[error("the upstream failed and is left alone for {} s more", .0.as_secs())]
     LeftAlone(Duration),

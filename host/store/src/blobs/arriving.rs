@@ -65,7 +65,7 @@ struct Progress {
 enum End {
     Whole(Blob),
     Broken(String),
-    TooLarge(u64),
+    TooLarge { limit: u64, observed: u64 },
 }
 
 impl Store {
@@ -115,7 +115,7 @@ impl Arrival {
     /// They are not: every stream breaks off before its last piece, and whoever waits is told why.
     pub fn fail(self, error: &StoreError) {
         self.finish(match error {
-            StoreError::TooLarge(limit) => End::TooLarge(*limit),
+            StoreError::TooLarge { limit, observed } => End::TooLarge { limit: *limit, observed: *observed },
             other => End::Broken(other.to_string()),
         });
     }
@@ -268,7 +268,7 @@ impl End {
         match self {
             End::Whole(blob) => Ok(blob),
             End::Broken(why) => Err(StoreError::BrokenOff(why)),
-            End::TooLarge(limit) => Err(StoreError::TooLarge(limit)),
+            End::TooLarge { limit, observed } => Err(StoreError::TooLarge { limit, observed }),
         }
     }
 }

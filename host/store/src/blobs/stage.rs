@@ -80,7 +80,7 @@ impl Stager {
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.received = self.received.saturating_add(bytes.len() as u64);
         if self.received > self.limit {
-            return Err(StoreError::TooLarge(self.limit));
+            return Err(StoreError::TooLarge { limit: self.limit, observed: self.received });
         }
         match self.gathered.add(bytes) {
             Some(batch) => self.hand_over(batch).await,

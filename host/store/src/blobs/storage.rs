@@ -195,7 +195,7 @@ impl ObjectSink {
 
     async fn send(&mut self, part: Vec<Bytes>) -> Result<(), StoreError> {
         if self.tags.len() >= PARTS {
-            return Err(StoreError::TooLarge((PART * PARTS) as u64));
+            return Err(StoreError::TooLarge { limit: (PART * PARTS) as u64, observed: self.length });
         }
         let multipart = match &self.multipart {
             Some(multipart) => multipart,

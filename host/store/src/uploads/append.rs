@@ -174,7 +174,8 @@ impl UploadAppender {
 
     fn limit_to(&mut self, more: u64) -> Result<(), StoreError> {
         self.upload.length = self.upload.length.saturating_add(more);
-        if self.upload.length > self.limit { Err(StoreError::TooLarge(self.limit)) } else { Ok(()) }
+        let (limit, observed) = (self.limit, self.upload.length);
+        if observed > limit { Err(StoreError::TooLarge { limit, observed }) } else { Ok(()) }
     }
 
     async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {

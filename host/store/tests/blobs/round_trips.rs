@@ -97,7 +97,10 @@ async fn too_many_bytes_are_refused(world: World) -> World {
     let mut stager = world.store.stage(&[], 1_000_000);
     stager.write(bytes(1, 900_000).into()).await.unwrap();
     let refused = stager.write(bytes(2, 100_001).into()).await;
-    assert!(matches!(refused, Err(StoreError::TooLarge(1_000_000))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::TooLarge { limit: 1_000_000, observed: 1_000_001 })),
+        "{refused:?}"
+    );
     drop(stager);
     let mut stager = world.store.stage(&[], 5);
     stager.write(Bytes::from_static(b"12345")).await.unwrap();

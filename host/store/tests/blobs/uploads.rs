@@ -158,7 +158,7 @@ async fn too_many_bytes_are_refused(world: World) -> World {
     let upload = find(&world, &name).await;
     let Append::Ready(mut appender) = upload.append(None, 8).await.unwrap() else { panic!("not ready") };
     let refused = appender.write(bytes(1, 4).into()).await;
-    assert!(matches!(refused, Err(StoreError::TooLarge(8))), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooLarge { limit: 8, observed: 9 })), "{refused:?}");
     drop(appender);
     assert_eq!(find(&world, &name).await.length(), 5);
     world

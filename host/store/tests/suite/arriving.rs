@@ -79,7 +79,7 @@ async fn too_many_bytes_are_told_as_such() {
     arrival.write(piece(1, 10)).await.unwrap();
     let error = arrival.write(piece(1, 1)).await.unwrap_err();
     arrival.fail(&error);
-    assert!(matches!(arriving.wait().await, Err(StoreError::TooLarge(10))));
+    assert!(matches!(arriving.wait().await, Err(StoreError::TooLarge { limit: 10, observed: 11 })));
 }
 
 #[tokio::test]

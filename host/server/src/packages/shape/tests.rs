@@ -78,6 +78,7 @@ fn a_registry_gets_its_own_codes() {
         ),
         (&catalogue::FILE_TOO_LARGE, 400, "SIZE_INVALID", "provided length did not match content length"),
         (&catalogue::TOO_MANY_ATTEMPTS, 429, "TOOMANYREQUESTS", "too many attempts"),
+        (&catalogue::UPSTREAM_UNAVAILABLE, 502, "UNAVAILABLE", "the upstream registry cannot be used"),
         (&catalogue::FORMAT_DISABLED, 503, "UNAVAILABLE", "service unavailable"),
         (&catalogue::DDB_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
         (&catalogue::SSO_CONFIG_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
