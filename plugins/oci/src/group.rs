@@ -40,19 +40,28 @@ pub(crate) fn holds(repository: &Repository, image: &str) -> Result<bool, Failur
     Ok(repository.keys(records::manifests(image)).page(1).next().transpose()?.is_some())
 }
 
-/// The first that one of the repositories answers.
+/// The first that one of the repositories answers. A member that cannot be asked ends it, because a later one must not stand in
+/// for it; but where the digest is `named`, it is the same wherever it comes from, and the others are asked first.
 ///
 /// # Errors
-/// Those of [`sources`]; a member's own, because a later one must not stand in for one that could not be asked.
+/// Those of [`sources`]; a member's own.
 pub(crate) fn first<T>(
     cx: &Context,
     image: &str,
+    named: bool,
     ask: impl Fn(&Repository) -> Result<Option<T>, Failure>,
 ) -> Result<Option<T>, Failure> {
+    let mut missed = None;
     for repository in sources(cx, image)? {
-        if let Some(answer) = ask(repository)? {
-            return Ok(Some(answer));
+        match ask(repository) {
+            Ok(Some(answer)) => return Ok(Some(answer)),
+            Ok(None) => (),
+            Err(failure) if named && failure.status == UNREACHED => missed = missed.or(Some(failure)),
+            Err(failure) => return Err(failure),
         }
     }
-    Ok(None)
+    missed.map_or(Ok(None), Err)
 }
+
+/// The status of an upstream that could not be asked.
+const UNREACHED: u16 = 502;

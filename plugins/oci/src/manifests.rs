@@ -17,7 +17,8 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
 pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
     let reference = name::reference(params)?;
-    let found = group::first(cx, &image, |repository| match repository.kind().as_str() {
+    let named = matches!(reference, Reference::Digest(_));
+    let found = group::first(cx, &image, named, |repository| match repository.kind().as_str() {
         "proxy" => proxy::manifest(cx, repository, &image, &reference),
         _ => stored(repository, &image, &reference),
     })?;

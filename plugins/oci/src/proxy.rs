@@ -3,16 +3,16 @@
 //! What is named by its digest never changes and is fetched once; a tag is asked for by HEAD, which upstreams do not count.
 //! Parts of an index and layers are fetched when somebody asks for them.
 
-use crate::manifest::{self, ACCEPT};
+pub(crate) mod lists;
+
+use crate::manifest::ACCEPT;
 use crate::manifests::answered;
 use crate::name::Reference;
-use crate::records::Referrer;
 use crate::settings::Settings;
 use crate::{LAYER_LIMIT, MANIFEST_LIMIT};
 use packhouse_sdk::{
-    Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
+    Content, Context, Digest, Error, Failure, Fetch, Freshness, Reply, Repository, Request, Response,
 };
-use serde::Deserialize;
 use serde_json::json;
 
 /// Bytes of a list of tags.
@@ -21,7 +21,7 @@ const LIST_LIMIT: u64 = 4 << 20;
 /// The manifest, or none where the upstream has none.
 ///
 /// # Errors
-/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB; 429 and 502 as the upstream's.
+/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB; 502 where the upstream cannot be asked.
 pub(crate) fn manifest(
     cx: &Context,
     proxy: &Repository,
@@ -107,7 +107,7 @@ fn untold(
 /// A layer or a config, or none where the upstream has none.
 ///
 /// # Errors
-/// 429 and 502 as the upstream's.
+/// 502 where the upstream cannot be asked.
 pub(crate) fn layer(
     cx: &Context,
     request: &Request,
@@ -138,66 +138,6 @@ pub(crate) fn layer(
     Ok(Some(Response::ok().content_type("application/octet-stream").content(Content::Blob(body))))
 }
 
-#[derive(Deserialize)]
-struct Tags {
-    tags: Option<Vec<String>>,
-}
-
-/// Tags after `last`, at most so many; none where the upstream does not know the image.
-///
-/// # Errors
-/// 429 and 502 as the upstream's.
-pub(crate) fn tags(
-    cx: &Context,
-    proxy: &Repository,
-    image: &str,
-    limit: usize,
-    last: &str,
-) -> Result<Option<Vec<String>>, Failure> {
-    let upstream = Upstream::of(proxy, image)?;
-    // What cannot be a tag's beginning is left out of the upstream's address; the answer is cut below in any case.
-    let last_told = if crate::name::tag(last).is_ok() { format!("&last={last}") } else { String::new() };
-    let target = upstream.path(&format!("tags/list?n={limit}{last_told}"));
-    let reply = cx.upstream("GET", &target).limit(LIST_LIMIT).start(proxy).map_err(unreachable)?;
-    if !is_there(&reply)? {
-        return Ok(None);
-    }
-    let bytes = reply.body().map_err(unreachable)?.read_all(LIST_LIMIT).map_err(unreachable)?;
-    let list: Tags = serde_json::from_slice(&bytes).map_err(|_| odd("its list of tags is none"))?;
-    let tags = list.tags.unwrap_or_default().into_iter();
-    let mut tags: Vec<String> =
-        tags.filter(|tag| crate::name::tag(tag).is_ok() && tag.as_str() > last).collect();
-    tags.sort_unstable();
-    tags.truncate(limit);
-    Ok(Some(tags))
-}
-
-#[derive(Deserialize)]
-struct Index {
-    manifests: Option<Vec<Referrer>>,
-}
-
-/// What refers to a manifest; nothing where the upstream does not know such lists.
-///
-/// # Errors
-/// 429 and 502 as the upstream's.
-pub(crate) fn referrers(
-    cx: &Context,
-    proxy: &Repository,
-    image: &str,
-    subject: &Digest,
-) -> Result<Vec<Referrer>, Failure> {
-    let target = Upstream::of(proxy, image)?.path(&format!("referrers/{subject}"));
-    let fetch = cx.upstream("GET", &target).header("accept", manifest::INDEX).limit(MANIFEST_LIMIT);
-    let reply = fetch.start(proxy).map_err(unreachable)?;
-    if !is_there(&reply)? {
-        return Ok(Vec::new());
-    }
-    let bytes = reply.body().map_err(unreachable)?.read_all(MANIFEST_LIMIT).map_err(unreachable)?;
-    let index: Index = serde_json::from_slice(&bytes).map_err(|_| odd("its list of referrers is none"))?;
-    Ok(index.manifests.unwrap_or_default())
-}
-
 /// Where an image is at the upstream.
 struct Upstream {
     image: String,
@@ -210,19 +150,23 @@ impl Upstream {
         let settings = Settings::of(proxy)?;
         let address = settings.upstream.as_deref().unwrap_or_default();
         let (host, path) = split(address);
-        let library = match settings.library_prefix.as_str() {
-            "always" => true,
-            "never" => false,
-            _ => host == "docker.io" || host.ends_with(".docker.io"),
-        };
-        let image =
-            if library && !image.contains('/') { format!("library/{image}") } else { image.to_owned() };
+        let library = is_library(&settings.library_prefix, host) && !image.contains('/');
+        let image = if library { format!("library/{image}") } else { image.to_owned() };
         Ok(Self { image, whole: !path.split('/').any(|segment| segment == "v2") })
     }
 
     fn path(&self, rest: &str) -> String {
         let version = if self.whole { "v2/" } else { "" };
         format!("{version}{}/{rest}", self.image)
+    }
+}
+
+/// Whether images of one part are below `library/` at this host.
+fn is_library(setting: &str, host: &str) -> bool {
+    match setting {
+        "always" => true,
+        "never" => false,
+        _ => host == "docker.io" || host.ends_with(".docker.io"),
     }
 }
 
@@ -242,13 +186,6 @@ fn is_there(reply: &Reply) -> Result<bool, Failure> {
     match reply.status().map_err(unreachable)? {
         200 => Ok(true),
         401 | 403 | 404 | 410 => Ok(false),
-        429 => {
-            let refused = Failure::new(429, "TOOMANYREQUESTS", "the upstream registry asks to wait");
-            Err(match header(reply, "retry-after")? {
-                Some(seconds) => refused.header("retry-after", seconds),
-                None => refused,
-            })
-        }
         status => Err(odd(&format!("it answered {status}"))),
     }
 }
@@ -292,4 +229,23 @@ fn too_large(error: Error) -> Failure {
         "observed_bytes": observed,
     });
     Failure::new(413, "MANIFEST_INVALID", "manifest exceeds maximum size").detail(&sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_library, split};
+
+    #[test]
+    fn docker_hub_is_known_by_its_name() {
+        for (setting, address, library) in [
+            ("auto", "https://registry-1.docker.io", true),
+            ("auto", "https://docker.io:443/", true),
+            ("auto", "https://notdocker.io", false),
+            ("auto", "https://registry.test/docker.io", false),
+            ("always", "http://mirror.test:5000/v2", true),
+            ("never", "https://registry-1.docker.io", false),
+        ] {
+            assert_eq!(is_library(setting, split(address).0), library, "{setting} {address}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What says something about a manifest: signatures, bills of materials, attestations.
 
+use crate::proxy::lists;
 use crate::records::{self, Referrer};
-use crate::{group, manifest, name, proxy};
+use crate::{group, manifest, name};
 use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
     for repository in group::sources(cx, &image)? {
         let referrers = match repository.kind().as_str() {
-            "proxy" => proxy::referrers(cx, repository, &image, &subject)?,
+            "proxy" => lists::referrers(cx, repository, &image, &subject)?,
             _ => stored(repository, &image, &subject, kind, after.as_ref())?,
         };
         found.extend(referrers.into_iter().map(|referrer| (referrer.digest.to_string(), referrer)));

@@ -1,6 +1,7 @@
 //! The list of an image's tags, in the order of their bytes, a page at a time.
 
-use crate::{failure, group, name, proxy, records};
+use crate::proxy::lists::{self, Tags};
+use crate::{failure, group, name, records};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -24,21 +25,28 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let image = name::image(request, params)?;
     let (wanted, last) = page(request)?;
     let mut known = false;
-    let mut tags = BTreeSet::new();
+    let (mut tags, mut end) = (BTreeSet::new(), None);
     for repository in group::sources(cx, &image)? {
         // One more than wanted tells whether there is another page.
         let found = match repository.kind().as_str() {
-            "proxy" => proxy::tags(cx, repository, &image, wanted + 1, last)?,
+            "proxy" => lists::tags(cx, repository, &image, wanted + 1, last)?,
             _ => stored(repository, &image, wanted + 1, last)?,
         };
         known |= found.is_some();
-        tags.extend(found.unwrap_or_default());
+        let Some(found) = found else { continue };
+        if let Some(last) = found.tags.last().filter(|_| found.more) {
+            end = Some(end.map_or(last.clone(), |end: String| end.min(last.clone())));
+        }
+        tags.extend(found.tags);
     }
     if !known {
         return Err(failure::unknown_image());
     }
+    // Behind the last that is known of one member, what another has would hide what that one has there.
+    tags.retain(|tag| end.as_ref().is_none_or(|end| tag <= end));
     let page: Vec<&str> = tags.iter().map(String::as_str).take(wanted).collect();
-    let link = page.last().filter(|_| tags.len() > wanted).map(|last| next(request, &image, wanted, last));
+    let more = tags.len() > wanted || end.is_some();
+    let link = page.last().filter(|_| more).map(|last| next(request, &image, wanted, last));
     let name = format!("repositories/{}/{image}", name::repository(request));
     let answer = Response::json(&List { name, tags: page })?.revalidate();
     Ok(match link {
@@ -64,20 +72,15 @@ fn page<'a>(request: &'a Request) -> Result<(usize, &'a str), Failure> {
     }
 }
 
-fn stored(
-    repository: &Repository,
-    image: &str,
-    limit: usize,
-    last: &str,
-) -> Result<Option<Vec<String>>, Failure> {
+fn stored(repository: &Repository, image: &str, limit: usize, last: &str) -> Result<Option<Tags>, Failure> {
     let prefix = records::tags(image);
     let page = u32::try_from(limit).unwrap_or(u32::MAX);
     let keys = repository.keys(prefix.as_str()).after(format!("{prefix}{last}")).page(page);
     let tags = keys.take(limit).map(|key| Ok(key?.strip_prefix(&prefix).unwrap_or_default().to_owned()));
-    let tags: Vec<String> = tags.collect::<Result<_, Failure>>()?;
+    let tags: BTreeSet<String> = tags.collect::<Result<_, Failure>>()?;
     // An image whose tags are all gone still is one.
     let known = !tags.is_empty() || group::holds(repository, image)?;
-    Ok(known.then_some(tags))
+    Ok(known.then(|| Tags { more: tags.len() == limit, tags }))
 }
 
 /// A tag is made of characters that need no encoding.
