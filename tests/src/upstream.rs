@@ -52,11 +52,21 @@ pub struct Answer {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     how: How,
+    guard: Option<Guard>,
+}
+
+/// What a request must show, and what is answered to one that does not.
+#[derive(Clone, Debug)]
+struct Guard {
+    authorization: String,
+    challenge: String,
 }
 
 #[derive(Clone, Debug)]
 enum How {
     Whole,
+    /// In chunks of so many bytes, without a length.
+    Chunked(usize),
     /// The connection breaks after so many bytes of the body.
     Cut(usize),
     /// So many bytes of the body, and the rest once the gate is open.
@@ -70,7 +80,7 @@ enum How {
 impl Answer {
     /// A status with these bytes.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), how: How::Whole }
+        Self { status, headers: Vec::new(), body: body.into(), how: How::Whole, guard: None }
     }
 
     /// 200 with these bytes.
@@ -87,6 +97,28 @@ impl Answer {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// In chunks of so many bytes, and its length is not told.
+    pub fn chunked(self, bytes: usize) -> Self {
+        let how = How::Chunked(bytes);
+        Self { how, ..self.header("Content-Length", "").header("Transfer-Encoding", "chunked") }
+    }
+
+    /// Only for requests with this `Authorization`; others get 401 and this challenge.
+    pub fn guarded(self, authorization: &str, challenge: &str) -> Self {
+        let (authorization, challenge) = (authorization.to_owned(), challenge.to_owned());
+        Self { guard: Some(Guard { authorization, challenge }), ..self }
+    }
+
+    /// What this request gets.
+    fn to(self, seen: &Seen) -> Self {
+        match &self.guard {
+            Some(guard) if seen.header("authorization") != Some(&guard.authorization) => {
+                Self::new(401, "no").header("WWW-Authenticate", &guard.challenge)
+            }
+            _ => self,
+        }
     }
 
     /// The connection breaks after so many bytes of the body.
@@ -195,7 +227,7 @@ impl State {
         }
         let Some(seen) = read(&stream) else { return };
         let answer = self.answers.lock().unwrap().get(&seen.target).cloned();
-        let answer = answer.unwrap_or_else(|| Answer::new(404, "nothing is here"));
+        let answer = answer.unwrap_or_else(|| Answer::new(404, "nothing is here")).to(&seen);
         self.seen.lock().unwrap().push(seen.clone());
         // Whoever hangs up has its reasons.
         let _ = write(stream, &seen, &answer);
@@ -250,6 +282,14 @@ fn write(mut stream: TcpStream, seen: &Seen, answer: &Answer) -> std::io::Result
     }
     match &answer.how {
         How::Whole | How::Silent(_) => stream.write_all(&answer.body),
+        How::Chunked(bytes) => {
+            for chunk in answer.body.chunks(*bytes) {
+                stream.write_all(format!("{:x}\r\n", chunk.len()).as_bytes())?;
+                stream.write_all(chunk)?;
+                stream.write_all(b"\r\n")?;
+            }
+            stream.write_all(b"0\r\n\r\n")
+        }
         How::Cut(bytes) => stream.write_all(&answer.body[..*bytes]),
         How::Endless => loop {
             stream.write_all(&answer.body)?;

@@ -9,12 +9,13 @@
 )]
 
 use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::docker::Docker;
 use packhouse_tests::images::{ImageRepository, layout};
-use packhouse_tests::server::{OWNER, eventually};
+use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Server, skip};
 use serde_json::json;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// A server with the repository `images`, and an empty folder.
@@ -75,64 +76,6 @@ fn skopeo_copies_an_index_there_and_back_with_equal_digests() {
     skopeo(home.path(), &["inspect", tls[0], tls[1], tls[2], tagged]).refused("manifest unknown");
 }
 
-/// A docker daemon of the test's own, which ends with it.
-struct Docker {
-    daemon: Child,
-    home: TempDir,
-}
-
-impl Docker {
-    /// None, with the reason, where there is none or it does not start.
-    fn start() -> Result<Self, String> {
-        if !has("docker") || !has("dockerd") {
-            return Err("no docker and dockerd on the path".to_owned());
-        }
-        let home = TempDir::new().map_err(|error| error.to_string())?;
-        let at = |name: &str| home.path().join(name);
-        let log = std::fs::File::create(at("log")).map_err(|error| error.to_string())?;
-        let mut command = Command::new("dockerd");
-        command.args(["--storage-driver=vfs", "--iptables=false", "--ip6tables=false", "--bridge=none"]);
-        command.arg("--data-root").arg(at("root")).arg("--exec-root").arg(at("run"));
-        command.arg("--pidfile").arg(at("pid")).arg("-H").arg(format!("unix://{}", at("socket").display()));
-        let daemon = command
-            .stdout(log.try_clone().map_err(|error| error.to_string())?)
-            .stderr(log)
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut docker = Self { daemon, home };
-        let up = eventually("the docker daemon answers or ends", || match docker.daemon.try_wait() {
-            Ok(Some(_)) => Some(false),
-            _ => docker.run(&["version"]).success.then_some(true),
-        });
-        let log = || std::fs::read_to_string(docker.home.path().join("log")).unwrap_or_default();
-        if up {
-            Ok(docker)
-        } else {
-            Err(format!("dockerd does not run here: {}", log().lines().last().unwrap_or_default()))
-        }
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new("docker");
-        command.env("DOCKER_HOST", format!("unix://{}", self.home.path().join("socket").display()));
-        command.env("DOCKER_CONFIG", self.home.path().join("config")).env("DOCKER_BUILDKIT", "0");
-        command.current_dir(self.home.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Said {
-        run(self.command().args(arguments))
-    }
-}
-
-impl Drop for Docker {
-    fn drop(&mut self) {
-        // Asked to end, it takes its containerd with it.
-        let _ = Command::new("kill").arg(self.daemon.id().to_string()).status();
-        let _ = self.daemon.wait();
-    }
-}
-
 #[test]
 fn docker_signs_in_builds_pushes_and_pulls() {
     let docker = match Docker::start() {
@@ -145,9 +88,9 @@ fn docker_signs_in_builds_pushes_and_pulls() {
     login("wrong").refused("unauthorized");
     assert!(login(&repository.token.secret).well().text.contains("Login Succeeded"));
 
-    std::fs::write(docker.home.path().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
-    std::fs::write(docker.home.path().join("hello"), "hello").unwrap();
-    std::fs::write(docker.home.path().join(".dockerignore"), "*\n!hello\n").unwrap();
+    std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
+    std::fs::write(docker.home().join("hello"), "hello").unwrap();
+    std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
     let image = format!("{host}/repositories/images/team/hello:1");
     docker.run(&["build", "-t", &image, "."]).well();
     let pushed = docker.run(&["push", &image]).well().text;

@@ -1,0 +1,114 @@
+//! A proxy of container images, and what an upstream registry in the tests' hands offers it.
+
+use crate::api::Api;
+use crate::http::{Client, Request, Response};
+use crate::images::digest;
+use crate::server::{OWNER, Server};
+use crate::upstream::{Answer, Upstream};
+use serde_json::{Value, json};
+
+/// A server that may reach upstreams on this machine, and does not wait long for one that says nothing.
+pub fn server() -> Server {
+    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8");
+    near.env("PACKHOUSE_UPSTREAM_IDLE_MS", "1500").start()
+}
+
+/// A proxy of images, and a client that may read it.
+#[derive(Debug)]
+pub struct ImageProxy {
+    /// Its name.
+    pub name: String,
+    /// Its id in the API.
+    pub id: String,
+    /// The API as the owner sees it.
+    pub api: Api,
+    /// A client with a token that reads.
+    pub client: Client,
+    /// The token.
+    pub secret: String,
+}
+
+impl ImageProxy {
+    /// Makes one of that name for the registry at this address.
+    #[track_caller]
+    pub fn create(server: &Server, name: &str, upstream: &str, settings: &Value) -> Self {
+        let api = Api::sign_in(server);
+        let id = api.create_proxy(name, "docker", upstream, settings);
+        let secret = api.create_token(&[&id], &["read"], None).secret;
+        let client = server.anonymous().basic(OWNER, &secret);
+        Self { name: name.to_owned(), id, api, client, secret }
+    }
+
+    /// The path of something of an image.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/v2/repositories/{}/{rest}", self.name)
+    }
+
+    /// GET of something of an image.
+    #[track_caller]
+    pub fn get(&self, rest: &str) -> Response {
+        self.client.get(&self.path(rest))
+    }
+
+    /// HEAD of it.
+    #[track_caller]
+    pub fn head(&self, rest: &str) -> Response {
+        self.client.send(Request::new("HEAD", &self.path(rest)))
+    }
+
+    /// Fails unless the answer breaks off.
+    #[track_caller]
+    pub fn broken(&self, rest: &str) {
+        let answer = self.client.try_send(Request::new("GET", &self.path(rest)));
+        assert!(answer.is_err(), "the answer came to its end: {:?}", answer.map(|answer| answer.status));
+    }
+
+    /// Changes settings.
+    #[track_caller]
+    pub fn set(&self, settings: &Value) {
+        let path = format!("/v1/repositories/{}", self.id);
+        self.api.patch(&path, &json!({"settings": settings})).expect(200);
+    }
+
+    /// Sets the credentials for its upstream, and where else they may be shown.
+    #[track_caller]
+    pub fn credentials(&self, username: &str, password: &str, token_realm: Option<&str>) {
+        let body = json!({
+            "username": username, "password": password, "token_realm": token_realm,
+            "confirmation_token": self.api.confirm("set_upstream_credentials"),
+        });
+        self.api
+            .send("PUT", &format!("/v1/repositories/{}/upstream-credentials", self.id), &body)
+            .expect(204);
+    }
+
+    /// What the API says of its cache.
+    pub fn cache(&self) -> Value {
+        self.api.call("GET", &format!("/v1/repositories/{}/cache", self.id)).expect(200).json()
+    }
+
+    /// Of what is kept, the method with the path.
+    pub fn kept(&self) -> Vec<String> {
+        let cache = self.cache();
+        let items = cache["items"].as_array().expect("a list of what is kept").iter();
+        items.map(|item| item["path"].as_str().expect("its path").to_owned()).collect()
+    }
+}
+
+/// Offers a manifest by its digest and, where one is given, by a tag; answers the digest.
+pub fn offer(upstream: &Upstream, image: &str, tag: Option<&str>, kind: &str, manifest: &str) -> String {
+    let named = digest(manifest.as_bytes());
+    let answer =
+        |body: &str| Answer::ok(body).header("Content-Type", kind).header("Docker-Content-Digest", &named);
+    for reference in tag.into_iter().chain([named.as_str()]) {
+        upstream.on(&format!("/v2/{image}/manifests/{reference}"), answer(manifest));
+    }
+    named
+}
+
+/// Offers a layer or a config; answers its digest.
+pub fn offer_blob(upstream: &Upstream, image: &str, bytes: &[u8]) -> String {
+    let named = digest(bytes);
+    upstream.on(&format!("/v2/{image}/blobs/{named}"), Answer::ok(bytes));
+    named
+}
