@@ -38,7 +38,9 @@ fn start() -> Option<Server> {
         return None;
     };
     // A port that was free may be another's by the time it is bound: then it ends, and others are tried.
-    Some((0..5).find_map(|_| launch(&program)).expect("weed starts and makes a bucket"))
+    let launched = (0..5).find_map(|_| launch(&program));
+    assert!(launched.is_some(), "{} does not start, or makes no bucket", program.display());
+    launched
 }
 
 fn launch(program: &Path) -> Option<Server> {
