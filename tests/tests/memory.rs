@@ -81,7 +81,7 @@ fn many_pulls_of_one_layer_at_a_time_take_little_memory() {
     repository.client.put_from(&end, &mut Payload::new(2), size).unwrap().expect(201);
 
     let path = repository.path(&format!("app/blobs/sha256:{digest}"));
-    let ((), most) = watched(&server, || {
+    let ((), most) = server.watched(|| {
         std::thread::scope(|scope| {
             for _ in 0..pulls {
                 scope.spawn(|| {
@@ -108,13 +108,13 @@ fn a_manifest_of_100_mb_costs_no_memory() {
     let client = repository.client.clone().with("Content-Type", MANIFEST);
     client.put(&target, "{").expect(400);
     let before = server.rss();
-    let (declared, most) = watched(&server, || client.put_from(&target, &mut Payload::new(4), size));
+    let (declared, most) = server.watched(|| client.put_from(&target, &mut Payload::new(4), size));
     // Who goes on sending after the answer may not get to read it.
     if let Ok(answer) = declared {
         answer.expect(400);
     }
     let head = Request::new("PUT", &target).header("Transfer-Encoding", "chunked");
-    let (streamed, also) = watched(&server, || {
+    let (streamed, also) = server.watched(|| {
         let mut connection = Connection::open(server.packages()).unwrap();
         connection.send(&client.head_bytes(head)).unwrap();
         connection.send(format!("{size:x}\r\n").as_bytes()).unwrap();
