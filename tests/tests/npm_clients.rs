@@ -87,6 +87,41 @@ fn every_client_publishes_once_and_installs() {
 }
 
 #[test]
+fn a_lock_file_holds_the_registry_to_its_bytes() {
+    with_each(&Tool::ALL, |_, repository, js| {
+        js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
+        js.publish("lib").well();
+        js.package(
+            "project",
+            &json!({"name": "project", "version": "0.0.0", "dependencies": {"lib": "1.0.0"}}),
+        );
+        js.install("project").well();
+        let integrity = repository.get("lib/1.0.0").json()["dist"]["integrity"].as_str().unwrap().to_owned();
+        let (file, lock) = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"]
+            .into_iter()
+            .map(|file| format!("project/{file}"))
+            .find_map(|file| Some((file.clone(), std::fs::read_to_string(js.folder().join(file)).ok()?)))
+            .expect("a lock file");
+        // Yarn 4 has a checksum of its own making instead.
+        let (of, other) = match lock.split_once("checksum: 10c0/") {
+            Some((_, rest)) => (rest[..128].to_owned(), "0".repeat(128)),
+            None => (integrity, format!("sha512-{}==", "A".repeat(86))),
+        };
+        assert!(lock.contains(&of), "{:?}:\n{lock}", js.tool);
+        js.write(&file, &lock.replace(&of, &other));
+        js.forget("project");
+        js.install_locked("project").refused(match js.tool {
+            Tool::Npm10 | Tool::Npm11 => "EINTEGRITY",
+            Tool::Pnpm => "ERR_PNPM_TARBALL_INTEGRITY",
+            Tool::Yarn1 => "Integrity check failed",
+            Tool::Yarn4 => "doesn't match the expected checksum",
+            Tool::Bun => "Integrity check failed",
+        });
+        assert_eq!(js.installed("project", "lib"), None, "{:?}", js.tool);
+    });
+}
+
+#[test]
 fn npm_manages_what_it_published() {
     with_each(&NPMS, |_, repository, js| {
         for version in ["1.0.0", "1.1.0", "2.0.0"] {

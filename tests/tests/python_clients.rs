@@ -261,3 +261,107 @@ fn hatch_publishes() {
     assert_eq!(repository.page("hello-hatch")["files"].as_array().unwrap().len(), 2);
     publish(&repository.token.secret).refused("already exist");
 }
+
+#[test]
+fn pdm_publishes_and_installs_from_its_lock_file() {
+    let Some((_server, repository, home)) = set("pdm") else { return };
+    let secret = repository.token.secret.as_str();
+    build(&home, "hello-pdm", "1.0");
+    home.write("pyproject.toml", project("hello-pdm"));
+    publish(&home, "pdm", &repository, secret).well();
+    publish(&home, "pdm", &repository, secret).refused("409 Conflict");
+    assert_eq!(repository.page("hello-pdm")["files"].as_array().unwrap().len(), 2);
+
+    let url = repository.index().replace("http://", "http://${INDEX_USER}:${INDEX_TOKEN}@");
+    let source = format!("[[tool.pdm.source]]\nname = \"pypi\"\nurl = \"{url}\"\nverify_ssl = false\n");
+    let app = "[project]\nname = \"app\"\nversion = \"0\"\nrequires-python = \">=3.9\"\ndependencies = [\"hello-pdm\"]\n";
+    home.write("app/pyproject.toml", format!("{app}[tool.pdm]\ndistribution = false\n{source}"));
+    let credential = [("INDEX_USER", OWNER), ("INDEX_TOKEN", secret), ("PDM_IGNORE_ACTIVE_VENV", "1")];
+    home.run("app", "pdm", &["lock"], &credential).well();
+    let lock = std::fs::read_to_string(home.folder().join("app/pdm.lock")).unwrap();
+    assert!(!lock.contains(secret), "{lock}");
+    home.run("app", "pdm", &["sync", "--no-self"], &credential).well();
+    let mut other = lock.clone();
+    for file in repository.page("hello-pdm")["files"].as_array().unwrap() {
+        let hash = file["hashes"]["sha256"].as_str().unwrap();
+        assert!(lock.contains(hash), "{lock}");
+        other = other.replace(hash, &"0".repeat(64));
+    }
+    home.write("app/pdm.lock", other);
+    std::fs::remove_dir_all(home.folder().join("app/.venv")).unwrap();
+    home.run("app", "pdm", &["sync", "--no-self"], &credential).refused("hash");
+}
+
+/// A project's own file, where a client wants one to publish.
+fn project(name: &str) -> String {
+    format!("[project]\nname = \"{name}\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\n")
+}
+
+/// Publishes all of `dist` by this client.
+fn publish(home: &Home, client: &str, repository: &PythonRepository, secret: &str) -> Said {
+    let url = repository.url.as_str();
+    let poetry = [
+        ("POETRY_REPOSITORIES_PACKHOUSE_URL", url),
+        ("POETRY_HTTP_BASIC_PACKHOUSE_USERNAME", OWNER),
+        ("POETRY_HTTP_BASIC_PACKHOUSE_PASSWORD", secret),
+    ];
+    match client {
+        "twine" => {
+            let files = std::fs::read_dir(home.folder().join("dist")).unwrap();
+            let files: Vec<String> =
+                files.map(|file| file.unwrap().path().to_string_lossy().into_owned()).collect();
+            twine(home, url, secret, &files.iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        "uv" => home.run("", "uv", &["publish", "--publish-url", url, "-u", OWNER, "-p", secret], &[]),
+        "poetry" => {
+            home.run("", "poetry", &["publish", "--no-interaction", "--repository", "packhouse"], &poetry)
+        }
+        "hatch" => {
+            let arguments = ["publish", "--no-prompt", "--repo", url, "--user", OWNER, "--auth", secret];
+            home.run("", "hatch", &arguments, &[])
+        }
+        _ => {
+            let arguments = ["publish", "--no-build", "--repository", url, "-u", OWNER, "-P", secret];
+            home.run("", client, &arguments, &[])
+        }
+    }
+}
+
+/// Every client's own words when its token will not do.
+#[test]
+fn a_refused_credential_is_told_so_that_a_person_understands() {
+    let server = Server::start();
+    let repository = PythonRepository::create(&server, "py");
+    let api = Api::sign_in(&server);
+    let reader = api.create_token(&[&repository.id], &["read"], None);
+    let revoked = api.create_token(&[&repository.id], &["read", "write"], None);
+    api.call("DELETE", &format!("/v1/tokens/{}", revoked.id)).expect(204);
+    for client in ["twine", "uv", "poetry", "hatch", "pdm"] {
+        let home = match Home::with(client) {
+            Ok(home) => home,
+            Err(reason) => {
+                skip(client, &reason);
+                continue;
+            }
+        };
+        let name = format!("refused-{client}");
+        build(&home, &name, "1.0");
+        home.write("pyproject.toml", project(&name));
+        for (secret, status, words) in [
+            (reader.secret.as_str(), "403", "[write]"),
+            (revoked.secret.as_str(), "401", "Authentication is required"),
+            ("pkh_mistyped", "401", "Authentication is required"),
+        ] {
+            let said = publish(&home, client, &repository, secret).refused(status);
+            // Of what the server says pdm tells the status alone, in its own words.
+            let words = match (client, status) {
+                ("pdm", "403") => "Forbidden",
+                ("pdm", _) => "Unauthorized",
+                _ => words,
+            };
+            assert!(said.text.contains(words), "{client}:\n{}", said.text);
+        }
+        repository.client.get(&repository.path(&format!("simple/{name}/"))).expect(404);
+        publish(&home, client, &repository, &repository.token.secret).well();
+    }
+}

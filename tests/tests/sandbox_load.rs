@@ -70,11 +70,14 @@ async fn what_is_no_component_is_refused() {
 
 #[tokio::test]
 async fn another_version_of_the_contract_is_told() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(folder.path().join("npm.wasm"), dummy("0.2.0")).expect("the folder can be written");
-    let said = refused(&folder).await;
-    assert!(said.contains("npm.wasm"), "{said}");
-    assert!(said.contains("wants packhouse:format/blobs@0.2.0; this host offers 0.1.0"), "{said}");
+    for version in ["0.0.9", "0.2.0"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("npm.wasm"), dummy(version)).expect("the folder can be written");
+        let said = refused(&folder).await;
+        assert!(said.contains("npm.wasm"), "{said}");
+        let wants = format!("wants packhouse:format/blobs@{version}; this host offers 0.1.0");
+        assert!(said.contains(&wants), "{said}");
+    }
 }
 
 #[tokio::test]
