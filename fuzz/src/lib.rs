@@ -15,7 +15,9 @@ mod splitter;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
 
+use packhouse_maven::Maven;
 use packhouse_npm::Npm;
+use packhouse_oci::Oci;
 use packhouse_python::Python;
 use packhouse_testkit::{Answer, MemoryHost};
 use release::{Release, gzip};
@@ -64,6 +66,76 @@ fn upload(file: &[u8]) {
             assert!(page.text().contains(WHEEL), "what was uploaded is not on the page");
         }
     }
+}
+
+/// The upstream's packument of a proxy's package. One that can be read is passed on as JSON, in both forms.
+pub fn npm_upstream(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Npm>("mirror", "proxy", json!({}));
+    host.answer_upstream("GET", "lib", 200, &[("content-type", "application/json")], bytes);
+    for form in ["application/json", "application/vnd.npm.install-v1+json"] {
+        let answer = mount.get("/lib").header("accept", form).send();
+        if theirs(&answer) == 200 {
+            assert!(answer.json()["versions"].is_object(), "no packument: {}", answer.text());
+        }
+    }
+    theirs(&mount.get("/lib/latest").send());
+    theirs(&mount.get("/lib/-/lib-1.0.0.tgz").send());
+}
+
+/// The upstream's page of a proxy's project, in JSON or, by the first byte, in HTML.
+pub fn python_upstream(bytes: &[u8]) {
+    let Some((form, page)) = bytes.split_first() else { return };
+    let kind = if form % 2 == 0 { "application/vnd.pypi.simple.v1+json" } else { "text/html" };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Python>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
+    host.answer_upstream("GET", "simple/hello/", 200, &[("content-type", kind)], page);
+    let answer = mount.get("/simple/hello/").header("accept", "application/vnd.pypi.simple.v1+json").send();
+    if theirs(&answer) == 200 {
+        assert!(answer.json()["files"].is_array(), "no page: {}", answer.text());
+    }
+    theirs(&mount.get("/simple/hello/").send());
+    theirs(&mount.get(&format!("/packages/hello/1.0/{WHEEL}")).send());
+}
+
+/// A `maven-metadata.xml` that a client puts beside a file. It is served as long as it can be read.
+pub fn maven_metadata(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Maven>("releases", "hosted", json!({}));
+    mount.put("/org/example/lib/1.0/lib-1.0.jar").body("x").send().expect(201);
+    let path = "/org/example/lib/maven-metadata.xml";
+    nobodys_fault(mount.put(path).body(bytes).send());
+    let served = mount.get(path).send().expect(200).text();
+    assert!(served.contains("1.0"), "what is stored is not in it: {served}");
+    mount.get(&format!("{path}.sha1")).send().expect(200);
+}
+
+/// An image's manifest, by the first byte of one media type or another. One that was accepted is served as it was.
+pub fn oci_manifest(bytes: &[u8]) {
+    let Some((form, manifest)) = bytes.split_first() else { return };
+    let kinds = [
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    ];
+    let kind = kinds[usize::from(*form) % kinds.len()];
+    let host = MemoryHost::new();
+    let mount = host.mount::<Oci>("images", "hosted", json!({}));
+    let empty =
+        "/app/blobs/uploads/?digest=sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    mount.request("POST", empty).claim("image").body("{}").send().expect(201);
+    let put = mount.request("PUT", "/app/manifests/latest").claim("image").header("content-type", kind);
+    if nobodys_fault(put.body(manifest).send()) == 201 {
+        let served = mount.request("GET", "/app/manifests/latest").claim("image").send().expect(200);
+        assert_eq!(served.body, manifest, "other bytes are served than were accepted");
+    }
+}
+
+/// The status of a proxy's answer, which is no fault but the upstream's.
+fn theirs(answer: &Answer) -> u16 {
+    assert!(answer.status < 500 || answer.status == 502, "answered {}: {}", answer.status, answer.text());
+    answer.status
 }
 
 /// The status of an answer, which is none of a fault of the server's.

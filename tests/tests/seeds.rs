@@ -18,10 +18,14 @@ type Target = (&'static str, fn(&[u8]));
 
 #[test]
 fn every_seed_is_answered() {
-    let targets: [Target; 4] = [
+    let targets: [Target; 8] = [
+        ("maven_metadata", fuzz::maven_metadata),
         ("multipart", fuzz::multipart),
         ("npm_publish", fuzz::npm_publish),
+        ("npm_upstream", fuzz::npm_upstream),
+        ("oci_manifest", fuzz::oci_manifest),
         ("python_metadata", fuzz::python_metadata),
+        ("python_upstream", fuzz::python_upstream),
         ("python_wheel", fuzz::python_wheel),
     ];
     let folders = std::fs::read_dir(checkout().join("fuzz/seeds")).unwrap();

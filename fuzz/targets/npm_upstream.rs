@@ -1,0 +1,4 @@
+//! An upstream's packument.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::npm_upstream(bytes));
