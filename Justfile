@@ -48,6 +48,10 @@ conformance PROGRAM VERSION="1.1": build
     PACKHOUSE_CONFORMANCE={{ absolute_path(PROGRAM) }} PACKHOUSE_CONFORMANCE_VERSION={{ VERSION }} \
         cargo test --release --locked -p packhouse-tests --test oci_conformance -- --nocapture
 
+# Clients through proxies of upstreams outside: those that PACKHOUSE_LIVE_NPM, _PYTHON and _MAVEN name
+live: build
+    cargo test --release --locked -p packhouse-tests --test live -- --nocapture
+
 # Coverage that libFuzzer reads; the compiler of the rest will do, no nightly is needed
 coverage := "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
 fuzzed := "x86_64-unknown-linux-gnu"
