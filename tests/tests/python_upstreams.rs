@@ -14,7 +14,7 @@ mod wheel;
 
 use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::upstream::{Answer, Upstream};
-use packhouse_tests::{Server, digests};
+use packhouse_tests::{Server, ServerBuilder, digests};
 use serde_json::{Value, json};
 
 const WHEEL: &str = "demo-1.0-py3-none-any.whl";
@@ -22,7 +22,11 @@ const SOURCE: &str = "demo-1.1.tar.gz";
 const HTML: &str = "text/html; charset=utf-8";
 
 fn server() -> Server {
-    Server::with().formats(&["python"]).env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start()
+    builder().start()
+}
+
+fn builder() -> ServerBuilder {
+    Server::with().formats(&["python"]).env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
 }
 
 fn wheel_bytes() -> Vec<u8> {
@@ -298,4 +302,36 @@ fn a_file_is_found_again_where_its_page_says() {
     let purge = format!("/v1/repositories/{}/cache?path=", proxy.id);
     packhouse_tests::Api::sign_in(&server).call("DELETE", &purge).expect(204);
     assert_eq!(proxy.file("demo", "1.0", WHEEL).expect(200).body, wheel_bytes());
+}
+
+/// The largest projects have pages of that many files, and a call has 64 MiB.
+#[test]
+fn a_page_of_fifteen_thousand_files_is_read_in_the_memory_of_a_call() {
+    // Time for it even where many tests run at once.
+    let server = builder().env("PACKHOUSE_PLUGINS_PYTHON_CALL_TIMEOUT_MS", "60000").start();
+    let upstream = Upstream::start();
+    let hash = digests::sha256(&wheel_bytes());
+    let names: Vec<String> = (0..1_000)
+        .flat_map(|number| (0..15).map(move |build| format!("demo-1.{number}-{build}-py3-none-any.whl")))
+        .collect();
+    let file = |name: &String| {
+        json!({"filename": name, "url": format!("../../packages/{hash}/{name}"), "hashes": {"sha256": hash},
+            "requires-python": ">=3.8", "size": 2_000_000, "upload-time": "2026-01-02T03:04:05.678901Z", "yanked": false,
+            "core-metadata": {"sha256": hash}, "data-dist-info-metadata": {"sha256": hash}})
+    };
+    let files: Vec<Value> = names.iter().map(file).collect();
+    let page = json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": files}).to_string();
+    upstream.on("/simple/demo/", Answer::ok(page).header("Content-Type", SIMPLE_JSON));
+    let proxy = PythonRepository::proxy(&server, "json", &upstream.url(), &json!({}));
+    let seen = proxy.page("demo");
+    assert_eq!(seen["files"].as_array().unwrap().len(), names.len());
+    assert_eq!(seen["files"][14_999]["core-metadata"], json!({"sha256": hash}));
+
+    let link = |name: &String| {
+        format!("<a href=\"{name}#sha256={hash}\" data-core-metadata=\"sha256={hash}\">{name}</a>\n")
+    };
+    let page: String = names.iter().map(link).collect();
+    upstream.on("/simple/demo/", Answer::ok(page).header("Content-Type", HTML));
+    let proxy = PythonRepository::proxy(&server, "html", &upstream.url(), &json!({}));
+    assert_eq!(proxy.page("demo")["versions"].as_array().unwrap().len(), 1_000);
 }

@@ -6,16 +6,20 @@ use crate::filename::Filename;
 use crate::index::{File, Metadata, Project};
 use crate::status::Status;
 use packhouse_sdk::Digest;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
-#[derive(Deserialize)]
-struct Page {
-    files: Vec<Listed>,
-    #[serde(rename = "project-status", default)]
-    status: Option<Value>,
+/// The page of this project that came from there.
+struct Page<'a> {
+    base: &'a str,
+    name: &'a str,
 }
+
+/// Its files: each is read and understood before the next, since the largest pages have some ten thousand.
+struct Files<'a>(&'a Page<'a>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,9 +40,73 @@ struct Listed {
 
 /// Reads a page that came from `base`. None for what is none.
 pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
-    let page: Page = serde_json::from_slice(bytes).ok()?;
-    let files = page.files.into_iter().filter_map(|listed| {
-        let metadata = listed.core_metadata.or(listed.dist_info_metadata).or(listed.data_dist_info_metadata);
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let project = Page { base, name }.deserialize(&mut text).ok()?;
+    text.end().ok().map(|()| project)
+}
+
+impl<'de> DeserializeSeed<'de> for Page<'_> {
+    type Value = Project;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Project, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Page<'_> {
+    type Value = Project;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a project's page")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Project, A::Error> {
+        let (mut files, mut status) = (None, None);
+        while let Some(member) = page.next_key::<String>()? {
+            match member.as_str() {
+                "files" => files = Some(page.next_value_seed(Files(&self))?),
+                "project-status" => status = serde_json::from_value::<Status>(page.next_value()?).ok(),
+                _ => drop(page.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Project {
+            name: self.name.to_owned(),
+            display: self.name.to_owned(),
+            status: status.unwrap_or_default(),
+            versions: Vec::new(),
+            files: files.ok_or_else(|| serde::de::Error::missing_field("files"))?,
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Files<'_> {
+    type Value = Vec<File>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<File>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Files<'_> {
+    type Value = Vec<File>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("files")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut files: A) -> Result<Vec<File>, A::Error> {
+        let mut read = Vec::new();
+        while let Some(listed) = files.next_element::<Listed>()? {
+            read.extend(listed.file(self.0.base, self.0.name));
+        }
+        Ok(read)
+    }
+}
+
+impl Listed {
+    /// The file, where it is one of this project's and has an address.
+    fn file(self, base: &str, name: &str) -> Option<File> {
+        let metadata = self.core_metadata.or(self.dist_info_metadata).or(self.data_dist_info_metadata);
         let metadata = match &metadata {
             Some(Value::Bool(true)) => Metadata::Unchecked,
             Some(Value::Object(hashes)) => match hashes.get("sha256").and_then(Value::as_str) {
@@ -48,29 +116,21 @@ pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
             _ => Metadata::Absent,
         };
         let file = File {
-            url: Some(url::join(base, &listed.url)?),
-            hashes: sound(listed.hashes),
+            url: Some(url::join(base, &self.url)?),
+            hashes: sound(self.hashes),
             metadata,
-            requires_python: listed.requires_python,
-            yanked: match listed.yanked {
+            requires_python: self.requires_python,
+            yanked: match self.yanked {
                 Value::Bool(true) => Some(String::new()),
                 Value::String(reason) if !reason.is_empty() => Some(reason),
                 _ => None,
             },
-            size: listed.size,
-            time: listed.upload_time,
+            size: self.size,
+            time: self.upload_time,
             ..File::default()
         };
-        of_project(file, listed.filename, name)
-    });
-    let status = page.status.and_then(|status| serde_json::from_value::<Status>(status).ok());
-    Some(Project {
-        name: name.to_owned(),
-        display: name.to_owned(),
-        status: status.unwrap_or_default(),
-        versions: Vec::new(),
-        files: files.collect(),
-    })
+        of_project(file, self.filename, name)
+    }
 }
 
 /// Metadata with a digest; one that is none checks nothing.
