@@ -99,9 +99,9 @@ pub(crate) fn bad_upload(message: &str) -> Failure {
     Failure::new(400, "BLOB_UPLOAD_INVALID", message)
 }
 
-/// 405 `UNSUPPORTED` for a method that the address does not have.
-pub(crate) fn bad_method() -> Failure {
-    Failure::new(405, "UNSUPPORTED", "method not allowed")
+/// 405 `UNSUPPORTED` for a method that the address does not have, with `Allow` (RFC 9110 §15.5.6) for those that it has.
+pub(crate) fn bad_method(allowed: &str) -> Failure {
+    Failure::new(405, "UNSUPPORTED", "method not allowed").header("allow", allowed)
 }
 
 /// 400 `PAGINATION_NUMBER_INVALID`.

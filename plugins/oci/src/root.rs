@@ -34,7 +34,7 @@ fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure>
 }
 
 fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
-    Err(Failure::new(405, "UNSUPPORTED", "catalog not yet implemented"))
+    Err(Failure::new(405, "UNSUPPORTED", "catalog not yet implemented").header("allow", ""))
 }
 
 fn refuse(request: &Request, _params: &Params) -> Result<Intent, Failure> {
@@ -51,29 +51,35 @@ fn never(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response
 
 fn below_nothing(path: &[&str]) -> Failure {
     match path {
-        [] | ["_catalog"] => failure::bad_method(),
+        [] => failure::bad_method("GET, HEAD"),
+        ["_catalog"] => failure::bad_method(""),
         ["repositories"] | ["repositories", ""] => failure::no_image(),
         _ => failure::bad_path(),
     }
 }
 
 fn below_a_repository(request: &Request, path: &[&str]) -> Result<Failure, Failure> {
-    let known = |rest: &[&str]| {
-        matches!(
-            rest,
-            [.., "manifests" | "blobs" | "referrers", _] | [.., "tags", "list"] | [.., "blobs", "uploads", _]
-        )
-    };
     let alone = matches!(
         path,
         [] | [""] | ["manifests" | "blobs" | "referrers", _] | ["tags", "list"] | ["blobs", "uploads", _]
     );
-    match path {
-        _ if alone => Ok(failure::no_image()),
-        path if known(path) => {
-            name::check_repository(request)?;
-            Ok(failure::bad_method())
-        }
-        _ => Ok(failure::bad_path()),
+    if alone {
+        return Ok(failure::no_image());
     }
+    let Some(methods) = methods(path) else {
+        return Ok(failure::bad_path());
+    };
+    name::check_repository(request)?;
+    Ok(failure::bad_method(methods))
+}
+
+/// What an address of the protocol can be asked; none for another address.
+fn methods(path: &[&str]) -> Option<&'static str> {
+    Some(match path {
+        [.., "blobs", "uploads"] | [.., "blobs", "uploads", ""] => "POST",
+        [.., "blobs", "uploads", _] => "GET, HEAD, PATCH, PUT, DELETE",
+        [.., "manifests", _] => "GET, HEAD, PUT, DELETE",
+        [.., "blobs" | "referrers", _] | [.., "tags", "list"] => "GET, HEAD",
+        _ => return None,
+    })
 }

@@ -1,7 +1,7 @@
 //! The distribution specification's requests and their answers, a row each, in the order in which they are sent to one hosted
 //! repository. Every kind of push, what it leaves behind, and each refusal that does not need a credential.
 
-#[path = "conformance.rs"]
+#[path = "table/conformance.rs"]
 mod conformance;
 #[path = "table/manifests.rs"]
 mod manifests;
@@ -105,10 +105,14 @@ fn names() -> Vec<Case> {
             .content("{}")
             .header("docker-distribution-api-version", "registry/2.0"),
         root("by HEAD", "HEAD", "/", 200),
-        root("by another method", "POST", "/", 405).code("UNSUPPORTED").contains("method not allowed"),
+        root("by another method", "POST", "/", 405)
+            .code("UNSUPPORTED")
+            .contains("method not allowed")
+            .header("allow", "GET, HEAD"),
         root("no catalogue", "GET", "/_catalog", 405)
             .code("UNSUPPORTED")
-            .contains("catalog not yet implemented"),
+            .contains("catalog not yet implemented")
+            .header("allow", ""),
         root("not below repositories", "GET", "/library/app/manifests/latest", 400)
             .code("NAME_INVALID")
             .contains("Invalid OCI path"),
@@ -134,9 +138,20 @@ fn names() -> Vec<Case> {
             .code("DIGEST_INVALID"),
         case("deleting a layer", "DELETE", &format!("/app/blobs/{}", digest(LAYER)), 405)
             .code("UNSUPPORTED")
-            .contains("method not allowed"),
-        case("an odd method", "PATCH", "/app/manifests/latest", 405).code("UNSUPPORTED"),
-        case("another on tags", "DELETE", "/app/tags/list", 405).code("UNSUPPORTED"),
+            .contains("method not allowed")
+            .header("allow", "GET, HEAD"),
+        case("an odd method", "PATCH", "/app/manifests/latest", 405)
+            .code("UNSUPPORTED")
+            .header("allow", "GET, HEAD, PUT, DELETE"),
+        case("another on tags", "DELETE", "/app/tags/list", 405)
+            .code("UNSUPPORTED")
+            .header("allow", "GET, HEAD"),
+        case("listing sessions", "GET", "/app/blobs/uploads/", 405)
+            .code("UNSUPPORTED")
+            .header("allow", "POST"),
+        case("posting to one", "POST", "/app/blobs/uploads/0123", 405)
+            .code("UNSUPPORTED")
+            .header("allow", "GET, HEAD, PATCH, PUT, DELETE"),
         Case::new("nothing is at the repository's own address", "GET", "/", 404),
     ]
 }
