@@ -3,6 +3,7 @@
 
 use packhouse_runtime::{Description, SettingKind};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 /// What a setting may be.
 enum Shape<'a> {
@@ -12,6 +13,8 @@ enum Shape<'a> {
     Bytes,
     /// A text, or null for none.
     Text,
+    /// The address of a server, or null for none. Settings are shown and stored as they are: it may not hold a credential.
+    Address,
     Choice(Vec<&'a str>),
     List,
 }
@@ -39,7 +42,7 @@ fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
         ("claimed_names", Shape::List, json!([])),
         ("offline", Shape::Switch, json!(false)),
         ("cache_max_bytes", Shape::Bytes, Value::Null),
-        ("egress_proxy", Shape::Text, Value::Null),
+        ("egress_proxy", Shape::Address, Value::Null),
         ("ca_pem", Shape::Text, Value::Null),
     ]
 }
@@ -85,6 +88,10 @@ fn fits(shape: &Shape<'_>, value: &Value) -> Result<(), String> {
         Shape::Switch => (value.is_boolean(), "true or false".to_owned()),
         Shape::Seconds | Shape::Bytes => (value.is_u64(), "a whole number, not negative".to_owned()),
         Shape::Text => (value.is_string(), "a text".to_owned()),
+        Shape::Address => (
+            value.as_str().and_then(|text| Url::parse(text).ok()).is_some_and(|url| is_plain(&url)),
+            "the address of a server, without a credential".to_owned(),
+        ),
         Shape::Choice(choices) => (
             value.as_str().is_some_and(|text| choices.contains(&text)),
             format!("one of: {}", choices.join(", ")),
@@ -95,6 +102,10 @@ fn fits(shape: &Shape<'_>, value: &Value) -> Result<(), String> {
         ),
     };
     if right { Ok(()) } else { Err(wants) }
+}
+
+fn is_plain(url: &Url) -> bool {
+    url.has_host() && url.username().is_empty() && url.password().is_none()
 }
 
 /// Lays `wanted` over what is stored; null takes away.
@@ -130,7 +141,8 @@ mod tests {
         for right in [
             json!({}),
             json!({"public": true, "redeploy": "identical", "metadata_ttl_s": 5, "claimed_names": ["a"]}),
-            json!({"cache_max_bytes": null, "offline": null}),
+            json!({"cache_max_bytes": null, "offline": null, "egress_proxy": null}),
+            json!({"egress_proxy": "http://proxy.example:3128"}),
         ] {
             assert!(check(&right, None).is_ok(), "{right}");
         }
@@ -142,6 +154,9 @@ mod tests {
             json!({"metadata_ttl_s": -1}),
             json!({"metadata_ttl_s": 1.5}),
             json!({"claimed_names": [1]}),
+            json!({"egress_proxy": "proxy.example"}),
+            json!({"egress_proxy": "http://robot:secret@proxy.example:3128"}),
+            json!({"egress_proxy": "http://robot@proxy.example:3128"}),
         ] {
             assert!(check(&wrong, None).is_err(), "{wrong}");
         }

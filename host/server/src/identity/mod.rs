@@ -9,7 +9,10 @@ mod throttle;
 pub(crate) use bearer::{Bearer, Bearers, Grant, Holder, LIFETIME_S, says_bearer};
 pub(crate) use password::Passwords;
 pub(crate) use seal::{SHORTEST as SHORTEST_KEY, SealError, Sealer};
-pub(crate) use secret::{Minted, Secret, fingerprint, mint, random_password, says_token};
+pub(crate) use secret::{
+    Minted, Secret, TOKEN_PREFIX, fingerprint, holds_secret, holds_token, mint, mint_poll, random_password,
+    says_token,
+};
 pub(crate) use throttle::Throttle;
 
 /// An e-mail address as it is kept, in lower case; none when it is none. Only the shape is judged: one `@` with something

@@ -40,14 +40,16 @@ pub(crate) struct Minted {
 }
 
 /// What every token begins with.
-const PREFIX: &str = "pkh_";
+pub(crate) const TOKEN_PREFIX: &str = "pkh_";
+/// What every secret begins with that a client asks for its sign-in's token with.
+const POLL_PREFIX: &str = "pkl_";
 /// The length of a whole token.
-const LENGTH: usize = PREFIX.len() + 43 + 8;
+const LENGTH: usize = TOKEN_PREFIX.len() + 43 + 8;
 
 /// Makes a token from the operating system's randomness.
 pub(crate) fn mint() -> Minted {
     let bytes: [u8; 32] = rand::random();
-    let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let body = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
     let token = format!("{body}{:08x}", crc32fast::hash(body.as_bytes()));
     let sha256 = sha256(&token);
     Minted { secret: Secret(token), sha256 }
@@ -60,17 +62,32 @@ pub(crate) fn random_password() -> Secret {
     Secret(URL_SAFE_NO_PAD.encode(bytes))
 }
 
+/// Makes what a client asks for its sign-in's token with. It stands in an address, and so looks like what no log may hold.
+pub(crate) fn mint_poll() -> String {
+    format!("{POLL_PREFIX}{}", URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()))
+}
+
 /// What a presented token is looked up by: its SHA-256. None when it says that it is a token of this server and its
 /// checksum is wrong, so that a mistyped one costs nothing; a text of another shape may be one that was imported.
 pub(crate) fn fingerprint(presented: &str) -> Option<[u8; 32]> {
-    let damaged = presented.starts_with(PREFIX) && !whole(presented);
+    let damaged = says_token(presented) && !whole(presented);
     let possible = !presented.is_empty() && presented.len() <= 1024;
     (possible && !damaged).then(|| sha256(presented))
 }
 
+/// Whether a token may stand anywhere in a text.
+pub(crate) fn holds_token(text: &str) -> bool {
+    text.contains(TOKEN_PREFIX)
+}
+
+/// Whether a text may hold a secret that this server made: a token, or what a sign-in's token is asked for with.
+pub(crate) fn holds_secret(text: &str) -> bool {
+    holds_token(text) || text.contains(POLL_PREFIX)
+}
+
 /// Whether a text says that it is a token, whole or not: then nobody meant it as a password.
 pub(crate) fn says_token(presented: &str) -> bool {
-    presented.starts_with(PREFIX)
+    presented.starts_with(TOKEN_PREFIX)
 }
 
 fn whole(token: &str) -> bool {
@@ -101,7 +118,7 @@ mod tests {
     #[test]
     fn a_token_with_one_letter_changed_is_not_looked_up() {
         let token = mint().secret.reveal().to_owned();
-        for at in PREFIX.len()..token.len() {
+        for at in TOKEN_PREFIX.len()..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'a' { b'b' } else { b'a' };
             assert_eq!(fingerprint(std::str::from_utf8(&bytes).unwrap()), None, "changed at {at}");

@@ -7,12 +7,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use packhouse_runtime::{Description, RequestHead};
 
+use crate::identity;
 use crate::packages::resolve::Below;
 
 /// What stands in for a token of this host's in a path or a query.
 const HIDDEN: &str = "***";
-/// What every token begins with.
-const TOKEN_PREFIX: &str = "pkh_";
 /// Never handed on, whatever a description asks for.
 const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
 
@@ -52,7 +51,7 @@ pub(crate) fn head(
 
 /// A text with a token of this host's taken out.
 pub(crate) fn without_token(text: String) -> String {
-    if text.contains(TOKEN_PREFIX) { HIDDEN.to_owned() } else { text }
+    if identity::holds_token(&text) { HIDDEN.to_owned() } else { text }
 }
 
 /// `accept`, `content-*` and what was asked for, each name once with its lines joined, in the order of the names.

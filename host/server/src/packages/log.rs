@@ -8,6 +8,7 @@ use http_body::Body as _;
 use metrics::{Counter, Histogram};
 
 use super::Visit;
+use crate::identity;
 use crate::wire::body::Body;
 
 /// The methods that have a label of their own; all others share one, so that nobody can make labels.
@@ -68,10 +69,10 @@ pub(super) fn line(parts: &Parts, response: &Response<Body>, visit: &Visit, took
     );
 }
 
-/// The path as it was sent, unless it may hold a token: an escape in it may hide one.
+/// The path as it was sent, unless it may hold a secret: an escape in it may hide one.
 fn path(raw: &str) -> &str {
     let decoded = percent_encoding::percent_decode_str(raw).decode_utf8_lossy();
-    if decoded.contains("pkh_") { "***" } else { raw }
+    if identity::holds_secret(&decoded) { "***" } else { raw }
 }
 
 #[cfg(test)]
@@ -79,10 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_a_path_is_not_written_down() {
+    fn a_secret_in_a_path_is_not_written_down() {
         assert_eq!(path("/repositories/r/a%20b"), "/repositories/r/a%20b");
         assert_eq!(path("/-/user/token/pkh_abc"), "***");
         assert_eq!(path("/-/user/token/%70kh_abc"), "***");
+        assert_eq!(path(&format!("/-/v1/login/{}", identity::mint_poll())), "***");
     }
 
     #[test]

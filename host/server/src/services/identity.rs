@@ -1,7 +1,5 @@
 //! A client's own sign-in, and the caller's tokens. No secret passes through a plugin: what it is handed is a placeholder.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use packhouse_runtime::{Login, LoginState, RepositoryView, ServiceError, TokenView};
 use packhouse_store::{AuditEvent, NewLogin, TokenId, TokenRow, now_ms};
 use sha2::{Digest as _, Sha256};
@@ -9,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::CallServices;
 use crate::access::{Presented, State};
 use crate::api::logins;
+use crate::identity;
 
 /// Sign-ins that one address may have open in an organization.
 const OPEN_FROM_ONE: u32 = 20;
@@ -18,15 +17,13 @@ const OPEN: u32 = 2_000;
 const PAUSE_S: u32 = 1;
 /// Tokens that are listed.
 const LISTED: u32 = 200;
-/// What every token begins with; more of one is kept nowhere.
-const HINT: &str = "pkh_";
 
 /// Begins a sign-in at the page of the API host.
 pub(super) async fn begin_login(
     services: &CallServices,
     target: &RepositoryView,
 ) -> Result<Login, ServiceError> {
-    let poll = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let poll = identity::mint_poll();
     let page = logins::page_of(&poll);
     let (now, address) = (now_ms(), services.peer.to_string());
     let login = NewLogin {
@@ -119,7 +116,8 @@ fn view(row: &TokenRow) -> TokenView {
     TokenView {
         id: row.id.to_string(),
         name: row.name.clone(),
-        hint: HINT.to_owned(),
+        // No more of one is kept anywhere.
+        hint: identity::TOKEN_PREFIX.to_owned(),
         scope: scope.iter().filter(|(held, _)| *held).map(|(_, name)| (*name).to_owned()).collect(),
         created: u64::try_from(row.created_at).unwrap_or_default(),
         expires: row.expires_at.and_then(|at| u64::try_from(at).ok()),

@@ -10,10 +10,11 @@
 )]
 
 #[allow(dead_code, reason = "shared with the tests of sign-in by a provider")]
-#[path = "sso/browser.rs"]
+#[path = "../sso/browser.rs"]
 mod browser;
+mod formats;
 #[allow(dead_code, reason = "shared with the tests of sign-in by a provider")]
-#[path = "sso/provider.rs"]
+#[path = "../sso/provider.rs"]
 mod provider;
 
 use browser::{Browser, query};
@@ -209,6 +210,7 @@ fn no_planted_secret_is_found_anywhere() {
     planted.plant("the mail server's password", SMTP_PASSWORD);
     accounts(&server, &mut planted);
     provider(&server, &mut planted);
+    formats::plant(&server, &mut planted);
     assert!(sink.letters().len() >= 2, "mails were sent");
 
     let log = server.log();
@@ -222,7 +224,7 @@ fn no_planted_secret_is_found_anywhere() {
     }
     assert!(files.len() > 10_000, "the database was not found");
     let errors = planted.errors.join("\n");
-    assert!(planted.errors.len() >= 15 && planted.secrets.len() >= 40);
+    assert!(planted.errors.len() >= 45 && planted.secrets.len() >= 70);
     for (what, secret) in &planted.secrets {
         for (place, text) in [("log", &log), ("metrics", &metrics), ("dump", &dump), ("errors", &errors)] {
             if let Some(at) = text.find(secret.as_str()) {
