@@ -49,8 +49,9 @@ impl Docker {
         self.home.path()
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new("docker");
+    /// A program that runs there and finds the daemon.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command.env("DOCKER_HOST", format!("unix://{}", self.home.path().join("socket").display()));
         command.env("DOCKER_CONFIG", self.home.path().join("config")).env("DOCKER_BUILDKIT", "0");
         command.current_dir(self.home.path());
@@ -60,7 +61,7 @@ impl Docker {
     /// Runs `docker` with these words.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Said {
-        run(self.command().args(arguments))
+        run(self.command("docker").args(arguments))
     }
 }
 

@@ -12,6 +12,7 @@
 mod wheel;
 
 use packhouse_tests::clients::{debian_profile, has, run};
+use packhouse_tests::docker::Docker;
 use packhouse_tests::npm::{Js, Tool};
 use packhouse_tests::python::Home;
 use packhouse_tests::{Server, checkout, skip};
@@ -46,11 +47,12 @@ fn maven(folder: &Path) -> String {
 }
 
 /// The README up to where it goes on with another format, and its lines about each of those.
-fn parts() -> [String; 3] {
+fn parts() -> [String; 4] {
     let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
     let (first, rest) = readme.split_once("### The same for Python").expect("the README's heading");
-    let (python, npm) = rest.split_once("### The same for npm").expect("the README's heading");
-    [first, python, npm].map(str::to_owned)
+    let (python, rest) = rest.split_once("### The same for npm").expect("the README's heading");
+    let (npm, images) = rest.split_once("### The same for container images").expect("the README's heading");
+    [first, python, npm, images].map(str::to_owned)
 }
 
 /// Signing in, then these lines; and the server that they are for.
@@ -77,7 +79,7 @@ fn the_lines_for_python_work_too() {
             );
         }
     };
-    let [first, python, _] = parts();
+    let [first, python, ..] = parts();
     let (_server, script) = goes_on(&first, &python);
     home.write("dist/hello-1.0-py3-none-any.whl", wheel::wheel("hello", "1.0", ""));
     run(home.shell().args(["-euo", "pipefail", "-c", &script])).well();
@@ -92,11 +94,33 @@ fn the_lines_for_npm_work_too() {
             return skip("README's lines for npm", "no npm or no curl; `./bootstrap test` installs them");
         }
     };
-    let [first, _, npm] = parts();
+    let [first, _, npm, _] = parts();
     let (_server, script) = goes_on(&first, &npm);
     js.package("hello", &json!({"name": "hello", "version": "1.0.0"}));
     js.shell("hello", &script).well();
     assert_eq!(js.installed("hello/elsewhere", "hello").as_deref(), Some("1.0.0"));
+}
+
+#[test]
+fn the_lines_for_container_images_work_too() {
+    let docker = match Docker::start() {
+        Ok(docker) if has("curl") => docker,
+        Ok(_) => return skip("README's lines for container images", "no curl on the path"),
+        Err(reason) => return skip("README's lines for container images", &reason),
+    };
+    std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
+    std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
+    std::fs::write(docker.home().join("hello"), "hello").unwrap();
+    docker.run(&["build", "-t", "hello", "."]).well();
+    let [first, .., images] = parts();
+    let (server, script) = goes_on(&first, &images);
+    let said = run(docker.command("bash").args(["-euo", "pipefail", "-c", &script])).well();
+    assert!(
+        said.text.contains("Login Succeeded") && said.text.contains("Image is up to date"),
+        "{}",
+        said.text
+    );
+    drop(server);
 }
 
 #[test]
@@ -135,10 +159,19 @@ fn every_file_that_a_page_links_to_is_there() {
     for page in [
         "README.md",
         "SECURITY.md",
+        "plugins/README.md",
+        "docs/API.md",
         "docs/ARCHITECTURE.md",
-        "docs/OPERATING.md",
         "docs/CONTRACT-WALK.md",
+        "docs/ERRORS.md",
+        "docs/OPERATING.md",
+        "docs/PERFORMANCE.md",
+        "docs/PLUGINS.md",
         "docs/TESTING.md",
+        "docs/formats/maven.md",
+        "docs/formats/npm.md",
+        "docs/formats/oci.md",
+        "docs/formats/python.md",
     ] {
         let path = checkout().join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
