@@ -160,7 +160,7 @@ async fn check(
     let who = [email, address.as_str()];
     let throttle = &call.app.throttle;
     if let Some(wait) = throttle.wait(&who, Instant::now()) {
-        return Err(ApiError::too_many(wait.as_secs_f64().ceil() as u64));
+        return Err(ApiError::too_many(wait));
     }
     throttle.wrong(&who, Instant::now());
     let mut right = Vec::new();

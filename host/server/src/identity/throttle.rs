@@ -73,8 +73,8 @@ impl Throttle {
         Throttle { known: Mutex::default() }
     }
 
-    /// How long these must wait before another attempt is looked at; none: not at all.
-    pub(crate) fn wait(&self, who: &[&str], now: Instant) -> Option<Duration> {
+    /// How many seconds, rounded up, these must wait before another attempt is looked at; none: not at all.
+    pub(crate) fn wait(&self, who: &[&str], now: Instant) -> Option<u64> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let names = known.names(who);
         names
@@ -83,6 +83,7 @@ impl Throttle {
             .map(|known| known.until().saturating_duration_since(now))
             .filter(|wait| !wait.is_zero())
             .max()
+            .map(|wait| wait.as_secs_f64().ceil() as u64)
     }
 
     /// Counts a wrong attempt. It is counted before the password is looked at, and taken back by
@@ -154,7 +155,7 @@ mod tests {
         let waits: Vec<u64> = (0..14)
             .map(|_| {
                 throttle.wrong(&["a@x"], now);
-                throttle.wait(&["a@x", "10.0.0.1"], now).map_or(0, |wait| wait.as_secs())
+                throttle.wait(&["a@x", "10.0.0.1"], now).unwrap_or_default()
             })
             .collect();
         assert_eq!(waits, [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
@@ -169,6 +170,11 @@ mod tests {
         let now = Instant::now();
         (0..6).for_each(|_| throttle.wrong(&["a@x"], now));
         assert!(throttle.wait(&["a@x"], now).is_some());
+        assert_eq!(
+            throttle.wait(&["a@x"], now + Duration::from_millis(300)),
+            Some(1),
+            "no less than it takes"
+        );
         assert_eq!(throttle.wait(&["a@x"], now + Duration::from_secs(1)), None);
     }
 
@@ -179,11 +185,19 @@ mod tests {
         let (home, elsewhere) = (["a@x", "10.0.0.1"], ["a@x", "10.0.0.2"]);
         throttle.right(&home, now);
         (0..50).for_each(|_| throttle.wrong(&elsewhere, now));
-        assert_eq!(throttle.wait(&elsewhere, now), Some(LONGEST));
-        assert_eq!(throttle.wait(&["a@x", "10.0.0.3"], now), Some(LONGEST), "the account is guarded");
+        assert_eq!(throttle.wait(&elsewhere, now), Some(LONGEST.as_secs()));
+        assert_eq!(
+            throttle.wait(&["a@x", "10.0.0.3"], now),
+            Some(LONGEST.as_secs()),
+            "the account is guarded"
+        );
         assert_eq!(throttle.wait(&home, now), None);
         (0..50).for_each(|_| throttle.wrong(&home, now));
-        assert_eq!(throttle.wait(&home, now), Some(LONGEST), "and here too, for what is tried here");
+        assert_eq!(
+            throttle.wait(&home, now),
+            Some(LONGEST.as_secs()),
+            "and here too, for what is tried here"
+        );
     }
 
     #[test]

@@ -58,8 +58,7 @@ pub(crate) async fn sign_in(
     Ok(member.filter(|_| right))
 }
 
-fn too_many(wait: Duration) -> Refused {
-    let seconds = wait.as_secs().max(1);
+fn too_many(seconds: u64) -> Refused {
     Refused::of(&catalogue::TOO_MANY_ATTEMPTS)
         .and_header(RETRY_AFTER, HeaderValue::from(seconds))
         .of_credential()

@@ -1,5 +1,7 @@
 //! A client's own sign-in, and the caller's tokens. No secret passes through a plugin: what it is handed is a placeholder.
 
+use std::collections::VecDeque;
+
 use packhouse_runtime::{Login, LoginState, RepositoryView, ServiceError, TokenView};
 use packhouse_store::{AuditEvent, NewLogin, TokenId, TokenRow, now_ms};
 use sha2::{Digest as _, Sha256};
@@ -68,19 +70,20 @@ pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<Lo
 pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, ServiceError> {
     let Some(member) = services.member() else { return Ok(Vec::new()) };
     let store = &services.app.store;
-    let mut rows: Vec<TokenRow> = Vec::new();
+    let now = now_ms();
+    let works = |row: &TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
+    let (mut newest, mut after) = (VecDeque::new(), None);
     loop {
-        let after = rows.last().map(|row| row.id);
         let page = store.list_tokens(services.organization, Some(member.id), None, after, LISTED).await?;
         let last = page.len() < LISTED as usize;
-        rows.extend(page);
+        after = page.last().map(|row| row.id);
+        // Pages begin with the oldest, and there may be very many.
+        newest.extend(page.into_iter().filter(works));
+        newest.drain(..newest.len().saturating_sub(LISTED as usize));
         if last {
-            break;
+            return Ok(newest.iter().rev().map(view).collect());
         }
     }
-    let now = now_ms();
-    let works = |row: &&TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
-    Ok(rows.iter().rev().filter(works).take(LISTED as usize).map(view).collect())
 }
 
 /// Revokes a token of the caller's: the one that was shown, or with an account or a token that can write another of the same
