@@ -7,6 +7,8 @@ pub(crate) use read::BadMetadata;
 
 use std::collections::BTreeMap;
 
+use packhouse_sdk::Moment;
+
 /// Bytes of a document that a client may put: what a record can hold.
 pub(crate) const LIMIT: u64 = 1_048_576;
 
@@ -92,22 +94,8 @@ fn sorted(versions: &[String]) -> Vec<&str> {
 
 /// Milliseconds since 1970 as metadata writes times: `20261121050140`, UTC.
 pub(crate) fn updated(ms: u64) -> String {
-    let (days, seconds) = (ms / 86_400_000, ms / 1000 % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let Moment { year, month, day, hour, minute, second, .. } = Moment::of(ms);
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
-}
-
-/// Year, month and day of so many days after 1970-01-01. Years here begin in March, so that a leap day is the last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
