@@ -39,7 +39,6 @@ pub use server::{Server, ServerBuilder};
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Barrier;
 
 /// The root of the checkout.
 pub fn checkout() -> PathBuf {
@@ -61,20 +60,4 @@ pub fn skip(name: &str, reason: &str) {
     if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(list) {
         let _ = file.write_all(line.as_bytes());
     }
-}
-
-/// Runs `work` with each of the numbers at the same moment, a thread each; what each came to, in their order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(count);
-    let (start, work) = (&start, &work);
-    std::thread::scope(|scope| {
-        let begun = |number| {
-            scope.spawn(move || {
-                start.wait();
-                work(number)
-            })
-        };
-        let threads: Vec<_> = (0..count).map(begun).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a thread of the test")).collect()
-    })
 }

@@ -9,11 +9,11 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use packhouse_tests::database::Postgres;
+use packhouse_tests::race::at_once;
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
 use serde_json::json;
@@ -21,22 +21,9 @@ use serde_json::json;
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
 /// What so many calls answer that are made at one moment: status and code, and how often.
-fn at_once(count: usize, call: impl Fn(usize) -> Response + Sync) -> BTreeMap<(u16, String), usize> {
-    let start = Barrier::new(count);
-    let answers: Vec<Response> = thread::scope(|scope| {
-        let (start, call) = (&start, &call);
-        let callers: Vec<_> = (0..count)
-            .map(|number| {
-                scope.spawn(move || {
-                    start.wait();
-                    call(number)
-                })
-            })
-            .collect();
-        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
-    });
+fn answers_at_once(count: usize, call: impl Fn(usize) -> Response + Sync) -> BTreeMap<(u16, String), usize> {
     let mut counted = BTreeMap::new();
-    for answer in answers {
+    for answer in at_once(count, call) {
         let code = if answer.status < 400 { String::new() } else { answer.field("error") };
         *counted.entry((answer.status, code)).or_default() += 1;
     }
@@ -61,7 +48,7 @@ fn of_fifty_rotations_that_end_a_token_one_is_made() {
         let repository = MavenRepository::create(&server, "rotated");
         let path = format!("/v1/tokens/{}/rotation", repository.token.id);
         let confirmations: Vec<String> = (0..50).map(|_| api.confirm("rotate_token")).collect();
-        let answers = at_once(50, |number| {
+        let answers = answers_at_once(50, |number| {
             api.post(&path, &json!({"overlap_hours": 0, "confirmation_token": confirmations[number]}))
         });
         assert_eq!(answers, counted(&[(201, "", 1), (409, "token_revoked", 49)]));
@@ -77,7 +64,7 @@ fn of_fifty_rotations_with_an_overlap_none_prolongs_it() {
     let path = format!("/v1/tokens/{}/rotation", repository.token.id);
     let confirmations: Vec<String> = (0..50).map(|_| api.confirm("rotate_token")).collect();
     let answers =
-        at_once(50, |number| api.post(&path, &json!({"confirmation_token": confirmations[number]})));
+        answers_at_once(50, |number| api.post(&path, &json!({"confirmation_token": confirmations[number]})));
     let made = answers.get(&(201, String::new())).copied().unwrap_or_default();
     let late = answers.get(&(400, "overlap_exceeds_scheduled_end".to_owned())).copied().unwrap_or_default();
     // Those of one millisecond ask for the same end, which does not prolong it.
@@ -96,7 +83,7 @@ fn a_confirmation_is_used_once_of_twenty_times() {
         let repository = MavenRepository::create(&server, "confirmed");
         let body = json!({"name": "ci", "scope": ["read"], "format": "generic", "repositories": [repository.id],
             "expires_at": null, "confirmation_token": api.confirm("create_token")});
-        let answers = at_once(20, |_| api.post("/v1/tokens", &body));
+        let answers = answers_at_once(20, |_| api.post("/v1/tokens", &body));
         assert_eq!(answers, counted(&[(201, "", 1), (401, "step_up_required", 19)]));
     }
 }
@@ -116,10 +103,10 @@ fn an_invitation_is_accepted_once_of_fifty_times() {
             Client::new(server.api()).send(request.body(body.to_string()))
         };
         let path = invite("new@example.com");
-        let answers = at_once(50, |_| accept(&path));
+        let answers = answers_at_once(50, |_| accept(&path));
         assert_eq!(answers, counted(&[(201, "", 1), (404, "not_found", 49)]));
         let taken = invite(OWNER);
-        let answers = at_once(10, |_| accept(&taken));
+        let answers = answers_at_once(10, |_| accept(&taken));
         assert_eq!(answers, counted(&[(404, "not_found", 9), (409, "user_already_exists", 1)]));
     }
 }
@@ -138,7 +125,7 @@ fn of_nine_owners_demoted_at_once_one_remains() {
             .chain([me["id"].as_str().unwrap().to_owned()])
             .collect();
         let body = json!({"permissions": {"organization": ["manage-members"], "repositories": []}});
-        let answers = at_once(ids.len(), |number| {
+        let answers = answers_at_once(ids.len(), |number| {
             api.send("PUT", &format!("/v1/members/{}/permissions", ids[number]), &body)
         });
         let listed = api.call("GET", "/v1/members").expect(200).json();
