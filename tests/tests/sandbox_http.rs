@@ -74,3 +74,18 @@ fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
         client.send(Request::new("GET", "/repositories/lair/ok")).expect(200);
     }
 }
+
+#[test]
+fn what_a_plugin_refuses_one_caller_is_not_served_from_anothers_answer() {
+    let plugins = tempfile::tempdir().unwrap();
+    let (server, _) = serve(plugins.path());
+    let api = Api::sign_in(&server);
+    let body = json!({"name": "open", "format": "hostile", "kind": "hosted", "settings": {"public": true}});
+    let id = api.post("/v1/repositories", &body).expect(201).field("id");
+    let known = server.anonymous().basic(OWNER, &api.create_token(&[&id], &["read"], None).secret);
+    for _ in 0..2 {
+        known.get("/repositories/open/known-alone").expect(200);
+        server.anonymous().get("/repositories/open/known-alone").expect(404);
+        server.anonymous().get("/repositories/open/ok").expect(200);
+    }
+}

@@ -148,6 +148,7 @@ pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
         also_read: intent.also_read,
         check: intent.check,
         for_publish: intent.for_publish && action == Action::Read,
+        for_caller: false,
     })
 }
 

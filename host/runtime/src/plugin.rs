@@ -81,7 +81,8 @@ impl Plugin {
             match format.call_route(&mut *guest, kind, borrow(&request)).await? {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
-                    Ok(Ok(self.bounded(answer::intent(intent)?)))
+                    let intent = self.bounded(answer::intent(intent)?);
+                    Ok(Ok(Intent { for_caller: guest.data().looked_outside, ..intent }))
                 }
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }

@@ -105,4 +105,6 @@ pub struct Intent {
     pub check: bool,
     /// Whether a credential that can only write may do this reading.
     pub for_publish: bool,
+    /// Whether the plugin looked at who asks: another caller's intent may be another then.
+    pub for_caller: bool,
 }

@@ -131,8 +131,9 @@ impl Asking<'_> {
         let who = (self.known, self.repository.organization, self.peer);
         let services = CallServices::new(self.app, self.plugin.description(), who);
         let answer = call::handle(self.plugin, &self.head, intent, handed, received, event, services).await?;
-        // What an intent names besides is in no revision.
-        let keepable = answer.keepable && intent.action == Action::Read && intent.also_read.is_empty();
+        // What an intent names besides is in no revision, and one that was made for this caller is no other's.
+        let same = intent.also_read.is_empty() && !intent.for_caller;
+        let keepable = answer.keepable && intent.action == Action::Read && same;
         Ok((send::prepare(answer, !self.repository.public).await?, keepable))
     }
 

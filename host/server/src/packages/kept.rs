@@ -188,6 +188,7 @@ mod tests {
             also_read: Vec::new(),
             check: false,
             for_publish: false,
+            for_caller: false,
         }
     }
 

@@ -2,8 +2,8 @@
 //! groups and copy from one repository to another can be seen by it, without any real format's rules in the way.
 
 use packhouse_sdk::{
-    Challenge, Claim, Context, Description, ErrorStyle, Expectation, Failure, Format, Intent, Outcome, Params, Plan,
-    Repository, Request, Response, Router, TokenService,
+    Challenge, Claim, Context, Description, ErrorStyle, Expectation, Failure, Format, Intent, Outcome,
+    Params, Plan, Repository, Request, Response, Router, TokenService,
 };
 
 pub struct Depot;
@@ -16,7 +16,10 @@ impl Format for Depot {
             .challenge(Challenge::Bearer)
             .token_service(TokenService::new("/depot/token").words(["fetch", "add", "drop"]))
             .claim(Claim::new("root", "/depot/"))
-            .claim(Claim::new("box", "/depot/in/{repository}/").challenge("box:in/{repository}/{subject}:{action}"))
+            .claim(
+                Claim::new("box", "/depot/in/{repository}/")
+                    .challenge("box:in/{repository}/{subject}:{action}"),
+            )
     }
 
     fn routes(router: &mut Router) {
@@ -30,7 +33,11 @@ impl Format for Depot {
         });
         router.claim("box", |router| {
             router.get("/{box}/{thing}", plan_fetch, fetch);
-            router.put("/{box}/{thing}", |_, params| Ok(Intent::publish().subject(named(params)).body(100)), store);
+            router.put(
+                "/{box}/{thing}",
+                |_, params| Ok(Intent::publish().subject(named(params)).body(100)),
+                store,
+            );
             router.post("/{box}/{thing}", plan_copy, copy);
             router.delete("/{box}/{thing}", Plan::delete, remove);
             router.get("/{path..}", |_, _| Err(no_name()), unreachable);

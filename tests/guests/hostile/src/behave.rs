@@ -16,7 +16,7 @@ pub fn respond(
     others: &[Repository],
 ) -> Option<Result<Response, Failure>> {
     Some(match path {
-        "ok" => Ok(text(200, "ok")),
+        "ok" | "known-alone" => Ok(text(200, "ok")),
         "put" => put(request, target),
         "keep" => keep(request, target).map(|digest| text(202, digest)),
         "keep-refuse" => keep(request, target).and_then(|digest| Err(refusal(409, "refused", &digest))),

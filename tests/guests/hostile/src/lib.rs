@@ -46,6 +46,9 @@ impl Guest for Hostile {
             "options-in-route" => drop(packhouse::format::http::ResponseOptions::new()),
             "writer-in-route" => drop(packhouse::format::blobs::Writer::new()),
             "loop-in-route" => attack::spin(),
+            "known-alone" if request.caller().is_none() => {
+                return Err(refusal(404, "not_for_you", "this is for those who are known"));
+            }
             "refuse" => return Err(refusal(404, "not_found", &format!("nothing of that name in a {kind}"))),
             _ => {}
         }
