@@ -43,6 +43,13 @@ pub(crate) fn guests(root: &Path) -> Selection {
     Selection(vec!["--workspace".into(), "--manifest-path".into(), manifest.into()])
 }
 
+/// The crate in a folder of somebody else's.
+pub(crate) fn elsewhere(folder: &Path) -> Result<Selection> {
+    let manifest = folder.join("Cargo.toml").canonicalize();
+    let manifest = manifest.with_context(|| format!("failed to find a crate in {}", folder.display()))?;
+    Ok(Selection(vec!["--manifest-path".into(), manifest.into()]))
+}
+
 /// Builds them, as far as they are not fresh.
 pub(crate) fn run(root: &Path, toolchain: &Toolchain, selection: &Selection) -> Result<Vec<Module>> {
     let mut command = toolchain.cargo_build();

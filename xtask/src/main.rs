@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins
+       xtask plugins FOLDER    builds the crate in that folder, wherever it lies, into the same
        xtask guests    builds tests/guests/* into target/release/guests
 PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (what is there; rustup's first)";
 
@@ -19,6 +20,7 @@ fn main() -> Result<()> {
     let root = root()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["plugins"] => make(&root, build::plugins(&root)?, "target/release/plugins"),
+        ["plugins", folder] => make(&root, build::elsewhere(Path::new(folder))?, "target/release/plugins"),
         ["guests"] => make(&root, build::guests(&root), "target/release/guests"),
         _ => bail!(USAGE),
     }

@@ -80,7 +80,7 @@ fn stored(repository: &Repository, image: &str, limit: usize, last: &str) -> Res
     let tags: BTreeSet<String> = tags.collect::<Result<_, Failure>>()?;
     // An image whose tags are all gone still is one.
     let known = !tags.is_empty() || group::holds(repository, image)?;
-    Ok(known.then(|| Tags { more: tags.len() == limit, tags }))
+    Ok(known.then_some(Tags { more: tags.len() == limit, tags }))
 }
 
 /// A tag is made of characters that need no encoding.
