@@ -65,6 +65,10 @@ fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
         proxy.head(&format!("app/manifests/{tag}")).expect(413);
         assert!(!proxy.kept().iter().any(|kept| kept.contains(&named)), "{tag}: {:?}", proxy.kept());
     }
+    // An upstream that does not tell digests is asked for the manifest by its tag.
+    let untold = Answer::ok(padded("untold", size)).header("Content-Type", MANIFEST);
+    upstream.on("/v2/app/manifests/untold", untold);
+    assert_capped(proxy.get("app/manifests/untold"), |observed| observed == size);
     // Few bytes on the wire that become too many.
     let large = padded("packed", size);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
