@@ -26,6 +26,9 @@ fn padded(note: &str, size: u64) -> String {
     manifest + &" ".repeat(padding)
 }
 
+/// How an upstream sends what it sends.
+type Way = fn(Answer) -> Answer;
+
 #[track_caller]
 fn assert_capped(answer: Response, observed: impl Fn(u64) -> bool) {
     let body = answer.expect(413).json();
@@ -45,7 +48,7 @@ fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
     assert_eq!(proxy.get("app/manifests/most").expect(200).body.len() as u64, LIMIT);
 
     let size = LIMIT + 1_000_000;
-    let ways: [(&str, fn(Answer) -> Answer, u64); 4] = [
+    let ways: [(&str, Way, u64); 4] = [
         ("declared", |answer| answer, size),
         ("chunked", |answer| answer.chunked(50_000), LIMIT + 1),
         ("undeclared", |answer| answer.header("Content-Length", ""), LIMIT + 1),

@@ -23,7 +23,8 @@ fn of_eight_uploads_of_one_file_one_wins() {
     for round in 0..5 {
         let version = format!("1.{round}");
         // What is compared is the version, not how it is spelt.
-        let spelt = |number: usize| if number % 2 == 0 { version.clone() } else { format!("{version}.0") };
+        let spelt =
+            |number: usize| if number.is_multiple_of(2) { version.clone() } else { format!("{version}.0") };
         let file = |number: usize| wheel::wheel("race", &spelt(number), &format!("Author: {number}\n"));
         let answers = at_once(8, |number| {
             let (version, file) = (spelt(number), file(number));
