@@ -54,8 +54,12 @@ impl PythonRepository {
         let group =
             Self::create_as(server, name, &json!({"kind": "group", "members": ids, "settings": settings}));
         let reached: Vec<&str> = ids.into_iter().chain([group.id.as_str()]).collect();
-        let token = Api::sign_in(server).create_token(&reached, &["read", "write"], None);
-        Self { client: server.anonymous().basic(OWNER, &token.secret), token, ..group }
+        group.shown(server, Api::sign_in(server).create_token(&reached, &["read", "write"], None))
+    }
+
+    /// The same one with another token.
+    pub fn shown(&self, server: &Server, token: Token) -> Self {
+        Self { client: server.anonymous().basic(OWNER, &token.secret), token, ..self.clone() }
     }
 
     /// Makes one with what `more` says besides name and format.

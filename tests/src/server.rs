@@ -25,16 +25,9 @@ pub struct ServerBuilder {
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
     wrapper: Vec<String>,
-    formats: Vec<String>,
 }
 
 impl ServerBuilder {
-    /// Loads the plugins of these formats alone, which makes the start so much shorter.
-    pub fn formats(mut self, formats: &[&str]) -> Self {
-        self.formats = formats.iter().map(|format| (*format).to_owned()).collect();
-        self
-    }
-
     /// Keeps its data in this folder, which is left behind.
     pub fn data(mut self, folder: &Path) -> Self {
         self.data = Some(folder.to_owned());
@@ -131,11 +124,6 @@ impl ServerBuilder {
             command.env_remove(name);
         }
         command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", PASSWORD);
-        if !self.formats.is_empty() {
-            let plugins = log.with_file_name("plugins");
-            link_plugins(&plugins, &self.formats);
-            command.env("PACKHOUSE_PLUGINS", plugins);
-        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log twice")).stderr(output);
         command.spawn().unwrap_or_else(|error| panic!("{}: {error}", words[0]))
@@ -335,18 +323,6 @@ pub fn program() -> PathBuf {
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("its number").port()
-}
-
-/// Links the plugins of these formats into a folder.
-fn link_plugins(folder: &Path, formats: &[String]) {
-    fs::create_dir_all(folder).expect("a folder for the plugins");
-    for file in formats.iter().map(|format| format!("{format}.wasm")) {
-        let link = folder.join(&file);
-        if !link.exists() {
-            let built = program().with_file_name("plugins").join(file);
-            std::os::unix::fs::symlink(built, link).expect("a link to a plugin");
-        }
-    }
 }
 
 fn wait(child: &mut Child) -> Option<ExitStatus> {

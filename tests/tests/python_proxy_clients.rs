@@ -21,17 +21,15 @@ use serde_json::json;
 struct World {
     far: Option<Server>,
     near: Server,
+    origin: PythonRepository,
     proxy: PythonRepository,
 }
 
 impl World {
     /// With `app` in two versions, the newer of which wants another Python, and `lib`, which `app` needs.
     fn new() -> Self {
-        let far = Server::with().formats(&["python"]).start();
-        let near = Server::with()
-            .formats(&["python"])
-            .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
-            .start();
+        let far = Server::start();
+        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
         let origin = PythonRepository::create_as(
             &far,
             "origin",
@@ -47,7 +45,7 @@ impl World {
             origin.publish(project, version, &name, &bytes).expect(200);
         }
         let proxy = PythonRepository::proxy(&near, "proxy", &origin.url, &json!({}));
-        Self { far: Some(far), near, proxy }
+        Self { far: Some(far), near, origin, proxy }
     }
 
     /// The far server ends; what stands at its address now sees who still asks.
@@ -111,6 +109,26 @@ fn pip_installs_by_metadata_and_hashes_and_again_without_the_upstream() {
 
 fn version(app: &str, lib: &str) -> (String, String) {
     (format!("VERSION = \"{app}\"\n"), format!("VERSION = \"{lib}\"\n"))
+}
+
+#[test]
+fn pip_installs_through_a_group_in_which_our_names_are_ours() {
+    let Some(first) = home("pip") else { return };
+    let mut world = World::new();
+    let name = |version: &str| wheel::wheel_name("own", version);
+    let own = |version: &str| wheel::wheel("own", version, "Requires-Dist: lib==1.1\n");
+    world.origin.publish("own", "9.0", &name("9.0"), &own("9.0")).expect(200);
+    let hosted = PythonRepository::create(&world.near, "hosted");
+    hosted.publish("own", "1.0", &name("1.0"), &own("1.0")).expect(200);
+    let group = PythonRepository::group(&world.near, "group", &[&world.proxy, &hosted], &json!({}));
+    let index = group.index_of(&group.token.secret);
+    pip(&first, &index, &["--target", "site", "own"]);
+    assert_eq!((installed(&first, "own"), installed(&first, "lib")), version("1.0", "1.1"));
+    let gone = world.switch_off();
+    let second = home("pip").unwrap();
+    pip(&second, &index, &["--target", "site", "own"]);
+    assert_eq!((installed(&second, "own"), installed(&second, "lib")), version("1.0", "1.1"));
+    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
 }
 
 const PROJECT: &str =
