@@ -17,6 +17,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
 #[test]
+fn a_start_on_defaults_warns_of_nothing() {
+    let server = Server::start();
+    let log = server.log();
+    let warnings: Vec<&str> =
+        log.lines().filter(|line| line.contains("\"WARN\"") || line.contains("\"ERROR\"")).collect();
+    assert!(log.contains("\"INFO\"") && warnings.is_empty(), "{warnings:#?}");
+}
+
+#[test]
 fn both_hosts_answer_their_fixed_addresses() {
     let server = Server::start();
     let api = Client::new(server.api());

@@ -44,7 +44,8 @@ pub struct Limits {
     pub hostcall_bytes: usize,
     /// Resource handles that are open at one time.
     pub handles: usize,
-    /// Calls of one plugin at one time; more wait, at most `queue_timeout`.
+    /// Calls of one plugin at one time; more wait, at most `queue_timeout`. Those of all plugins fit the engine's pool, so that of
+    /// many plugins each has fewer.
     pub concurrency: usize,
     /// How long a call waits for its turn before it is refused as busy.
     pub queue_timeout: Duration,
@@ -60,7 +61,7 @@ impl Default for Limits {
             host_work_timeout: Duration::from_secs(600),
             hostcall_bytes: 8 << 20,
             handles: 1024,
-            concurrency: 256,
+            concurrency: 250,
             queue_timeout: Duration::from_secs(2),
             written_bytes: 256 << 20,
         }

@@ -203,7 +203,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
 fn limits(own: Option<&PluginConfig>, config: &RuntimeConfig, plugins: usize, format: &str) -> Limits {
     let mut limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(&config.default_limits).clone();
     let share = engine::share(limits.concurrency, plugins);
-    if share < limits.concurrency {
+    // What nobody set is as much as there is.
+    if share < limits.concurrency && limits.concurrency != Limits::default().concurrency {
         tracing::warn!(
             plugin = format,
             configured = limits.concurrency,

@@ -294,7 +294,13 @@ pub(crate) static PLUGIN_KEYS: &[Key] = &[
         "Bytes handed over in one call of the host.",
     ),
     key("handles", "HANDLES", Kind::Count, "1024", "Handles open at one time in a call."),
-    key("concurrency", "CONCURRENCY", Kind::Count, "256", "Calls at one time."),
+    key(
+        "concurrency",
+        "CONCURRENCY",
+        Kind::Count,
+        "250",
+        "Calls at one time; all formats' together are 1000 at most.",
+    ),
 ];
 
 /// Among the names, the one most like what was written.
