@@ -62,6 +62,11 @@ impl Plugin {
         self.description.limits.max_file_bytes
     }
 
+    /// Calls of it at one time.
+    pub fn concurrency(&self) -> usize {
+        self.runner.limits.concurrency
+    }
+
     /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
     pub fn has_upkeep(&self) -> bool {
         self.code.upkeep.is_some()

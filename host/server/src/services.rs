@@ -4,11 +4,11 @@ mod identity;
 mod signing;
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use packhouse_runtime::{
-    Answer, Content, Description, Fetch, Login, LoginState, PublicKey, Reply, RepositoryView, ServiceError,
+    Answer, Content, Fetch, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView, ServiceError,
     ServiceFuture, Services, Signature, TokenView,
 };
 use packhouse_store::{MemberRow, OrganizationId};
@@ -17,6 +17,7 @@ use crate::access::Presented;
 use crate::app::App;
 use crate::identity::Secret;
 use crate::packages::Known;
+use crate::upstream::{End, Errand};
 
 /// See the module.
 pub(crate) struct CallServices {
@@ -27,18 +28,22 @@ pub(crate) struct CallServices {
     format: String,
     /// Whether the format's proxies show their upstreams credentials.
     credentials: bool,
+    /// What the call asks of upstreams.
+    errand: Mutex<Arc<Errand>>,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
 }
 
 impl CallServices {
-    /// For a call of the plugin with this description.
+    /// For a call of this plugin.
     pub(crate) fn new(
         app: &Arc<App>,
-        description: &Description,
+        plugin: &Plugin,
         (known, organization, peer): (&Arc<Known>, OrganizationId, IpAddr),
     ) -> Arc<CallServices> {
+        let description = plugin.description();
         Arc::new(CallServices {
+            errand: Mutex::new(app.upstreams.errand(plugin)),
             app: Arc::clone(app),
             known: Arc::clone(known),
             organization,
@@ -47,6 +52,21 @@ impl CallServices {
             credentials: !description.upstream_credentials.is_empty(),
             handed: Mutex::default(),
         })
+    }
+
+    /// The call has ended. Whether it may go better when it is begun again.
+    pub(crate) async fn end(&self, end: End) -> bool {
+        let errand = Arc::clone(&self.errand());
+        let again = self.app.upstreams.end(&errand, end).await;
+        let goes_on = again.is_some();
+        if let Some(again) = again {
+            *self.errand() = again;
+        }
+        goes_on
+    }
+
+    fn errand(&self) -> MutexGuard<'_, Arc<Errand>> {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What stands in an answer for this secret until [`fill`](CallServices::fill).
@@ -94,7 +114,8 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 
 impl Services for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        self.app.upstreams.fetch(proxy, fetch, self.credentials)
+        let errand = Arc::clone(&self.errand());
+        self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
     }
 
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {

@@ -129,7 +129,7 @@ impl Asking<'_> {
             receive::receive(&self.app.store, Some(self.repository.id), intent, headers, body).await?;
         let (handed, event) = ((Some(view), others), self.event(intent.action));
         let who = (self.known, self.repository.organization, self.peer);
-        let services = CallServices::new(self.app, self.plugin.description(), who);
+        let services = CallServices::new(self.app, self.plugin, who);
         let answer = call::handle(self.plugin, &self.head, intent, handed, received, event, services).await?;
         // What an intent names besides is in no revision, and one that was made for this caller is no other's.
         let same = intent.also_read.is_empty() && !intent.for_caller;

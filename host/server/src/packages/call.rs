@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use packhouse_runtime::{
-    Action, Answer, Call, CallError, Description, Intent, Plugin, RepositoryView, RequestHead, Services,
+    Action, Answer, Call, CallError, Description, Failure, Intent, Plugin, RepositoryView, RequestHead,
+    Services,
 };
 use packhouse_store::{AuditEvent, RepositoryRow};
 use serde_json::Value;
@@ -13,6 +14,10 @@ use crate::packages::receive::Received;
 use crate::packages::shape::Refused;
 use crate::services::CallServices;
 use crate::settings;
+use crate::upstream::End;
+
+/// How often a call is begun at most.
+const TRIES: u32 = 3;
 
 /// The repository as its plugin sees it: every setting of the format's has a value, a proxy's `upstream` is its address, and
 /// `max_file_bytes` is what the operator allows, or else the plugin.
@@ -77,8 +82,41 @@ pub(crate) async fn handle(
         for_publish: intent.for_publish,
         ..Call::new(Arc::clone(head), intent.action)
     };
-    let handled = plugin.handle(call).await.map_err(|error| failed(plugin, "handle", head, error))?;
+    let handled = handle_again(plugin, call, &services).await;
+    let handled = handled.map_err(|error| failed(plugin, "handle", head, error))?;
     handled.map(|answer| services.fill(answer)).map_err(Refused::from)
+}
+
+/// A read for which there was no room beside those that wait for upstreams, or to which an upstream sent what cannot be read, is
+/// begun again: when there is room, or with what is kept.
+async fn handle_again(
+    plugin: &Plugin,
+    call: Call,
+    services: &CallServices,
+) -> Result<Result<Answer, Failure>, CallError> {
+    let reads = call.action == Action::Read && call.body.is_none();
+    for _ in 1..TRIES {
+        let handled = plugin.handle(call.clone()).await;
+        if !services.end(end(&handled)).await || !reads {
+            return handled;
+        }
+    }
+    let handled = plugin.handle(call).await;
+    services.end(end(&handled)).await;
+    handled
+}
+
+/// What the end of a call says of what it read.
+fn end(handled: &Result<Result<Answer, Failure>, CallError>) -> End {
+    match handled {
+        Ok(Ok(_)) => End::Well,
+        Ok(Err(failure)) if failure.status < 500 => End::Well,
+        Ok(Err(_)) => End::Badly,
+        Err(CallError::Store(_) | CallError::Busy(_) | CallError::NotOffered(_) | CallError::Host(_)) => {
+            End::Otherwise
+        }
+        Err(_) => End::Badly,
+    }
 }
 
 fn failed(plugin: &Plugin, function: &'static str, head: &RequestHead, error: CallError) -> Refused {

@@ -61,7 +61,7 @@ impl Unnamed<'_> {
         let received = receive::receive(&self.app.store, None, &intent, headers, body).await?;
         let nothing = (None, Vec::new());
         let who = (self.known, self.organization, self.peer);
-        let services = CallServices::new(self.app, self.plugin.description(), who);
+        let services = CallServices::new(self.app, self.plugin, who);
         let answer =
             call::handle(self.plugin, &self.head, &intent, nothing, received, None, services).await?;
         Ok(Arc::new(send::prepare(answer, true).await?))

@@ -6,16 +6,19 @@ use std::time::Duration;
 use packhouse_runtime::Freshness;
 use packhouse_store::{CachedAnswer, Digest, StoreError, now_ms};
 
+use super::candidate::Candidate;
+use super::errand::{Errand, Used};
 use super::flight::{self, Content, Landed, Passenger};
-use super::fly::landed;
+use super::fly::{landed, new};
+use super::negative::Key;
 use super::plan::Plan;
 use super::policy::Release;
 use super::site::{Outcome, Site};
 use super::trouble::Trouble;
-use super::{Upstreams, body, negative};
+use super::{Upstreams, body};
 
-/// How long a client waits for the upstream to say whether a kept answer is still right; then it gets that one, and the question
-/// goes on without it.
+/// How long an upstream has to say whether a kept answer is still right; then all who wait get that one, and the question goes on
+/// without them.
 const REVALIDATION: Duration = Duration::from_secs(2);
 /// What is answered for a version that must not be served.
 const WITHHELD: u16 = 404;
@@ -39,6 +42,7 @@ pub(crate) struct Asker {
     pub(crate) site: Arc<Site>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) expected: Vec<Digest>,
+    pub(crate) errand: Arc<Errand>,
 }
 
 impl Asker {
@@ -78,7 +82,10 @@ impl Asker {
                 false => self.ask_upstream(None).await,
             };
         }
-        let known = self.known().await?;
+        let (key, known) = (self.key(), self.known().await?);
+        if let Some(taken) = self.on_trial(known.is_some()) {
+            return Ok(taken);
+        }
         if let Some(answer) = &known
             && (policy.offline || policy.is_fresh(answer, *freshness, now_ms()))
         {
@@ -89,13 +96,45 @@ impl Asker {
         if policy.offline {
             return Err(Trouble::Offline);
         }
-        let negative = self.upstreams.negatives.get(negative::Key(*repository, *name));
+        if let Some(answer) = known.as_ref().filter(|answer| answer.name == *name)
+            && policy.stale_on_error
+            && (self.errand.threw_away(key) || self.upstreams.candidates.is_held(key))
+        {
+            return Ok(self.stale(answer, "what came since could not be read"));
+        }
+        let negative = self.upstreams.negatives.get(key);
         if let Some(landed) = negative.filter(|_| *freshness != Some(Freshness::Never)) {
             return Ok(Taken::here(landed, Outcome::Hit));
         }
         // A `HEAD` may be answered by what a `GET` left, but whether that is still right is its own question.
         let own = known.filter(|answer| answer.name == *name);
         self.ask_upstream(own).await
+    }
+
+    fn key(&self) -> Key {
+        Key(self.plan.repository, self.plan.name)
+    }
+
+    /// What came last and was not judged yet, as long as nothing says that it must be asked for now.
+    fn on_trial(&self, older: bool) -> Option<Taken> {
+        if !self.plan.is_on_trial() || self.plan.freshness == Some(Freshness::Never) {
+            return None;
+        }
+        let (candidate, answer) = self.upstreams.candidates.get(self.key())?;
+        self.used(candidate, older);
+        Some(Taken::here(new(&answer), Outcome::Hit))
+    }
+
+    /// The answer is what a flight brings. Whoever gets another one says nothing of it.
+    fn took(&self, passenger: &Passenger, older: bool) {
+        if self.plan.is_on_trial() {
+            self.used(Arc::clone(&passenger.flight.candidate), older);
+        }
+    }
+
+    fn used(&self, candidate: Arc<Candidate>, older: bool) {
+        let older = older && self.plan.policy.stale_on_error;
+        self.errand.used(Used { key: self.key(), candidate, older, ttl: self.plan.policy.metadata_ms() });
     }
 
     /// The kept answer whose bytes are what is expected.
@@ -120,38 +159,44 @@ impl Asker {
     /// The upstream's answer; or the kept one where the upstream fails or takes its time.
     async fn ask_upstream(&self, known: Option<CachedAnswer>) -> Result<Taken, Trouble> {
         let Plan { policy, freshness, .. } = &*self.plan;
+        let known = known.filter(|_| policy.stale_on_error);
+        if let Err(crowded) = self.errand.enter(self.plan.repository, &self.site) {
+            return known.map(|known| self.stale(&known, &crowded.to_string())).ok_or(crowded);
+        }
         let passenger = self.upstreams.board(&self.site, &self.plan, &self.expected);
-        let Some(known) = known.filter(|_| policy.stale_on_error) else {
+        let Some(known) = known else {
             let landed = passenger.head().await?;
+            self.took(&passenger, false);
             return Ok(taken(landed, Some(passenger)));
         };
         // It is worth keeping whether or not somebody waits for it, and only the whole of it is better than what there is.
         passenger.want();
-        let whole = whole(&passenger);
+        let (whole, left) = (whole(&passenger), REVALIDATION.saturating_sub(passenger.flight.age()));
         let answered = match freshness {
             Some(Freshness::Never) => whole.await,
-            _ => match tokio::time::timeout(REVALIDATION, whole).await {
+            _ => match tokio::time::timeout(left, whole).await {
                 Ok(answered) => answered,
                 Err(_) => Err(Trouble::Unavailable("the upstream takes its time".to_owned())),
             },
         };
         match answered {
             Ok(landed) if landed.status < 400 || matches!(landed.status, 404 | 410) => {
+                self.took(&passenger, true);
                 Ok(taken(landed, None))
             }
             Err(trouble @ (Trouble::Store(_) | Trouble::Refused(_))) => Err(trouble),
             refused => {
                 let why =
                     refused.map_or_else(|trouble| trouble.to_string(), |landed| landed.status.to_string());
-                tracing::info!(
-                    target = self.plan.target,
-                    why,
-                    "a kept answer is served though its time is over"
-                );
-                self.upstreams.store.cache_used(self.plan.repository, &known.name);
-                Ok(Taken::here(landed(&known), Outcome::Stale))
+                Ok(self.stale(&known, &why))
             }
         }
+    }
+
+    fn stale(&self, known: &CachedAnswer, why: &str) -> Taken {
+        tracing::info!(target = self.plan.target, why, "a kept answer is served though its time is over");
+        self.upstreams.store.cache_used(self.plan.repository, &known.name);
+        Taken::here(landed(known), Outcome::Stale)
     }
 }
 

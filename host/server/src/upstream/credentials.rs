@@ -39,7 +39,7 @@ pub(crate) enum Access {
 }
 
 /// Credentials of one upstream.
-#[derive(Clone)]
+#[derive(Clone, Eq, PartialEq)]
 pub(crate) struct Credentials {
     /// The account.
     pub(crate) username: String,
@@ -78,7 +78,7 @@ pub(crate) struct Keyring {
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
 impl Keyring {
-    /// The credentials, as `read` finds them.
+    /// The credentials, as `read` finds them. With others than before, what those brought is no longer shown.
     pub(crate) async fn own(
         &self,
         read: impl Future<Output = Result<Option<Credentials>, Trouble>>,
@@ -90,6 +90,9 @@ impl Keyring {
             return Ok(known.clone());
         }
         let found = read.await?;
+        if own.as_ref().is_some_and(|(known, _)| *known != found) {
+            self.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
         *own = Some((found.clone(), Instant::now()));
         Ok(found)
     }
@@ -281,6 +284,28 @@ mod tests {
         assert_eq!(parameters["scope"], "repository:a/b:pull");
         assert_eq!(parse("Realm=plain, service=x")["realm"], "plain");
         assert!(parse("").is_empty());
+    }
+
+    #[tokio::test]
+    async fn with_other_credentials_nothing_is_shown_of_the_former() {
+        let of = |password: &str| {
+            let password = Secret::new(password);
+            Some(Credentials { username: "u".to_owned(), password, token_realm: None })
+        };
+        let keyring = Keyring::default();
+        let read = async |found| keyring.own(async { Ok(found) }).await.unwrap();
+        let shown = || keyring.get("k").is_some();
+        assert!(read(of("1")).await == of("1"));
+        keyring.put("k", &HeaderValue::from_static("x"), READ_AGAIN);
+        assert!(read(of("2")).await == of("1") && shown(), "they are not read each time");
+        let is_old = |keyring: &Keyring| {
+            let mut own = keyring.own.try_lock().unwrap();
+            own.as_mut().unwrap().1 -= READ_AGAIN;
+        };
+        is_old(&keyring);
+        assert!(read(of("1")).await == of("1") && shown());
+        is_old(&keyring);
+        assert!(read(None).await.is_none() && !shown());
     }
 
     #[test]

@@ -237,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        for (one, other, same) in [
+            ("https://a.test/x", "https://a.test:443/y?z", true),
+            ("https://A.test/", "https://a.test/", true),
+            ("https://a.test/", "http://a.test/", false),
+            ("https://a.test/", "https://a.test:8443/", false),
+            ("https://a.test/", "https://a.test.evil.test/", false),
+            ("https://a.test/", "https://b.a.test/", false),
+            ("data:x", "data:x", false),
+        ] {
+            assert_eq!(same_origin(&one.parse().unwrap(), &other.parse().unwrap()), same, "{one} {other}");
+        }
+    }
+
+    #[test]
     fn a_plugin_sends_no_header_of_the_hosts() {
         let header = |name: &str, value: &str| sendable(&[(name.to_owned(), value.to_owned())]);
         assert!(header("accept", "a/b").is_ok());

@@ -4,10 +4,12 @@
 //! right; if all who asked have gone before they wanted it, the request is given up.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use packhouse_store::{Arriving, Blob, Digest};
 use tokio::sync::{mpsc, watch};
 
+use super::candidate::Candidate;
 use super::trouble::Trouble;
 
 /// What came of a question: its head, and where its content is.
@@ -55,7 +57,12 @@ pub(crate) type Head = Option<Result<Landed, Trouble>>;
 pub(crate) struct Flight {
     head: watch::Sender<Head>,
     interest: mpsc::WeakSender<()>,
+    /// Once the body is wanted: whoever comes later joins in, though nobody waits at the moment.
+    wanted: Mutex<Option<mpsc::Sender<()>>>,
     expected: Mutex<Expected>,
+    /// What it brings, where that is on trial.
+    pub(crate) candidate: Arc<Candidate>,
+    began: Instant,
 }
 
 #[derive(Default)]
@@ -82,7 +89,10 @@ impl Flight {
         let flight = Arc::new(Flight {
             head: watch::Sender::default(),
             interest: interest.downgrade(),
+            wanted: Mutex::default(),
             expected: Mutex::default(),
+            candidate: Arc::default(),
+            began: Instant::now(),
         });
         (Passenger { flight, interest }, Wanted(wanted))
     }
@@ -96,6 +106,11 @@ impl Flight {
     /// The head is there.
     pub(crate) fn land(&self, head: Result<Landed, Trouble>) {
         self.head.send_replace(Some(head));
+    }
+
+    /// For how long it has been under way.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// All that the bytes must be, so far.
@@ -140,6 +155,7 @@ impl Passenger {
     pub(crate) fn want(&self) {
         // One wish in the channel is enough.
         let _ = self.interest.try_send(());
+        *self.flight.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.interest.clone());
     }
 }
 
@@ -174,10 +190,12 @@ mod tests {
     #[tokio::test]
     async fn a_wish_outlasts_whoever_had_it() {
         let (first, mut wanted) = Flight::begin();
+        let flight = Arc::clone(&first.flight);
         first.want();
         first.want();
         drop(first);
         assert!(wanted.body().await);
+        assert!(flight.join().is_some(), "and whoever comes later need not ask again");
     }
 
     #[tokio::test]

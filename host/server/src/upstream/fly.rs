@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::Method;
-use packhouse_store::{Arriving, Blob, CachedAnswer, ShownFile, StoreError, now_ms};
+use packhouse_store::{Arrival, Arriving, Blob, CachedAnswer, ShownFile, StoreError, now_ms};
 use reqwest::Response;
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use url::Url;
 
 use super::body::{self, Coding};
@@ -54,11 +54,14 @@ impl Crew {
             }
         };
         match answer {
-            Ok((Answer::Body(response, coding, landed), _place)) => {
+            Ok((Answer::Body(response, coding, landed), place)) => {
                 let (bytes, content) = watch::channel(None);
                 self.flight.land(Ok(Landed { content: Content::Body(content), ..landed.clone() }));
+                // Whoever decides may have to ask the same upstream something else first: a place that is held meanwhile could be
+                // the one which that question waits for.
+                let place = place.filter(|_| is_wanted);
                 if is_wanted || wanted.body().await {
-                    self.take(response, coding, &landed, &bytes).await;
+                    self.take(response, coding, &landed, (place, &bytes)).await;
                 }
             }
             Ok((Answer::Done(landed), _)) => self.flight.land(Ok(landed)),
@@ -67,7 +70,7 @@ impl Crew {
     }
 
     /// Waits for a place, and asks. Whoever kept the answer in the meantime has spared it.
-    async fn head(&self) -> Result<(Answer, Option<tokio::sync::SemaphorePermit<'_>>), Trouble> {
+    async fn head(&self) -> Result<(Answer, Option<SemaphorePermit<'_>>), Trouble> {
         let Plan { policy, repository, name, freshness, .. } = &*self.plan;
         let known = match self.plan.is_kept() {
             true => self.upstreams.store.cached(*repository, name).await?,
@@ -199,7 +202,7 @@ impl Crew {
         response: Response,
         coding: Coding,
         landed: &Landed,
-        bytes: &watch::Sender<Option<Arriving>>,
+        (place, bytes): (Option<SemaphorePermit<'_>>, &watch::Sender<Option<Arriving>>),
     ) {
         let algorithms = body::algorithms(&self.flight.expected());
         let declared = body::declared(response.headers(), coding);
@@ -208,7 +211,7 @@ impl Crew {
         bytes.send_replace(Some(arriving));
         let taken = match declared.filter(|length| *length > limit) {
             Some(observed) => Err(StoreError::TooLarge { limit, observed }),
-            None => body::receive(response, coding, &mut arrival, (limit, self.site.bounds.idle)).await,
+            None => self.receive(response, coding, &mut arrival, place).await,
         };
         match self.check_and_keep(taken, landed).await {
             Ok(blob) => arrival.end(blob),
@@ -221,6 +224,20 @@ impl Crew {
             }
         }
         self.upstreams.make_room(&self.site, &self.plan).await;
+    }
+
+    async fn receive(
+        &self,
+        response: Response,
+        coding: Coding,
+        arrival: &mut Arrival,
+        place: Option<SemaphorePermit<'_>>,
+    ) -> Result<Blob, StoreError> {
+        let _place = match place {
+            Some(place) => place,
+            None => self.site.place().await.map_err(|busy| StoreError::BrokenOff(busy.to_string()))?,
+        };
+        body::receive(response, coding, arrival, (self.plan.limit, self.site.bounds.idle)).await
     }
 
     async fn check_and_keep(
@@ -256,7 +273,12 @@ impl Crew {
             fetched_at: now,
             validated_at: now,
         };
-        self.upstreams.store.cache(*repository, &answer, shown).await
+        let store = &self.upstreams.store;
+        if self.plan.is_on_trial() && answer.blob.is_some() {
+            let key = negative::Key(*repository, *name);
+            return self.upstreams.candidates.came(store, key, &self.flight.candidate, answer).await;
+        }
+        store.cache(*repository, &answer, shown).await
     }
 }
 
@@ -264,9 +286,14 @@ impl Crew {
 pub(crate) fn landed(answer: &CachedAnswer) -> Landed {
     let age = now_ms().saturating_sub(answer.validated_at).max(0) / 1000;
     let headers = answer.headers.iter().cloned().chain([("age".to_owned(), age.to_string())]);
+    Landed { headers: Arc::new(headers.collect()), ..new(answer) }
+}
+
+/// One that came and is not kept yet.
+pub(crate) fn new(answer: &CachedAnswer) -> Landed {
     Landed {
         status: answer.status,
-        headers: Arc::new(headers.collect()),
+        headers: Arc::new(answer.headers.clone()),
         address: answer.address.clone(),
         content: Content::Whole(answer.blob.clone()),
         revalidated: false,

@@ -2,14 +2,17 @@
 //!
 //! A question is a [`plan`]. [`answer`] decides whether a kept answer will do, else a [`flight`] asks the upstream once for all
 //! who wait ([`fly`]), by way of [`exchange`] (redirects, [`credentials`]) to an [`address`] that may be. What comes is taken in
-//! by [`body`], compared with what it must be, and kept by the store. A [`site`] is one repository's upstream: its client, its
+//! by [`body`], compared with what it must be, and kept by the store; metadata once a plugin could read them ([`candidate`]). An
+//! [`errand`] is what one call asks, and its room among those that wait. A [`site`] is one repository's upstream: its client, its
 //! places, its [`breaker`].
 
 pub(crate) mod address;
 mod answer;
 mod body;
 mod breaker;
+mod candidate;
 pub(crate) mod credentials;
+mod errand;
 mod exchange;
 mod flight;
 mod fly;
@@ -18,24 +21,30 @@ mod plan;
 mod policy;
 mod reply;
 mod site;
+#[cfg(test)]
+mod tests;
 mod trouble;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use packhouse_runtime::{Fetch, Reply, RepositoryView, ServiceError};
+use packhouse_runtime::{Fetch, Plugin, Reply, RepositoryView, ServiceError};
 use packhouse_store::{Digest, RepositoryId, Store};
+use tokio::sync::Semaphore;
 
 use self::address::{Addresses, SystemNames};
 use self::answer::Asker;
+use self::candidate::Candidates;
 use self::credentials::{Access, Credentials};
+pub(crate) use self::errand::{End, Errand};
+use self::errand::{Ended, Used};
 use self::flight::{Flight, Passenger};
 use self::fly::Crew;
 use self::negative::{Key, Negatives};
 use self::plan::Plan;
 use self::reply::ProxyReply;
 pub(crate) use self::site::{Bounds, CountsView};
-use self::site::{Counts, Site};
+use self::site::{Counts, Outcome, Site};
 use self::trouble::Trouble;
 use crate::config::Config;
 use crate::identity::{SealError, Sealer};
@@ -49,6 +58,9 @@ pub(crate) struct Upstreams {
     sites: Mutex<HashMap<RepositoryId, Known>>,
     flights: Mutex<HashMap<Key, Arc<Flight>>>,
     negatives: Negatives,
+    candidates: Candidates,
+    /// For calls of one plugin that wait, by its format.
+    rooms: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 /// A repository's upstream, as long as it is reached in the same way.
@@ -70,22 +82,70 @@ impl Upstreams {
             sites: Mutex::default(),
             flights: Mutex::default(),
             negatives: Negatives::default(),
+            candidates: Candidates::default(),
+            rooms: Mutex::default(),
         })
     }
 
-    /// Asks a proxy's upstream; returns at once. `credentials`: whether it may be shown any. `Denied` for a repository that is no proxy,
-    /// `Invalid` for a question that cannot be.
+    /// Asks a proxy's upstream in the course of an errand; returns at once. `credentials`: whether it may be shown any. `Denied`
+    /// for a repository that is no proxy, `Invalid` for a question that cannot be.
     pub(crate) fn fetch(
         self: &Arc<Self>,
         proxy: &RepositoryView,
         fetch: Fetch,
-        credentials: bool,
+        (credentials, errand): (bool, Arc<Errand>),
     ) -> Result<Box<dyn Reply>, ServiceError> {
         let expected = fetch.expect.clone();
         let plan = Plan { credentials, ..Plan::of(proxy, fetch)? };
-        let (site, counts) = self.site(proxy, &plan)?;
-        let asker = Asker { upstreams: Arc::clone(self), site, plan: Arc::new(plan), expected };
+        let (site, counts) = self.site(proxy, &plan, errand.most_for_one())?;
+        let asker = Asker { upstreams: Arc::clone(self), site, plan: Arc::new(plan), expected, errand };
         Ok(Box::new(ProxyReply::start(asker, counts)))
+    }
+
+    /// The errand of a call of this plugin.
+    pub(crate) fn errand(&self, plugin: &Plugin) -> Arc<Errand> {
+        let (format, calls) = (&plugin.description().format, plugin.concurrency());
+        let mut rooms = lock(&self.rooms);
+        let room = rooms.entry(format.clone()).or_insert_with(|| errand::room(calls));
+        Errand::new(Arc::clone(room), calls)
+    }
+
+    /// A call has ended. What it used is kept from now on if it ended well, and thrown away if it failed for it. Another errand
+    /// when the call may go better the next time.
+    pub(crate) async fn end(&self, errand: &Errand, end: End) -> Option<Arc<Errand>> {
+        let Ended { used, failed, crowded } = errand.end();
+        if let Some((repository, site)) = crowded.filter(|_| end != End::Well) {
+            let room = errand.queue(&site).await?;
+            return Some(errand.again(HashSet::new(), Some((repository, room))));
+        }
+        match end {
+            End::Well => {
+                for Used { key, candidate, .. } in used {
+                    if let Err(error) = self.candidates.prove(&self.store, key, &candidate).await {
+                        tracing::warn!(%error, repository = %key.0, "an upstream's answer could not be kept");
+                    }
+                }
+                None
+            }
+            // Of more than one thing that may have led to it, the answers are not to blame before they are alone with it.
+            End::Badly if !failed => self.throw_away(errand, used).await,
+            End::Badly | End::Otherwise => None,
+        }
+    }
+
+    async fn throw_away(&self, errand: &Errand, used: Vec<Used>) -> Option<Arc<Errand>> {
+        let mut replaced = HashSet::new();
+        for Used { key, candidate, older, ttl } in used {
+            tracing::warn!(repository = %key.0, older, "what an upstream sent could not be read and is thrown away");
+            self.candidates.refuse(key, &candidate, ttl).await;
+            if let Some(known) = lock(&self.sites).get(&key.0) {
+                known.counts.count(Outcome::Error);
+            }
+            if older {
+                replaced.insert(key);
+            }
+        }
+        (!replaced.is_empty()).then(|| errand.again(replaced, None))
     }
 
     /// What was counted of a repository's questions since this program started.
@@ -100,6 +160,7 @@ impl Upstreams {
         prefix: &str,
     ) -> Result<u64, packhouse_store::StoreError> {
         self.negatives.purge(repository, prefix);
+        self.candidates.purge(repository, prefix);
         self.store.purge_cache(repository, prefix).await
     }
 
@@ -135,7 +196,12 @@ impl Upstreams {
         Ok(Access::Challenged(site.keyring.own(read).await?))
     }
 
-    fn site(&self, proxy: &RepositoryView, plan: &Plan) -> Result<(Arc<Site>, Arc<Counts>), ServiceError> {
+    fn site(
+        &self,
+        proxy: &RepositoryView,
+        plan: &Plan,
+        room: usize,
+    ) -> Result<(Arc<Site>, Arc<Counts>), ServiceError> {
         let connection = plan.policy.connection().max(1);
         let mut sites = lock(&self.sites);
         let known = sites.get(&proxy.id);
@@ -143,7 +209,7 @@ impl Upstreams {
             return Ok((Arc::clone(&known.site), Arc::clone(&known.counts)));
         }
         let counts = known.map_or_else(|| Counts::new(&proxy.name), |known| Arc::clone(&known.counts));
-        let site = Arc::new(Site::new(&plan.policy, &self.addresses, self.bounds)?);
+        let site = Arc::new(Site::new(&plan.policy, &self.addresses, (self.bounds, room))?);
         let known = Known { connection, site: Arc::clone(&site), counts: Arc::clone(&counts) };
         sites.insert(proxy.id, known);
         Ok((site, counts))

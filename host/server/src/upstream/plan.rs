@@ -57,6 +57,11 @@ impl Plan {
         self.question.method == Method::GET || self.question.method == Method::HEAD
     }
 
+    /// Whether its answer is one that a plugin must make sense of before it is kept.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.question.method == Method::GET && !self.is_file() && self.show_as.is_none()
+    }
+
     /// Whether it asks for a file that never changes, and so for its very bytes.
     pub(crate) fn is_file(&self) -> bool {
         self.freshness == Some(Freshness::Immutable)

@@ -79,6 +79,11 @@ impl Policy {
         age >= 0 && age < millis(seconds)
     }
 
+    /// For how many ms metadata are fresh.
+    pub(crate) fn metadata_ms(&self) -> i64 {
+        millis(self.metadata_ttl_s)
+    }
+
     /// For how many ms an answer that there is nothing counts.
     pub(crate) fn negative_ms(&self) -> i64 {
         millis(self.negative_ttl_s)

@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::answer::{Asker, Taken};
 use super::body;
 use super::flight::{self, Content};
-use super::site::{Counts, Outcome, Site};
+use super::site::{Counts, Outcome};
 use super::trouble::Trouble;
 
 type Answered = Option<Result<Arc<Taken>, Trouble>>;
@@ -31,9 +31,15 @@ impl ProxyReply {
         let asking = Arc::clone(&asker);
         let task = tokio::spawn(async move {
             let answer = asking.answer().await;
-            counts.count(answer.as_ref().map_or(Outcome::Error, |taken| taken.outcome));
-            if let Err(trouble) = &answer {
-                tracing::warn!(target = asking.plan.target, %trouble, "an upstream gave no answer");
+            match &answer {
+                Ok(taken) => counts.count(taken.outcome),
+                // It is asked again when there is room.
+                Err(Trouble::Crowded) => {}
+                Err(trouble) => {
+                    counts.count(Outcome::Error);
+                    asking.errand.failed();
+                    tracing::warn!(target = asking.plan.target, %trouble, "an upstream gave no answer");
+                }
             }
             tell.send_replace(Some(answer.map(Arc::new)));
         });
@@ -42,11 +48,6 @@ impl ProxyReply {
 
     async fn taken(&self) -> Result<Arc<Taken>, Trouble> {
         let mut answered = self.answered.clone();
-        if answered.borrow().is_none() {
-            let site: &Site = &self.asker.site;
-            let _waiting = site.wait()?;
-            return read(&mut answered).await;
-        }
         read(&mut answered).await
     }
 

@@ -17,8 +17,6 @@ use super::credentials::Keyring;
 use super::policy::Policy;
 use super::trouble::Trouble;
 
-/// How many may wait at one time for an upstream's first bytes: each holds an instance of its plugin.
-const WAITING: usize = 128;
 /// Connections that are kept for the next request.
 const IDLE: usize = 32;
 
@@ -43,15 +41,20 @@ pub(crate) struct Site {
     pub(crate) bounds: Bounds,
     pub(crate) breaker: Breaker,
     pub(crate) keyring: Keyring,
+    /// For calls that wait for it: each holds an instance of its plugin.
+    pub(crate) room: Arc<Semaphore>,
     places: Semaphore,
-    waiting: Semaphore,
     /// Held by whoever makes room in the cache.
     pub(crate) shrinking: tokio::sync::Mutex<()>,
 }
 
 impl Site {
-    /// Nothing is connected yet. `Unavailable` when the settings make no sense.
-    pub(crate) fn new(policy: &Policy, addresses: &Addresses, bounds: Bounds) -> Result<Site, Trouble> {
+    /// Nothing is connected yet; `room` is how many calls may wait for it. `Unavailable` when the settings make no sense.
+    pub(crate) fn new(
+        policy: &Policy,
+        addresses: &Addresses,
+        (bounds, room): (Bounds, usize),
+    ) -> Result<Site, Trouble> {
         Ok(Site {
             upstream: policy.upstream.clone(),
             client: client(policy, addresses, bounds)?,
@@ -59,8 +62,8 @@ impl Site {
             bounds,
             breaker: Breaker::default(),
             keyring: Keyring::default(),
+            room: Arc::new(Semaphore::new(room)),
             places: Semaphore::new(bounds.concurrency),
-            waiting: Semaphore::new(WAITING),
             shrinking: tokio::sync::Mutex::default(),
         })
     }
@@ -70,12 +73,6 @@ impl Site {
         let place = tokio::time::timeout(self.bounds.idle, self.places.acquire()).await;
         let busy = || Trouble::Unavailable("too many requests to the upstream are under way".to_owned());
         place.ok().and_then(Result::ok).ok_or_else(busy)
-    }
-
-    /// A place among those who wait for its first bytes.
-    pub(crate) fn wait(&self) -> Result<SemaphorePermit<'_>, Trouble> {
-        let busy = |_| Trouble::Unavailable("too many requests wait for the upstream".to_owned());
-        self.waiting.try_acquire().map_err(busy)
     }
 }
 

@@ -23,6 +23,9 @@ pub(crate) enum Trouble {
     /// It is left alone: it failed again and again, or asked for it.
     #[error("the upstream failed and is left alone for {} s more", .0.as_secs())]
     LeftAlone(Duration),
+    /// Too many calls wait for it already.
+    #[error("too many requests wait for the upstream")]
+    Crowded,
     /// The repository is set to leave its upstream alone, and nothing is kept.
     #[error("the repository is offline, and no copy is kept")]
     Offline,
