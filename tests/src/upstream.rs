@@ -23,6 +23,8 @@ struct State {
     answers: Mutex<BTreeMap<String, Answer>>,
     seen: Mutex<Vec<Seen>>,
     down: AtomicBool,
+    /// Requests that have heard nothing yet: as many as there are, and were at most.
+    waiting: Mutex<(usize, usize)>,
 }
 
 /// A request as it came.
@@ -189,6 +191,16 @@ impl Upstream {
         upstream
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// As many requests as ever waited for a first byte at one time.
+    pub fn peak(&self) -> usize {
+        self.state.waiting.lock().unwrap().1
+    }
+
     /// Its address, without a slash at its end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -229,8 +241,23 @@ impl State {
         let answer = self.answers.lock().unwrap().get(&seen.target).cloned();
         let answer = answer.unwrap_or_else(|| Answer::new(404, "nothing is here")).to(&seen);
         self.seen.lock().unwrap().push(seen.clone());
+        self.wait(&answer);
         // Whoever hangs up has its reasons.
-        let _ = write(stream, &seen, &answer);
+        let _ = write(&stream, &seen, &answer);
+    }
+
+    /// Until something is said. It is counted before that: nobody can ask again on hearing it, and be counted beside it.
+    fn wait(&self, answer: &Answer) {
+        let count = |change: &dyn Fn(&mut usize)| {
+            let mut waiting = self.waiting.lock().unwrap();
+            change(&mut waiting.0);
+            waiting.1 = waiting.1.max(waiting.0);
+        };
+        count(&|now| *now += 1);
+        if let How::Silent(gate) = &answer.how {
+            gate.pass();
+        }
+        count(&|now| *now -= 1);
     }
 }
 
@@ -259,10 +286,7 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     Some(Seen { method, target, headers, body })
 }
 
-fn write(mut stream: TcpStream, seen: &Seen, answer: &Answer) -> std::io::Result<()> {
-    if let How::Silent(gate) = &answer.how {
-        gate.pass();
-    }
+fn write(mut stream: &TcpStream, seen: &Seen, answer: &Answer) -> std::io::Result<()> {
     let validator = answer.of("etag").filter(|tag| seen.header("if-none-match") == Some(*tag));
     let since = answer.of("last-modified").filter(|date| seen.header("if-modified-since") == Some(*date));
     if answer.status == 200 && (validator.is_some() || (answer.of("etag").is_none() && since.is_some())) {

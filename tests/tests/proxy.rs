@@ -168,3 +168,44 @@ fn a_group_merges_its_members_and_hides_foreign_names_behind_its_own() {
     let refused = client.put("/repositories/all/x/y.jar", "x").expect(405);
     assert_eq!(refused.field("code"), "writes_not_permitted_on_group");
 }
+
+#[test]
+fn what_two_upstreams_have_is_one_document_until_a_hosted_member_has_the_name() {
+    let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+    let (api, upstreams) = (Api::sign_in(&server), [Upstream::start(), Upstream::start()]);
+    let hosted = MavenRepository::create(&server, "hosted");
+    for (upstream, versions) in upstreams.iter().zip([["1.0", "1.9"], ["1.9", "1.10"]]) {
+        upstream.on(&format!("/{METADATA}"), Answer::ok(packhouse_tests::proxy::metadata(&versions)));
+        for version in versions {
+            let path = format!("org/example/a/{version}/a-{version}.jar");
+            offer(upstream, &path, format!("{version} of {}", upstream.url()).as_bytes());
+        }
+    }
+    let [first, second] = [0, 1].map(|at| {
+        api.create_proxy(&format!("proxy{at}"), "maven", &upstreams[at].url(), &json!({"metadata_ttl_s": 0}))
+    });
+    let body =
+        json!({"name": "all", "format": "maven", "kind": "group", "members": [first, hosted.id, second]});
+    let group = api.post("/v1/repositories", &body).expect(201).field("id");
+    let token = api.create_token(&[&group, &hosted.id, &first, &second], &["read"], None);
+    let client = server.anonymous().basic(packhouse_tests::server::OWNER, &token.secret);
+    let get = |path: &str| client.get(&format!("/repositories/all/{path}"));
+    let versions = || {
+        let text = get(METADATA).expect(200).text();
+        assert_eq!(get(&format!("{METADATA}.sha1")).expect(200).text(), digests::sha1(text.as_bytes()));
+        let parts = text.split("<version>").skip(1);
+        parts.map(|part| part.split('<').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(), ["1.0", "1.9", "1.10"]);
+    // The first member that has a file answers for it.
+    let of = |version: &str| get(&format!("org/example/a/{version}/a-{version}.jar"));
+    assert_eq!(of("1.9").expect(200).text(), format!("1.9 of {}", upstreams[0].url()));
+    assert_eq!(of("1.10").expect(200).text(), format!("1.10 of {}", upstreams[1].url()));
+
+    hosted.put("org/example/a/0.1/a-0.1.jar", "ours").expect(201);
+    let asked = upstreams.each_ref().map(|upstream| upstream.seen().len());
+    assert_eq!(versions(), ["0.1"]);
+    assert_eq!(of("0.1").expect(200).text(), "ours");
+    of("1.9").expect(404);
+    assert_eq!(upstreams.each_ref().map(|upstream| upstream.seen().len()), asked, "no upstream hears of it");
+}

@@ -8,88 +8,11 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
 use packhouse_tests::upstream::{Answer, Gate, Upstream};
-use packhouse_tests::{Api, Client, Request, Response, Server, digests, payload};
-use serde_json::{Value, json};
+use packhouse_tests::{Server, payload};
+use serde_json::json;
 use std::io::Write as _;
-
-const JAR: &str = "org/example/a/1.0/a-1.0.jar";
-const METADATA: &str = "org/example/a/maven-metadata.xml";
-
-struct World {
-    server: Server,
-    upstream: Upstream,
-    api: Api,
-    id: String,
-    client: Client,
-}
-
-impl World {
-    fn new(settings: &Value) -> Self {
-        Self::with(&[], settings)
-    }
-
-    fn with(environment: &[(&str, &str)], settings: &Value) -> Self {
-        let mut builder = Server::with()
-            .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
-            .env("PACKHOUSE_UPSTREAM_IDLE_MS", "700");
-        for (name, value) in environment {
-            builder = builder.env(name, value);
-        }
-        let (server, upstream) = (builder.start(), Upstream::start());
-        let api = Api::sign_in(&server);
-        let id = api.create_proxy("proxy", "maven", &upstream.url(), settings);
-        let token = api.create_token(&[&id], &["read"], None);
-        let client = server.anonymous().basic(packhouse_tests::server::OWNER, &token.secret);
-        Self { server, upstream, api, id, client }
-    }
-
-    #[track_caller]
-    fn get(&self, path: &str) -> Response {
-        self.client.get(&format!("/repositories/proxy/{path}"))
-    }
-
-    /// What came before the connection broke; fails when it did not.
-    #[track_caller]
-    fn broken(&self, path: &str) {
-        let request = Request::new("GET", &format!("/repositories/proxy/{path}"));
-        let answer = self.client.try_send(request);
-        assert!(answer.is_err(), "the answer came to its end: {:?}", answer.map(|answer| answer.status));
-    }
-
-    /// Changes settings.
-    #[track_caller]
-    fn set(&self, settings: &Value) {
-        let path = format!("/v1/repositories/{}", self.id);
-        self.api.patch(&path, &json!({"settings": settings})).expect(200);
-    }
-
-    /// Paths of what is kept.
-    fn kept(&self) -> Vec<String> {
-        let answer = self.api.call("GET", &format!("/v1/repositories/{}/cache", self.id)).expect(200).json();
-        let items = answer["items"].as_array().unwrap().iter();
-        items.map(|item| item["path"].as_str().unwrap().to_owned()).collect()
-    }
-
-    fn offer(&self, path: &str, answer: Answer, sum_of: &[u8]) {
-        self.upstream.on(&format!("/{path}"), answer);
-        self.upstream.on(&format!("/{path}.sha1"), Answer::ok(digests::sha1(sum_of)));
-    }
-
-    fn offer_metadata(&self, versions: &[&str], answer: impl Fn(Answer) -> Answer) {
-        self.upstream.on(&format!("/{METADATA}"), answer(Answer::ok(metadata(versions))));
-    }
-}
-
-fn metadata(versions: &[&str]) -> String {
-    let list: String = versions.iter().map(|version| format!("<version>{version}</version>")).collect();
-    let last = versions.last().unwrap_or(&"");
-    format!(
-        "<metadata><groupId>org.example</groupId><artifactId>a</artifactId><versioning><latest>{last}</latest>\
-         <release>{last}</release><versions>{list}</versions><lastUpdated>20260101000000</lastUpdated>\
-         </versioning></metadata>"
-    )
-}
 
 #[test]
 fn what_is_not_what_it_must_be_never_comes_to_its_end_and_is_not_kept() {
@@ -186,18 +109,21 @@ fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
         world.offer_metadata(&["1.0", "2.0"], failure);
         assert_eq!(world.get(METADATA).expect(200).text(), first);
     }
-    gate.open();
     world.upstream.down(true);
     assert_eq!(world.get(METADATA).expect(200).text(), first);
+    gate.open();
 }
 
 #[test]
 fn a_page_for_people_is_no_metadata() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
-    world.offer_metadata(&["1.0"], |answer| answer);
-    world.get(METADATA).expect(200);
-    world.upstream.on(&format!("/{METADATA}"), Answer::ok("not even XML"));
+    let page = Answer::ok("<html>Sign in!</html>").header("Content-Type", "text/html; charset=utf-8");
+    world.upstream.on(&format!("/{METADATA}"), page.clone());
     world.get(METADATA).expect(502);
+    world.offer_metadata(&["1.0"], |answer| answer);
+    let good = world.get(METADATA).expect(200).text();
+    world.upstream.on(&format!("/{METADATA}"), page);
+    assert_eq!(world.get(METADATA).expect(200).text(), good);
 }
 
 #[test]
