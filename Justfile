@@ -63,7 +63,11 @@ fuzz TARGET SECONDS="60":
     target/fuzz/{{ fuzzed }}/release/{{ TARGET }} -max_total_time={{ SECONDS }} -max_len=8192 -timeout=10 -rss_limit_mb=1024 \
         -artifact_prefix=target/fuzz/found/{{ TARGET }}- target/fuzz/corpus/{{ TARGET }} fuzz/seeds/{{ TARGET }}
 
-# The same read through a plugin and without it, as a ratio
+# The same for each of them
+fuzz-all SECONDS="20":
+    for target in fuzz/targets/*.rs; do just fuzz "$(basename "$target" .rs)" {{ SECONDS }} || exit 1; done
+
+# Reads through a plugin and without it, and packages of 2,000 versions beside small ones, as ratios
 bench: build
     cargo bench --locked -p packhouse-benches
 
