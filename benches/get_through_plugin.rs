@@ -11,8 +11,7 @@
 )]
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Child, Command};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -22,9 +21,9 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use packhouse_benches::{Round, load, median};
+use packhouse_benches::{Bare, Round, load, median};
 use packhouse_store::{Sha256, Store, StoreConfig};
-use packhouse_tests::server::{OWNER, free_port};
+use packhouse_tests::server::OWNER;
 use packhouse_tests::{MavenRepository, Server, payload};
 use sha2::Digest as _;
 
@@ -69,29 +68,8 @@ fn show(round: Round) -> String {
 }
 
 fn with_bare(folder: &std::path::Path, measure: impl Fn(SocketAddr, u32) -> Round) -> Round {
-    let port = free_port();
-    let mut child = Bare(
-        Command::new(std::env::current_exe().expect("this program"))
-            .args(["--bare", &folder.display().to_string(), &port.to_string()])
-            .spawn()
-            .expect("starts"),
-    );
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    while TcpStream::connect(address).is_err() {
-        assert!(child.0.try_wait().expect("waits").is_none(), "the bare handler stopped");
-        std::thread::yield_now();
-    }
-    measure(address, child.0.id())
-}
-
-/// Ended with the round, however that ends.
-struct Bare(Child);
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let bare = Bare::start(folder);
+    measure(bare.address, bare.pid())
 }
 
 #[tokio::main]

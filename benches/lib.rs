@@ -10,8 +10,12 @@
 )]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+
+use packhouse_tests::server::free_port;
 
 /// What one round of load showed.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +78,56 @@ pub fn cpu_seconds(pid: u32) -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
+/// CPU time of a process's threads so far, in ms, to the nanosecond: for work that is shorter than a tick of the kernel.
+pub fn cpu_ms(pid: u32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
+    let run = |thread: std::fs::DirEntry| {
+        // One that ends in between has done nothing.
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|run| run.parse::<f64>().ok()).unwrap_or_default()
+    };
+    threads.map(|thread| run(thread.expect("a thread"))).sum::<f64>() / 1e6
+}
+
 /// The middle one.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// The benchmark's own program again, as `--bare PATH PORT`: a handler that does no more than what is compared needs. It ends
+/// when this is dropped.
+#[derive(Debug)]
+pub struct Bare {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Bare {
+    /// Starts it with what it serves, and waits until it listens.
+    pub fn start(path: &Path) -> Self {
+        let port = free_port();
+        let program = std::env::current_exe().expect("this program");
+        let child =
+            Command::new(program).arg("--bare").arg(path).arg(port.to_string()).spawn().expect("starts");
+        let mut bare = Self { child, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) };
+        while TcpStream::connect(bare.address).is_err() {
+            assert!(bare.child.try_wait().expect("waits").is_none(), "the bare handler stopped");
+            std::thread::yield_now();
+        }
+        bare
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -14,8 +14,8 @@ use crate::packages::send::{self, Prepared};
 
 /// Bytes of all that is kept.
 const TOTAL_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes of what a plugin rendered.
-const RENDERED_BYTES: u64 = 256 * 1024;
+/// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
+const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
 /// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.
 const FILE_BYTES: u64 = 64 * 1024;
 /// Bytes of a key; a request with a longer one is asked of the plugin each time.
@@ -240,7 +240,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_large_or_no_success_is_not_kept() {
         let answers = Answers::new();
-        answers.keep(key(&["large"], ""), at(3, 1, 1), intent(), answer(200, 300 * 1024).await);
+        answers.keep(
+            key(&["large"], ""),
+            at(3, 1, 1),
+            intent(),
+            answer(200, usize::try_from(RENDERED_BYTES).unwrap() + 1).await,
+        );
         answers.keep(key(&["missing"], ""), at(3, 1, 1), intent(), answer(404, 10).await);
         assert!(answers.get(&key(&["large"], ""), &at(3, 1, 1)).is_none());
         assert!(answers.get(&key(&["missing"], ""), &at(3, 1, 1)).is_none());
