@@ -46,6 +46,10 @@ fn tokens_are_listed_and_revoked() {
 
         js.run("", &["token", "revoke", &other.id]).well();
         js.run("", &["token", "revoke", &other.id]).refused("Unknown token id");
+        let events =
+            Api::sign_in(server).call("GET", "/v1/audit-events?action=revoke_token").expect(200).json();
+        let event = &events["items"][0];
+        assert!(event["request_id"].as_str().is_some_and(|id| !id.is_empty()), "{events}");
         let left = js.run("", &["token", "list"]).well().text;
         assert!(left.contains(repository.token.id.get(..6).unwrap()), "{left}");
         js.credential(&other.secret);

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 const BASIC: &str = "Basic realm=\"registry\"";
 const PASSWORDS: [&str; 2] = ["canary-pw-first-4711", "canary-pw-second-0815"];
+const SIGNATURE: &str = "canary-signature-2342";
 
 struct World {
     server: Server,
@@ -141,6 +142,14 @@ fn credentials_are_nowhere_to_be_read() {
     world.offer("1", &own, BASIC);
     world.set(&json!({"username": "robot", "password": PASSWORDS[0]}));
     world.get("manifests/1").expect(200);
+    // So is what an upstream signs for those whom it sends elsewhere.
+    let (other, file, layer) =
+        (Upstream::start(), format!("/elsewhere/file?signature={SIGNATURE}"), b"layer");
+    other.on(&file, Answer::ok(layer));
+    let blob = format!("blobs/{}", images::digest(layer));
+    let redirect = Answer::redirect(&format!("{}{file}", other.url()));
+    world.upstream.on(&format!("/v2/lib/app/{blob}"), redirect.guarded(&own, BASIC));
+    assert_eq!(world.get(&blob).expect(200).body, layer);
     // Refused ones are no less secret.
     world.offer("2", "nothing will do", BASIC);
     world.refused("manifests/2");
@@ -159,6 +168,8 @@ fn credentials_are_nowhere_to_be_read() {
     }
     let encoded = base64::engine::general_purpose::STANDARD.encode(format!("robot:{}", PASSWORDS[0]));
     for text in &said {
-        assert!(!text.contains(PASSWORDS[0]) && !text.contains(&encoded), "it shows: {:.300}", text);
+        for secret in [PASSWORDS[0], encoded.as_str(), SIGNATURE] {
+            assert!(!text.contains(secret), "it shows {secret}: {text:.300}");
+        }
     }
 }

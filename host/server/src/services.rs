@@ -19,12 +19,20 @@ use crate::identity::Secret;
 use crate::packages::Known;
 use crate::upstream::{End, Errand};
 
+/// Who asks, and where.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) known: Arc<Known>,
+    pub(crate) organization: OrganizationId,
+    pub(crate) peer: IpAddr,
+    /// The request's, for the audit log.
+    pub(crate) request_id: String,
+}
+
 /// See the module.
 pub(crate) struct CallServices {
     app: Arc<App>,
-    known: Arc<Known>,
-    organization: OrganizationId,
-    peer: IpAddr,
+    caller: Caller,
     format: String,
     /// Whether the format's proxies show their upstreams credentials.
     credentials: bool,
@@ -36,18 +44,12 @@ pub(crate) struct CallServices {
 
 impl CallServices {
     /// For a call of this plugin.
-    pub(crate) fn new(
-        app: &Arc<App>,
-        plugin: &Plugin,
-        (known, organization, peer): (&Arc<Known>, OrganizationId, IpAddr),
-    ) -> Arc<CallServices> {
+    pub(crate) fn new(app: &Arc<App>, plugin: &Plugin, caller: Caller) -> Arc<CallServices> {
         let description = plugin.description();
         Arc::new(CallServices {
             errand: Mutex::new(app.upstreams.errand(plugin)),
             app: Arc::clone(app),
-            known: Arc::clone(known),
-            organization,
-            peer,
+            caller,
             format: description.format.clone(),
             credentials: !description.upstream_credentials.is_empty(),
             handed: Mutex::default(),
@@ -92,8 +94,8 @@ impl CallServices {
 
     /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
     fn member(&self) -> Option<&MemberRow> {
-        match self.known.presented {
-            Presented::Token(..) | Presented::Member(_) => self.known.member.as_ref(),
+        match self.caller.known.presented {
+            Presented::Token(..) | Presented::Member(_) => self.caller.known.member.as_ref(),
             _ => None,
         }
     }

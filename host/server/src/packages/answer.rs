@@ -17,7 +17,7 @@ use super::{authorize, call};
 use crate::access::{Kind, Wanted};
 use crate::app::App;
 use crate::catalogue;
-use crate::services::CallServices;
+use crate::services::{CallServices, Caller};
 
 /// A declared body up to this size is received without asking the plugin first: `handle` decides anyway.
 const UNCHECKED_BYTES: u64 = 64 * 1024;
@@ -128,8 +128,13 @@ impl Asking<'_> {
         let received =
             receive::receive(&self.app.store, Some(self.repository.id), intent, headers, body).await?;
         let (handed, event) = ((Some(view), others), self.event(intent.action));
-        let who = (self.known, self.repository.organization, self.peer);
-        let services = CallServices::new(self.app, self.plugin, who);
+        let caller = Caller {
+            known: Arc::clone(self.known),
+            organization: self.repository.organization,
+            peer: self.peer,
+            request_id: self.head.request_id.clone(),
+        };
+        let services = CallServices::new(self.app, self.plugin, caller);
         let answer = call::handle(self.plugin, &self.head, intent, handed, received, event, services).await?;
         // What an intent names besides is in no revision, and one that was made for this caller is no other's.
         let same = intent.also_read.is_empty() && !intent.for_caller;

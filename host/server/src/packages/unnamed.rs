@@ -17,7 +17,7 @@ use super::{authorize, call};
 use crate::access::Wanted;
 use crate::app::App;
 use crate::catalogue;
-use crate::services::CallServices;
+use crate::services::{CallServices, Caller};
 
 /// What a plugin is told of a repository that is not there, so that it judges the names in the path.
 const KIND: &str = "hosted";
@@ -60,8 +60,13 @@ impl Unnamed<'_> {
         receive::refuse_by_length(&intent, headers)?;
         let received = receive::receive(&self.app.store, None, &intent, headers, body).await?;
         let nothing = (None, Vec::new());
-        let who = (self.known, self.organization, self.peer);
-        let services = CallServices::new(self.app, self.plugin, who);
+        let caller = Caller {
+            known: Arc::clone(self.known),
+            organization: self.organization,
+            peer: self.peer,
+            request_id: self.head.request_id.clone(),
+        };
+        let services = CallServices::new(self.app, self.plugin, caller);
         let answer =
             call::handle(self.plugin, &self.head, &intent, nothing, received, None, services).await?;
         Ok(Arc::new(send::prepare(answer, true).await?))

@@ -27,11 +27,11 @@ pub(super) async fn begin_login(
 ) -> Result<Login, ServiceError> {
     let poll = identity::mint_poll();
     let page = logins::page_of(&poll);
-    let (now, address) = (now_ms(), services.peer.to_string());
+    let (now, address) = (now_ms(), services.caller.peer.to_string());
     let login = NewLogin {
         poll_sha256: sha256(&poll),
         page_sha256: sha256(&page),
-        organization: services.organization,
+        organization: services.caller.organization,
         repository: target.id,
         address: &address,
         created_at: now,
@@ -46,7 +46,7 @@ pub(super) async fn begin_login(
 /// Where a sign-in stands. The token is handed out once.
 pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<LoginState, ServiceError> {
     let asked = sha256(id);
-    let target = services.known.facts.repository.as_ref().map(|row| row.id);
+    let target = services.caller.known.facts.repository.as_ref().map(|row| row.id);
     let found = services.app.store.login_asked_for(&asked).await?;
     let Some(login) = found.filter(|login| Some(login.repository) == target && login.expires_at > now_ms())
     else {
@@ -74,7 +74,8 @@ pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, Se
     let works = |row: &TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
     let (mut newest, mut after) = (VecDeque::new(), None);
     loop {
-        let page = store.list_tokens(services.organization, Some(member.id), None, after, LISTED).await?;
+        let page =
+            store.list_tokens(services.caller.organization, Some(member.id), None, after, LISTED).await?;
         let last = page.len() < LISTED as usize;
         after = page.last().map(|row| row.id);
         // Pages begin with the oldest, and there may be very many.
@@ -91,27 +92,27 @@ pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, Se
 pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, ServiceError> {
     let Ok(id) = id.parse::<i64>().map(TokenId) else { return Ok(false) };
     let store = &services.app.store;
-    let own = services.known.facts.token.as_ref().is_some_and(|token| token.id == id);
-    let may = match &services.known.presented {
+    let own = services.caller.known.facts.token.as_ref().is_some_and(|token| token.id == id);
+    let may = match &services.caller.known.presented {
         Presented::Token(token, _) => own || token.write,
         Presented::Member(_) => true,
         _ => false,
     };
     let member = services.member().map(|member| member.id);
-    let found = store.find_token(services.organization, id).await?;
+    let found = store.find_token(services.caller.organization, id).await?;
     let mine = |token: &TokenRow| own || (token.owner.is_some() && token.owner == member);
     let Some(token) = found.filter(|token| may && mine(token)) else { return Ok(false) };
     let event = AuditEvent {
-        organization: services.organization,
-        actor: services.known.caller.clone().unwrap_or_default(),
-        credential: services.known.credential.clone().unwrap_or_default(),
+        organization: services.caller.organization,
+        actor: services.caller.known.caller.clone().unwrap_or_default(),
+        credential: services.caller.known.credential.clone().unwrap_or_default(),
         action: "revoke_token".to_owned(),
         subject: token.name.clone(),
-        address: services.peer.to_string(),
-        request_id: String::new(),
+        address: services.caller.peer.to_string(),
+        request_id: services.caller.request_id.clone(),
         detail: String::new(),
     };
-    Ok(store.revoke_token(services.organization, id, now_ms(), Some(event)).await?)
+    Ok(store.revoke_token(services.caller.organization, id, now_ms(), Some(event)).await?)
 }
 
 fn view(row: &TokenRow) -> TokenView {

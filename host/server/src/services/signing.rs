@@ -37,7 +37,7 @@ pub(super) async fn sign(services: &CallServices, message: &[u8]) -> Result<Sign
 
 /// The key of the call's format and organization, made where there is none.
 async fn key(services: &CallServices) -> Result<SigningKeyRow, ServiceError> {
-    let (store, organization, format) = (&services.app.store, services.organization, &services.format);
+    let (store, organization, format) = (&services.app.store, services.caller.organization, &services.format);
     if let Some(row) = store.signing_key(organization, format).await? {
         return Ok(row);
     }

@@ -142,8 +142,12 @@ impl Crew {
         }
     }
 
+    /// Without the query of where it came from: links are not relative to that, and behind a redirect it may hold a signature
+    /// that gives access for a while, which nobody should find among what is kept.
     fn bare(&self, status: u16, url: &Url) -> Landed {
-        Landed::bare(status, url.as_str())
+        let mut address = url.clone();
+        address.set_query(None);
+        Landed::bare(status, address.as_str())
     }
 
     fn begin(&self, response: Response, status: u16, url: &Url) -> Result<Answer, Trouble> {
