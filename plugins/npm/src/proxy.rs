@@ -79,20 +79,11 @@ impl Upstream {
     }
 }
 
-/// The upstream's packument. A kept answer that is none, as a page for people where the upstream was out of order, does not count.
+/// The upstream's packument. One that is none fails the call, and the host keeps it not.
 fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
-    let question =
-        || cx.upstream("GET", &name.encoded()).header("accept", "application/json").limit(foreign::LIMIT);
-    let reply = question().start(proxy)?;
-    let is_kept = reply.headers()?.iter().any(|(field, _)| field == "age");
-    let Some(body) = found(reply)? else { return Ok(None) };
-    match Packument::open(body, name) {
-        Err(Error::Unavailable(_)) if is_kept => {
-            let reply = question().fresh(Freshness::Never).start(proxy)?;
-            Ok(found(reply)?.map(|body| Packument::open(body, name)).transpose()?)
-        }
-        opened => Ok(Some(opened?)),
-    }
+    let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
+    let Some(body) = found(question.limit(foreign::LIMIT).start(proxy)?)? else { return Ok(None) };
+    Ok(Some(Packument::open(body, name)?))
 }
 
 /// An upstream's answer to a question for something that it may not have.
