@@ -29,10 +29,13 @@ pub(crate) fn manifest(
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
     let upstream = Upstream::of(proxy, image)?;
+    let must_be_old = Settings::of(proxy)?.must_be_old(image);
     let digest = match reference {
         Reference::Digest(digest) => digest.clone(),
         Reference::Tag(tag) => match newest(cx, proxy, &upstream, tag)? {
             Some(Newest::Digest(digest)) => digest,
+            // What the tag names from one moment to the next, nobody can say how old it is.
+            Some(Newest::Untold) if must_be_old => return Ok(None),
             Some(Newest::Untold) => return untold(cx, proxy, &upstream, tag, reference),
             None => return Ok(None),
         },
@@ -40,8 +43,13 @@ pub(crate) fn manifest(
     let mut fetch = accepting(cx.upstream("GET", &upstream.path(&format!("manifests/{digest}"))))
         .fresh(Freshness::Immutable)
         .limit(MANIFEST_LIMIT);
-    if let Reference::Tag(tag) = reference {
-        fetch = fetch.show_as(image, tag, &format!("{image}/manifests/{tag}"));
+    let shown = match reference {
+        Reference::Tag(tag) => Some(tag.clone()),
+        // What is too young by its tag is so by its digest.
+        Reference::Digest(digest) => must_be_old.then(|| digest.to_string()),
+    };
+    if let Some(version) = shown {
+        fetch = fetch.show_as(image, &version, &format!("{image}/manifests/{version}"));
     }
     let reply = fetch.expect(&digest).start(proxy).map_err(unreachable)?;
     if !is_there(&reply)? {

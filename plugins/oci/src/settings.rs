@@ -12,6 +12,12 @@ pub(crate) struct Settings {
     /// Patterns of names that no proxy beside this repository may serve.
     #[serde(default)]
     pub(crate) claimed_names: Vec<String>,
+    /// A proxy's: how old a manifest must be, in seconds.
+    #[serde(default)]
+    min_release_age_s: u64,
+    /// Patterns of names that may be younger.
+    #[serde(default)]
+    min_release_age_except: Vec<String>,
     /// `auto`, `always` or `never`.
     #[serde(default)]
     pub(crate) library_prefix: String,
@@ -36,6 +42,11 @@ impl Settings {
     /// Whether a pattern claims this name: `*` stands for any characters, slashes among them.
     pub(crate) fn claims(&self, name: &str) -> bool {
         self.claimed_names.iter().any(|pattern| fits(pattern, name))
+    }
+
+    /// Whether an image's manifests are served from a certain age on. The host judges that of what is shown as a version.
+    pub(crate) fn must_be_old(&self, name: &str) -> bool {
+        self.min_release_age_s > 0 && !self.min_release_age_except.iter().any(|pattern| fits(pattern, name))
     }
 }
 
