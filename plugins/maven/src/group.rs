@@ -8,7 +8,7 @@ use crate::layout::{FilePath, METADATA, Target, join};
 use crate::metadata::Metadata;
 use crate::version::Version;
 use crate::{fetch, proxy, records, sums};
-use packhouse_sdk::{Context, Failure, Repository, Request, Response};
+use packhouse_sdk::{Context, Failure, Repository, Request, Response, fits};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ fn is_own(cx: &Context, name: &str) -> Result<bool, Failure> {
     let group = cx.target()?;
     for repository in cx.others().iter().chain([group]) {
         let settings: Settings = repository.settings()?;
-        if settings.claimed_names.iter().any(|pattern| matches(pattern, name)) {
+        if settings.claimed_names.iter().any(|pattern| fits(pattern, name)) {
             return Ok(true);
         }
     }
@@ -89,14 +89,6 @@ fn is_own(cx: &Context, name: &str) -> Result<bool, Failure> {
         }
     }
     Ok(false)
-}
-
-/// Whether a name is as a pattern says, in which `*` stands for any text at its end.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => pattern == name,
-    }
 }
 
 /// What all visible members say of a folder, as one document. What one alone says stays as it is.
@@ -183,7 +175,7 @@ mod tests {
             ("org.example:lib", "org.example:lib2", false),
             ("org.example:*", "org.examples:lib", false),
         ] {
-            assert_eq!(matches(pattern, name), right, "{pattern} {name}");
+            assert_eq!(fits(pattern, name), right, "{pattern} {name}");
         }
     }
 

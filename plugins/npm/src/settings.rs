@@ -2,7 +2,7 @@
 
 use crate::FILE_LIMIT;
 use crate::name::Name;
-use packhouse_sdk::{Error, Repository};
+use packhouse_sdk::{Error, Repository, fits};
 use serde::Deserialize;
 
 /// Those settings that matter to the format. A host that does not know one leaves it out.
@@ -43,32 +43,5 @@ impl Settings {
     pub(crate) fn min_age(&self, name: &Name) -> Option<u64> {
         let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, name.as_str()));
         (self.min_release_age_s > 0 && !excepted).then(|| self.min_release_age_s.saturating_mul(1000))
-    }
-}
-
-/// Whether a name is as a pattern says, in which `*` stands for any text. The host reads patterns alike.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(first) else { return false };
-    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    for part in between.split('*') {
-        match name.split_once(part) {
-            Some((_, after)) => name = after,
-            None => return false,
-        }
-    }
-    name.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn a_star_stands_for_any_text() {
-        assert!(fits("@acme/*", "@acme/lib") && fits("lib", "lib") && fits("*", "lib"));
-        assert!(fits("@*/own-*", "@acme/own-lib") && fits("*-internal", "a-internal") && fits("a**b", "ab"));
-        assert!(!fits("@*/own-*", "@acme/lib") && !fits("a*b*c", "acb") && !fits("ab*ba", "aba"));
-        assert!(!fits("@acme/*", "@acme2/lib") && !fits("lib", "lib2"));
     }
 }

@@ -1,6 +1,6 @@
 //! What can be set for a repository.
 
-use packhouse_sdk::{Failure, Repository};
+use packhouse_sdk::{Failure, Repository, fits};
 use serde::Deserialize;
 
 /// A repository's settings, as far as this format reads them.
@@ -47,41 +47,5 @@ impl Settings {
     /// Whether an image's manifests are served from a certain age on. The host judges that of what is shown as a version.
     pub(crate) fn must_be_old(&self, name: &str) -> bool {
         self.min_release_age_s > 0 && !self.min_release_age_except.iter().any(|pattern| fits(pattern, name))
-    }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        let Some((_, after)) = rest.split_once(piece) else { return false };
-        rest = after;
-    }
-    rest.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn stars_stand_for_anything() {
-        for (pattern, name, expected) in [
-            ("app", "app", true),
-            ("app", "apps", false),
-            ("team/*", "team/a/b", true),
-            ("team/*", "team", false),
-            ("*-internal", "a-internal", true),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "acb", false),
-            ("*", "", true),
-            ("a*a", "a", false),
-            ("", "a", false),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
     }
 }
