@@ -43,7 +43,7 @@ suite LONG:
 test-one FILE *ARGS: build
     cargo test --release --locked -p packhouse-tests --test {{ FILE }} -- {{ ARGS }}
 
-# The official OCI conformance suite, a program that you have built, against a server; VERSION is 1.1 or dev
+# The official OCI conformance suite, a program that you have built, against a server; VERSION is 1.1, dev, or 1.1.1 for the tag's
 conformance PROGRAM VERSION="1.1": build
     PACKHOUSE_CONFORMANCE={{ absolute_path(PROGRAM) }} PACKHOUSE_CONFORMANCE_VERSION={{ VERSION }} \
         cargo test --release --locked -p packhouse-tests --test oci_conformance -- --nocapture

@@ -24,10 +24,23 @@ impl Context {
         self.target.as_ref().ok_or_else(|| Failure::internal("this request names no repository"))
     }
 
-    /// A group's members that the caller may read, in order; or those that
-    /// [`Intent::also_read`](crate::Intent::also_read) named.
+    /// A group's members that the caller may read and that may serve the [package](crate::Intent::about_package) of the request, in
+    /// order; or those that [`Intent::also_read`](crate::Intent::also_read) named.
     pub fn others(&self) -> &[Repository] {
         &self.others
+    }
+
+    /// Where a read looks: in a group those of its members that may serve what is asked for, in order, perhaps none; else in the
+    /// target itself.
+    ///
+    /// # Errors
+    /// Those of [`target`](Self::target).
+    pub fn sources(&self) -> Result<Vec<&Repository>, Failure> {
+        let target = self.target()?;
+        Ok(match target.kind().as_str() {
+            "group" => self.others.iter().collect(),
+            _ => vec![target],
+        })
     }
 
     /// The log, under this request's id.
@@ -94,9 +107,15 @@ impl Identity<'_> {
     /// Begins a sign-in at the host's page; it makes a token for the target.
     ///
     /// # Errors
-    /// A failure of 413 when too many are open.
+    /// The host's. Where too many are open it mostly ends the call itself; one that tells so makes a failure of 429.
     pub fn begin_login(&self) -> Result<Login, Failure> {
-        Ok(self.0.target()?.begin_login()?)
+        self.0.target()?.begin_login().map_err(|error| match error {
+            Error::TooLarge(_) => {
+                let text = "Too many sign-ins are open; finish one, or wait until they expire";
+                Failure::new(429, "too_many_attempts", text).header("retry-after", "60")
+            }
+            other => other.into(),
+        })
     }
 
     /// Where the sign-in stands. An id that is not known is [`LoginState::Gone`].

@@ -1,5 +1,6 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
+use packhouse_names::Folding;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -145,10 +146,14 @@ pub struct Description {
     token_formats: Vec<String>,
     upstream_credentials: Vec<String>,
     encoded_slash: bool,
+    name_folding: Folding,
+    held_by: Vec<String>,
     request_headers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_service: Option<TokenService>,
     claims: Vec<Claim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_requests: Option<Vec<String>>,
     settings: BTreeMap<String, Setting>,
     limits: Limits,
 }
@@ -171,9 +176,12 @@ impl Description {
             not_reached_status: 403,
             upstream_credentials: Vec::new(),
             encoded_slash: false,
+            name_folding: Folding::None,
+            held_by: Vec::new(),
             request_headers: Vec::new(),
             token_service: None,
             claims: Vec::new(),
+            open_requests: None,
             settings: BTreeMap::new(),
             limits: Limits::default(),
         }
@@ -233,6 +241,20 @@ impl Description {
         self
     }
 
+    /// Which spellings of a name are the same to the format: so the host reads the patterns that people write. Each by itself if
+    /// not said.
+    pub fn name_folding(mut self, folding: Folding) -> Self {
+        self.name_folding = folding;
+        self
+    }
+
+    /// A hosted repository holds a package as long as it shows a version of it. Where a format keeps more of a package than it
+    /// shows: a prefix of its records' keys, with `{name}` for the package, of which one that is there says so too.
+    pub fn held_by(mut self, prefix: impl Into<String>) -> Self {
+        self.held_by.push(prefix.into());
+        self
+    }
+
     /// Request headers that it wants to see, besides `accept` and `content-*`; in lower case.
     pub fn request_headers(mut self, names: &[&str]) -> Self {
         self.request_headers = owned(names);
@@ -248,6 +270,15 @@ impl Description {
     /// One more path at the root.
     pub fn claim(mut self, claim: Claim) -> Self {
         self.claims.push(claim);
+        self
+    }
+
+    /// All requests below a repository's address that are open to anybody ([`Plan::open`](crate::Plan::open)): a method and a
+    /// pattern of the router's, as `POST /-/v1/login`. To somebody who may not know which repositories there are, the host
+    /// offers these at every name, so that the offer tells nothing. Where nothing is said it asks the plugin each time, in its own
+    /// repositories alone.
+    pub fn open_requests(mut self, requests: &[&str]) -> Self {
+        self.open_requests = Some(owned(requests));
         self
     }
 

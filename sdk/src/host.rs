@@ -110,6 +110,7 @@ pub trait HostRepository: Any {
         limit: u32,
     ) -> Result<Vec<String>, Error>;
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
+    fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error>;
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error>;
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error>;

@@ -71,6 +71,10 @@ pub struct Intent {
     pub check: bool,
     /// A read that is part of a publish, and so within a write credential's rights.
     pub for_publish: bool,
+    /// The packages that it is about, spelt as in [`Version::name`](crate::Version::name).
+    pub packages: Vec<String>,
+    /// Whether it is about none, or about packages that only the handler learns of.
+    pub many_packages: bool,
 }
 
 impl Intent {
@@ -84,6 +88,8 @@ impl Intent {
             also_read: Vec::new(),
             check: false,
             for_publish: false,
+            packages: Vec::new(),
+            many_packages: false,
         }
     }
 
@@ -149,6 +155,21 @@ impl Intent {
         self.for_publish = true;
         self
     }
+
+    /// A package that it is about, spelt as in [`Version::name`](crate::Version::name); called for each where an address may be
+    /// that of several. The host leaves out a group's proxies where the name is one of the organization's own. Without it they are
+    /// only there for those who may read every hosted member.
+    pub fn about_package(mut self, name: impl Into<String>) -> Self {
+        self.packages.push(name.into());
+        self
+    }
+
+    /// It is about no package, or about those that its body or an upstream's answer tells: a group's proxies are handed over, and
+    /// the handler asks [`Repository::withheld`](crate::Repository::withheld) before it names a package to one or shows one of its.
+    pub fn many_packages(mut self) -> Self {
+        self.many_packages = true;
+        self
+    }
 }
 
 /// Plans for rows that need nothing of their own.
@@ -170,6 +191,15 @@ impl Plan {
     /// Never.
     pub fn read(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params))
+    }
+
+    /// A read that is about no package, or about those that the handler asks [`Repository::withheld`](crate::Repository::withheld)
+    /// of.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn read_many(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
+        Ok(about(Intent::read(), params).many_packages())
     }
 
     /// A read that is part of a publish.

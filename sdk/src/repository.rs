@@ -3,7 +3,11 @@
 use crate::host::HostRepository;
 use crate::{Blob, Digest, Entry, Error, Login, Matches, PublicKey, Signature, Transaction, Upload};
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Names that the host is asked for at once, and their bytes.
+const NAMES: usize = 10_000;
+const NAMES_BYTES: usize = 1 << 20;
 
 /// A repository that the call was handed. `keep`, `begin` and `begin_upload` are [`Error::Denied`] unless the intent was to
 /// write, and in all but the target; a proxy's records may be changed while it is read.
@@ -63,13 +67,36 @@ impl Repository {
         Keys { pages: Pages::new(self, prefix.into(), 10_000), delimiter: None }
     }
 
-    /// Packages among what is shown whose name or summary holds every word of `text`, the best match first, at most 250;
-    /// all of them by name when it is empty.
+    /// Packages among what is shown whose name, summary or property `keywords` hold every word of `text`, the best match first, at
+    /// most 250; all of them by name when it is empty.
     ///
     /// # Errors
     /// The host's.
     pub fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
         self.0.search(text, offset, limit)
+    }
+
+    /// Of these packages those that no upstream may be asked for, and none of an upstream's is shown as: what the hosted members
+    /// of a group hold, whether the caller may read them or not, and what is claimed. For what is about many packages; one that
+    /// the intent [names](crate::Intent::about_package) the host has judged already.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn withheld(&self, names: &[String]) -> Result<BTreeSet<String>, Error> {
+        let mut found = BTreeSet::new();
+        let (mut start, mut bytes) = (0, 0);
+        for (at, name) in names.iter().enumerate() {
+            let full = at - start == NAMES || bytes + name.len() > NAMES_BYTES;
+            if full && at > start {
+                found.extend(self.0.withheld(names.get(start..at).unwrap_or_default())?);
+                (start, bytes) = (at, 0);
+            }
+            bytes += name.len();
+        }
+        if start < names.len() {
+            found.extend(self.0.withheld(names.get(start..).unwrap_or_default())?);
+        }
+        Ok(found)
     }
 
     /// A change to this repository.

@@ -17,7 +17,8 @@ fn a_plain_description_has_every_default() {
             "format": "raw", "version": "1.2.3", "kinds": ["hosted"], "error_style": "plain", "challenge": "basic",
             "checks_username": false, "refused_read_status": 401, "refused_write_status": 401,
             "not_reached_status": 403, "token_formats": ["raw"], "upstream_credentials": [],
-            "encoded_slash": false, "request_headers": [], "claims": [], "settings": {}, "limits": {},
+            "encoded_slash": false, "name_folding": "none", "held_by": [], "request_headers": [], "claims": [],
+            "settings": {}, "limits": {},
         })
     );
 }

@@ -18,6 +18,15 @@ pub fn packhouse(data: &Path, words: &[&str], input: &str) -> Said {
     child.wait_with_output().expect("it ends").into()
 }
 
+/// The same with these settings in the environment, and no input.
+#[track_caller]
+pub fn packhouse_with(data: &Path, words: &[&str], environment: &[(&str, String)]) -> Said {
+    let mut command = Command::new(server::program());
+    command.args(words).arg("--data").arg(data).env("PACKHOUSE_LOG", "error");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).output().expect("the program").into()
+}
+
 /// The same with `--json`: what it printed.
 #[track_caller]
 pub fn json(data: &Path, words: &[&str]) -> Value {

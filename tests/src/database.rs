@@ -2,9 +2,10 @@
 
 use crate::digests;
 use crate::server::{Server, eventually, free_port};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use tempfile::TempDir;
 
 /// Tables that a refused request must leave as they were.
@@ -116,6 +117,30 @@ impl Postgres {
         format!("postgres://packhouse@127.0.0.1:{}/packhouse", self.port)
     }
 
+    /// The same by another way, which begins at this port.
+    pub fn url_through(&self, port: u16) -> String {
+        format!("postgres://packhouse@127.0.0.1:{port}/packhouse")
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Runs SQL in a transaction that stays open, as in a session that somebody has left, until what is answered is dropped.
+    #[track_caller]
+    pub fn hold(&self, sql: &str) -> Held {
+        let mut psql = self.psql();
+        psql.args(["-q", "-t", "packhouse"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = psql.spawn().expect("psql");
+        let mut input = child.stdin.take().expect("its input");
+        writeln!(input, "begin; {sql};\n\\echo held").expect("psql reads");
+        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let held = lines.map_while(Result::ok).any(|line| line.trim() == "held");
+        assert!(held, "{sql}: psql has ended");
+        Held { child, _input: input }
+    }
+
     /// Makes a role that owns the database and is no superuser, so that rights can be taken from it; what `--database-url` takes.
     pub fn url_of_a_plain_role(&self) -> String {
         self.sql("create role plain login; alter database packhouse owner to plain; grant all on schema public to plain");
@@ -125,6 +150,12 @@ impl Postgres {
     /// Runs SQL as the superuser.
     #[track_caller]
     pub fn sql(&self, sql: &str) {
+        let mut psql = self.psql();
+        run(psql.args(["-q", "-c", sql, "packhouse"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// `psql` as the superuser; it ends at the first error.
+    fn psql(&self) -> Command {
         let mut psql = Command::new(self.binaries.join("psql"));
         psql.args([
             "-h",
@@ -136,7 +167,7 @@ impl Postgres {
             "-v",
             "ON_ERROR_STOP=1",
         ]);
-        run(psql.args(["-q", "-c", sql, "packhouse"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        psql
     }
 
     /// Takes it away, at once.
@@ -169,6 +200,31 @@ impl Postgres {
         });
     }
 
+    /// SIGSTOP to all its processes: connections stay, and nothing is said on them.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT. What runs it as another user stops together with it.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+        if let Some(child) = &self.child {
+            let _ = Command::new("kill").args(["-CONT", &child.id().to_string()]).status();
+        }
+    }
+
+    /// The first process first: it makes no more while the others are looked for.
+    fn signal(&self, name: &str) {
+        let file = std::fs::read_to_string(self.folder().join("postmaster.pid")).unwrap_or_default();
+        let Some(first) = file.lines().next() else { return };
+        let kill = |pid: &str| Command::new("kill").args([name, pid]).status().expect("kill");
+        kill(first);
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", first]).output().expect("ps");
+        String::from_utf8_lossy(&children.stdout).split_whitespace().for_each(|pid| {
+            kill(pid);
+        });
+    }
+
     fn folder(&self) -> PathBuf {
         self.home.path().join("data")
     }
@@ -188,8 +244,24 @@ impl Postgres {
     }
 }
 
+/// An open transaction of somebody else's.
+#[derive(Debug)]
+pub struct Held {
+    child: Child,
+    _input: ChildStdin,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Drop for Postgres {
     fn drop(&mut self) {
+        // One that is frozen would not hear that it is to stop.
+        self.thaw();
         self.stop();
     }
 }

@@ -178,6 +178,15 @@ impl Connection {
         Ok(response)
     }
 
+    /// The same, if its first byte comes within this time.
+    pub fn read_response_within(&mut self, time: Duration) -> Option<Response> {
+        self.stream.set_read_timeout(Some(time)).expect("a time for reading");
+        let begun = self.stream.peek(&mut [0]);
+        self.stream.set_read_timeout(Some(PATIENCE)).expect("a time for reading");
+        begun.ok().filter(|length| *length > 0)?;
+        self.read_response(false).ok()
+    }
+
     /// The same, handing the content on as it comes. A content that breaks off is `UnexpectedEof`.
     pub fn read_streaming(&mut self, head: bool, sink: &mut dyn FnMut(&[u8])) -> io::Result<Response> {
         let mut interim = Vec::new();

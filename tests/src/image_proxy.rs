@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// A server that may reach upstreams on this machine, and does not wait long for one that says nothing.
 pub fn server() -> Server {
-    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8");
+    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*");
     near.env("PACKHOUSE_UPSTREAM_IDLE_MS", "1500").start()
 }
 

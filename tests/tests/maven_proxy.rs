@@ -31,7 +31,7 @@ struct World {
 
 impl World {
     fn new(settings: &Value) -> Self {
-        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
         let proxy = api.create_proxy("proxy", "maven", &upstream.url(), settings);
         let hosted = MavenRepository::create(&server, "hosted");

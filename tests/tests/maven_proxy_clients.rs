@@ -31,7 +31,7 @@ struct World {
 impl World {
     fn new(settings: &Value) -> Self {
         let far = Server::start();
-        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let origin = MavenRepository::create_with(&far, "origin", &json!({"public": true}));
         let hosted = MavenRepository::create(&near, "hosted");
         let api = Api::sign_in(&near);

@@ -67,14 +67,18 @@ const MEMORY: u64 = 200 * 1000 * 1000;
 fn tarball(version: &str, bytes: usize) -> Vec<u8> {
     let block = payload::bytes(1, 1 << 20);
     let content = block.repeat(bytes.div_ceil(block.len()));
-    let package = format!("{{\"name\":\"large\",\"version\":\"{version}\"}}");
+    let package = package_json(version);
     let files = [("package/package.json", package.as_bytes()), ("package/data", &content[..bytes])];
     release::stored(&release::tar(&files))
 }
 
+fn package_json(version: &str) -> String {
+    format!("{{\"name\":\"large\",\"version\":\"{version}\"}}")
+}
+
 /// The document around a tarball, whose base64 is made while it is sent.
 fn publish(repository: &NpmRepository, version: &str, tarball: &[u8]) -> packhouse_tests::Response {
-    let mut document = Release::new("large", version).document();
+    let mut document = Release::new("large", version).package_json(&package_json(version)).document();
     document["versions"][version]["dist"] = Value::Null;
     document["_attachments"] =
         json!({format!("large-{version}.tgz"): {"data": "@", "length": tarball.len()}});

@@ -20,7 +20,7 @@ const PASSWORD: &str = "a-password-that-nobody-sees";
 const TOKEN: &str = "a-token-that-nobody-sees";
 
 fn server() -> Server {
-    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8");
+    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*");
     near.env("PACKHOUSE_LOG", "debug").start()
 }
 

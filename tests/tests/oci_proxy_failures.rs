@@ -158,3 +158,82 @@ fn an_upstream_that_asks_for_it_is_left_alone_and_copies_serve_on() {
     }
     assert_eq!(upstream.seen().len(), before);
 }
+
+/// A page is told from a manifest by what it says, whatever it is called: it is not served, nothing of it is remembered, and the
+/// upstream is asked again as soon as it is mended.
+#[test]
+fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({"negative_ttl_s": 0}));
+    let page = "<html><body>Sign in to the network</body></html>";
+    let of_page = digest(page.as_bytes());
+    let another = digest(b"another");
+    let told = |kind: &str, named: &str| {
+        Answer::ok(page).header("Content-Type", kind).header("Docker-Content-Digest", named)
+    };
+    for (image, wrong) in [
+        ("its-own-digest", told(MANIFEST, &of_page)),
+        ("another-digest", told(MANIFEST, &another)),
+        ("no-digest", Answer::ok(page).header("Content-Type", MANIFEST)),
+        ("index", told(INDEX, &of_page)),
+        ("page-with-digest", told("text/html; charset=utf-8", &of_page)),
+        ("untitled", Answer::ok(page).header("Content-Type", "text/html")),
+    ] {
+        let manifest = manifest(&[image.as_bytes()]);
+        let named = offer(&upstream, image, None, MANIFEST, &manifest);
+        let references = ["1", named.as_str(), of_page.as_str(), another.as_str()];
+        for reference in references {
+            upstream.on(&format!("/v2/{image}/manifests/{reference}"), wrong.clone());
+        }
+        for reference in references {
+            let body = proxy.get(&format!("{image}/manifests/{reference}")).expect(502).json();
+            assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{image} {reference}: {body}");
+            proxy.head(&format!("{image}/manifests/{reference}")).expect(502);
+        }
+        assert!(!proxy.kept().iter().any(|kept| kept.contains(image)), "{image}: {:?}", proxy.kept());
+        let shown = format!("/v1/repositories/{}/packages?q={image}", proxy.id);
+        assert_eq!(proxy.api.call("GET", &shown).expect(200).json()["items"], json!([]), "{image}");
+
+        // It is mended: what is asked for now is what it has now.
+        for gone in [&of_page, &another] {
+            upstream.on(&format!("/v2/{image}/manifests/{gone}"), Answer::new(404, "no"));
+        }
+        offer(&upstream, image, Some("1"), MANIFEST, &manifest);
+        for reference in ["1", named.as_str()] {
+            assert_eq!(proxy.get(&format!("{image}/manifests/{reference}")).expect(200).text(), manifest);
+        }
+        proxy.get(&format!("{image}/manifests/{of_page}")).expect(404);
+        // A copy serves on while pages come, and what comes after them is found.
+        proxy.set(&json!({"metadata_ttl_s": 0}));
+        for reference in ["1", &of_page, &another] {
+            upstream.on(&format!("/v2/{image}/manifests/{reference}"), wrong.clone());
+        }
+        assert_eq!(proxy.get(&format!("{image}/manifests/1")).expect(200).text(), manifest, "{image}");
+        let next = crate::manifest(&[image.as_bytes(), b"next"]);
+        offer(&upstream, image, Some("1"), MANIFEST, &next);
+        assert_eq!(proxy.get(&format!("{image}/manifests/1")).expect(200).text(), next, "{image}");
+        proxy.set(&json!({"metadata_ttl_s": 600}));
+    }
+    // The length of a page is not a layer's.
+    let layer = digest(b"layer");
+    let target = format!("/v2/app/blobs/{layer}");
+    upstream.on(&target, Answer::ok(page).header("Content-Type", "text/html"));
+    proxy.head(&format!("app/blobs/{layer}")).expect(502);
+    upstream.on(&target, Answer::ok("layer"));
+    assert_eq!(proxy.head(&format!("app/blobs/{layer}")).expect(200).header("content-length"), Some("5"));
+}
+
+/// What a tag names is remembered for a while. When the upstream has that no longer, the tag is asked for anew.
+#[test]
+fn a_tag_whose_manifest_is_gone_is_asked_for_again() {
+    let (server, upstream) = (server(), Upstream::start());
+    let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
+    let (before, after) = (manifest(&[b"before"]), manifest(&[b"after"]));
+    let gone = offer(&upstream, "app", Some("1"), MANIFEST, &before);
+    proxy.get("app/manifests/1").expect(200);
+    let kept = format!("/v1/repositories/{}/cache?path=v2/app/manifests/{gone}", proxy.id);
+    proxy.api.call("DELETE", &kept).expect(204);
+    upstream.on(&format!("/v2/app/manifests/{gone}"), Answer::new(404, "no"));
+    offer(&upstream, "app", Some("1"), MANIFEST, &after);
+    assert_eq!(proxy.get("app/manifests/1").expect(200).text(), after);
+}

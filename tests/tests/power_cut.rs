@@ -61,7 +61,9 @@ fn what_was_acknowledged_survives_a_power_cut() {
         Ok(disk) => disk,
         Err(reason) => return skip("power cut", &reason),
     };
-    let server = Server::with().data(&disk.folder.join("data")).start();
+    // The disk is a small one.
+    let builder = Server::with().env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "0");
+    let server = builder.data(&disk.folder.join("data")).start();
     let repository = MavenRepository::create(&server, "power");
     let mut there: Vec<(String, Vec<u8>)> = Vec::new();
     for round in 0..if long() { 20 } else { 4 } {

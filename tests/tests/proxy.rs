@@ -19,7 +19,7 @@ const METADATA: &str = "org/example/a/maven-metadata.xml";
 
 /// A server that may reach upstreams on this machine.
 fn server() -> Server {
-    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start()
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
 /// A Maven proxy, and a client that may read it.
@@ -171,7 +171,7 @@ fn a_group_merges_its_members_and_hides_foreign_names_behind_its_own() {
 
 #[test]
 fn what_two_upstreams_have_is_one_document_until_a_hosted_member_has_the_name() {
-    let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+    let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let (api, upstreams) = (Api::sign_in(&server), [Upstream::start(), Upstream::start()]);
     let hosted = MavenRepository::create(&server, "hosted");
     for (upstream, versions) in upstreams.iter().zip([["1.0", "1.9"], ["1.9", "1.10"]]) {

@@ -30,7 +30,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let server = Server::with()
-            .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
+            .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
             .env("PACKHOUSE_LOG", "info,packhouse=trace,reqwest=trace,hyper_util=trace,hyper=trace")
             .start();
         let (api, upstream) = (Api::sign_in(&server), Upstream::start());

@@ -25,7 +25,7 @@ struct World {
 
 impl World {
     fn new(format: &str) -> Self {
-        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+        let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
         let id = api.create_proxy("proxy", format, &upstream.url(), &json!({}));
         let token = api.create_token(&[&id], &["read", "write"], None);

@@ -21,7 +21,7 @@ const OLD: &str = "2020-01-01T00:00:00Z";
 const YOUNG: &str = "2999-01-01T00:00:00Z";
 
 fn server() -> Server {
-    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start()
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
 /// What `marker` makes different in the wheel of a version.

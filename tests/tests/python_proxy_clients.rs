@@ -29,7 +29,7 @@ impl World {
     /// With `app` in two versions, the newer of which wants another Python, and `lib`, which `app` needs.
     fn new() -> Self {
         let far = Server::start();
-        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
+        let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let origin = PythonRepository::create_as(
             &far,
             "origin",

@@ -26,7 +26,7 @@ fn server() -> Server {
 }
 
 fn builder() -> ServerBuilder {
-    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
 }
 
 fn wheel_bytes() -> Vec<u8> {

@@ -176,3 +176,46 @@ fn a_format_that_does_not_offer_it_says_so() {
     let answer = api.send("PUT", &format!("{version}/state"), &state).expect(405);
     assert_eq!(answer.field("error"), "not_supported");
 }
+
+/// More versions than are deleted while a caller waits: the rest goes by itself, though the server is killed at once.
+#[test]
+fn a_package_of_very_many_versions_is_deleted_in_pieces_that_survive_a_kill() {
+    const VERSIONS: usize = 1800;
+    let mut server = Server::start();
+    let repository = MavenRepository::create(&server, "many");
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    packhouse_tests::race::at_once(16, |_| {
+        loop {
+            let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if number >= VERSIONS {
+                return;
+            }
+            let file = format!("org/example/a/1.{number}/a-1.{number}.jar");
+            repository.put(&file, number.to_string()).expect(201);
+        }
+    });
+    repository.put("org/example/b/1.0/b-1.0.jar", "stays").expect(201);
+    let api = Api::sign_in(&server);
+    let packages = format!("/v1/repositories/{}/packages", repository.id);
+    let listed = api.call("GET", &packages).expect(200).json();
+    assert_eq!(listed["items"][0]["versions"], VERSIONS, "{listed}");
+    let begun = std::time::Instant::now();
+    let answer = api.call("DELETE", &format!("{packages}/org.example%3Aa"));
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(8), "answered after {took:?}");
+    match answer.status {
+        202 => assert_eq!(answer.json(), json!({"status": "deleting", "versions": VERSIONS})),
+        other => assert_eq!(other, 204, "{}", answer.text()),
+    }
+    server.restart();
+    let api = Api::sign_in(&server);
+    packhouse_tests::server::eventually("the package is gone", || {
+        let left = api.call("GET", &packages).expect(200).json();
+        let items = left["items"].as_array().unwrap();
+        (items.len() == 1 && items[0]["name"] == "org.example:b").then_some(())
+    });
+    repository.get("org/example/a/1.7/a-1.7.jar").expect(404);
+    assert_eq!(repository.get("org/example/b/1.0/b-1.0.jar").expect(200).text(), "stays");
+    let events = api.call("GET", "/v1/audit-events?action=delete_version&limit=1").expect(200).text();
+    assert!(events.contains("many/org.example:a 1."), "{events}");
+}

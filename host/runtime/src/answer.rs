@@ -148,6 +148,8 @@ pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
         also_read: intent.also_read,
         check: intent.check,
         for_publish: intent.for_publish && action == Action::Read,
+        packages: intent.packages,
+        many_packages: intent.many_packages,
         for_caller: false,
     })
 }

@@ -22,6 +22,8 @@ pub struct RuntimeConfig {
 pub struct PluginConfig {
     /// In place of the default limits.
     pub limits: Option<Limits>,
+    /// Whether somebody asked for the concurrency in `limits`, so that having less is worth a warning.
+    pub concurrency_is_set: bool,
     /// Bytes of a request's body at most, whatever the plugin's intent asks for; also in place of its description's.
     pub max_file_bytes: Option<u64>,
     /// Bytes of a manifest at most, where the plugin declares that it has such.
@@ -51,6 +53,8 @@ pub struct Limits {
     pub queue_timeout: Duration,
     /// Bytes that one call may write by `writer`, put into transactions and send upstream, all together.
     pub written_bytes: u64,
+    /// Bytes that the host may decode for one call, all together.
+    pub decoded_bytes: u64,
 }
 
 impl Default for Limits {
@@ -64,6 +68,7 @@ impl Default for Limits {
             concurrency: 250,
             queue_timeout: Duration::from_secs(2),
             written_bytes: 256 << 20,
+            decoded_bytes: 16 << 30,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use packhouse_names::Folding;
 use serde::{Deserialize, Serialize};
 
 /// A plugin's description. docs/PLUGINS.md lists these fields for authors.
@@ -43,6 +44,13 @@ pub struct Description {
     /// Whether `%2f` may stand in a path segment.
     #[serde(default)]
     pub encoded_slash: bool,
+    /// Which spellings of a package's name are the same.
+    #[serde(default)]
+    pub name_folding: Folding,
+    /// Prefixes of records' keys, with `{name}` for a package: a hosted repository that has such a record holds the package, as
+    /// one does that shows a version of it.
+    #[serde(default)]
+    pub held_by: Vec<String>,
     /// Request headers that the plugin wants to see besides `accept` and `content-*`, in lower case. Never a credential's.
     #[serde(default)]
     pub request_headers: Vec<String>,
@@ -52,6 +60,10 @@ pub struct Description {
     /// Paths at the root of the repository host that are this format's.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// Requests whose intent may be `open`, as `POST /-/v1/login` or `GET /files/{name}`; a last `{name..}` takes the rest of the
+    /// path. Whoever may not know which repositories there are is answered so at any name. Where nothing is said, any request may be.
+    #[serde(default)]
+    pub open_requests: Option<Vec<String>>,
     /// Settings of a repository of this format, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
@@ -198,6 +210,11 @@ fn delete() -> String {
 /// Headers that carry credentials; no plugin sees them, whatever it asks for.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
 
+/// What stands for a package in `held_by`.
+const NAME: &str = "{name}";
+/// Prefixes in `held_by`.
+const MAX_HELD_BY: usize = 8;
+
 impl Description {
     /// Reads what `describe` returned. Says what is wrong with it, and where.
     pub(crate) fn parse(text: &str) -> Result<Description, String> {
@@ -207,6 +224,11 @@ impl Description {
             .validate()
             .map_err(|problem| format!("its description is not as it should be: {problem}"))?;
         Ok(description)
+    }
+
+    /// Prefixes of keys of which one record says that a repository holds this package.
+    pub fn keys_that_hold(&self, package: &str) -> impl Iterator<Item = String> {
+        self.held_by.iter().map(move |prefix| prefix.replace(NAME, package))
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -236,6 +258,15 @@ impl Description {
             let known = http::HeaderName::from_lowercase(header.as_bytes()).is_ok();
             check("request_headers", header, known, "names in lower case")?;
             check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
+        }
+        for request in self.open_requests.iter().flatten() {
+            let valid = Description::validate_open_request(request);
+            check("open_requests", request, valid, "a method and a path, with `{name..}` at its end alone")?;
+        }
+        check("held_by", "", self.held_by.len() <= MAX_HELD_BY, "at most 8 prefixes")?;
+        for prefix in &self.held_by {
+            let one = prefix.matches(NAME).count() == 1 && prefix.len() <= 256 && !prefix.contains('\0');
+            check("held_by", prefix, one, "a key's prefix of at most 256 bytes with {name} in it once")?;
         }
         self.claims.iter().try_for_each(Claim::validate)?;
         self.token_service.iter().try_for_each(TokenService::validate)?;
@@ -341,6 +372,8 @@ mod tests {
             (r#""token_service": {"path": "/t", "read": "a b"}"#, "lower-case letters"),
             (r#""settings": {"s": {"kind": "boolean", "default": 1}}"#, "a setting's default"),
             (r#""encoded_slash": 1"#, "expected a boolean"),
+            (r#""name_folding": "upper""#, "unknown variant"),
+            (r#""held_by": ["m/"]"#, "with {name} in it once"),
         ] {
             let text = format!(r#"{{"format": "x", "version": "1", {field}}}"#);
             let problem = Description::parse(&text).unwrap_err();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use packhouse_store::StoreError;
 
 /// Why a call gave no answer of the plugin's. Each is for the log; a client sees a 500, or 503 for [`CallError::Busy`] and
-/// [`CallError::Store`].
+/// [`CallError::Store`], or 429 for [`CallError::TooMany`], which is no failure but the caller's own doing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -44,6 +44,12 @@ pub enum CallError {
     /// The host's storage failed.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
+    /// The caller has too much of something under way.
+    #[error("the caller has too many under way, and may try again after {retry_after_s} s")]
+    TooMany {
+        /// Seconds until it may succeed.
+        retry_after_s: u64,
+    },
     /// The host itself failed: a defect.
     #[error("host: {0}")]
     Host(String),
@@ -60,6 +66,20 @@ impl CallError {
         matches!(self, CallError::Store(_) | CallError::Busy(_))
     }
 
+    /// Every word that [`kind`](CallError::kind) says.
+    pub const KINDS: [&'static str; 10] = [
+        "trap",
+        "deadline",
+        "memory",
+        "hostcall_bytes",
+        "handles",
+        "bad_answer",
+        "busy",
+        "not_offered",
+        "store",
+        "host",
+    ];
+
     /// One word for logs and metrics.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -72,6 +92,7 @@ impl CallError {
             CallError::Busy(_) => "busy",
             CallError::NotOffered(_) => "not_offered",
             CallError::Store(_) => "store",
+            CallError::TooMany { .. } => "too_many",
             CallError::Host(_) => "host",
         }
     }

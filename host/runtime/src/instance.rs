@@ -1,6 +1,7 @@
 //! One call in one fresh instance: its turn, its limits, its clock, and what is told of it afterwards.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -21,7 +22,9 @@ pub(crate) struct Runner {
     pub(crate) limits: Arc<Limits>,
     /// One permit for each place in the pool that is this plugin's: a full pool would be an error, not a queue.
     places: Semaphore,
-    meters: Meters,
+    /// Calls that wait for a place.
+    waiting: AtomicUsize,
+    pub(crate) meters: Meters,
 }
 
 /// A call as logs and metrics name it.
@@ -36,6 +39,7 @@ impl Runner {
     pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits) -> Runner {
         Runner {
             places: Semaphore::new(limits.concurrency),
+            waiting: AtomicUsize::new(0),
             meters: Meters::new(&plugin),
             limits: Arc::new(limits),
             engine,
@@ -92,9 +96,16 @@ impl Runner {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
+        let _waiting = Waiting::begin(&self.waiting);
         let waited = tokio::time::timeout(self.limits.queue_timeout, self.places.acquire()).await;
         // The semaphore is never closed, so the only other outcome is that time ran out.
         waited.ok().and_then(Result::ok).ok_or(CallError::Busy(self.limits.concurrency))
+    }
+
+    /// How many calls run, and how many wait for a place.
+    pub(crate) fn calls_now(&self) -> (usize, usize) {
+        let running = self.limits.concurrency.saturating_sub(self.places.available_permits());
+        (running, self.waiting.load(Ordering::Relaxed))
     }
 
     fn store(&self, state: HostState) -> Store<HostState> {
@@ -118,7 +129,8 @@ impl Runner {
         span.record("outcome", outcome);
         self.meters.count(function, outcome, spent, memory);
         match error {
-            None => {}
+            // Of the second a stranger can make as many as he likes.
+            None | Some(CallError::TooMany { .. }) => {}
             Some(error) if error.is_temporary() => {
                 tracing::error!(plugin = %self.plugin, function, outcome, "a plugin's call was not served: {error}");
             }
@@ -126,6 +138,22 @@ impl Runner {
                 tracing::error!(plugin = %self.plugin, function, outcome, "a plugin's call failed: {error}");
             }
         }
+    }
+}
+
+/// Counts a call as one that waits until it is dropped, as it is when its client goes away.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(waiting: &'a AtomicUsize) -> Waiting<'a> {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -18,6 +18,7 @@ mod instance;
 mod limits;
 mod load;
 mod meters;
+mod open_requests;
 mod plugin;
 mod request;
 mod runtime;

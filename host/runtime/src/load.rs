@@ -56,6 +56,7 @@ pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<
         if let Some(other) = plugins.get(&plugin.format) {
             return Err(twice(other, &plugin));
         }
+        plugin.runner.meters.announce();
         plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
     }
     check_names(config, &plugins)?;
@@ -203,8 +204,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
 fn limits(own: Option<&PluginConfig>, config: &RuntimeConfig, plugins: usize, format: &str) -> Limits {
     let mut limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(&config.default_limits).clone();
     let share = engine::share(limits.concurrency, plugins);
-    // What nobody set is as much as there is.
-    if share < limits.concurrency && limits.concurrency != Limits::default().concurrency {
+    // What nobody set is as much as there is; what somebody set counts as set, even if it is the default.
+    if share < limits.concurrency && own.is_some_and(|own| own.concurrency_is_set) {
         tracing::warn!(
             plugin = format,
             configured = limits.concurrency,

@@ -1,8 +1,11 @@
 //! Metrics of plugin calls. Handles on the usual ones are made once; install the recorder before plugins are loaded.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::error::CallError;
 
 const FUNCTIONS: [&str; 5] = ["route", "check", "handle", "delete_version", "mark_version"];
 const CALLS: &str = "packhouse_plugin_calls_total";
@@ -17,6 +20,11 @@ pub(crate) struct Meters {
 
 struct FunctionMeters {
     ok: Counter,
+    /// Made by the first call: each is many lines of the metrics, and most plugins never have some of the functions called.
+    measured: OnceLock<Measured>,
+}
+
+struct Measured {
     seconds: Histogram,
     memory: Histogram,
 }
@@ -28,6 +36,15 @@ impl Meters {
         metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Largest linear memory of plugin calls");
         let meters = |&function: &&'static str| (function, FunctionMeters::new(plugin, function));
         Meters { plugin: plugin.to_owned(), functions: FUNCTIONS.iter().map(meters).collect() }
+    }
+
+    /// Makes every outcome known at 0, so that the first failure is seen as an increase.
+    pub(crate) fn announce(&self) {
+        for function in FUNCTIONS {
+            for outcome in CallError::KINDS {
+                counter!(CALLS, "plugin" => self.plugin.clone(), "function" => function, "outcome" => outcome).increment(0);
+            }
+        }
     }
 
     pub(crate) fn count(
@@ -45,17 +62,24 @@ impl Meters {
             }
         }
         if let Some((_, meters)) = known {
-            meters.seconds.record(spent.as_secs_f64());
-            meters.memory.record(memory as f64);
+            let measured = meters.measured.get_or_init(|| Measured::new(&self.plugin, function));
+            measured.seconds.record(spent.as_secs_f64());
+            measured.memory.record(memory as f64);
         }
     }
 }
 
 impl FunctionMeters {
     fn new(plugin: &str, function: &'static str) -> FunctionMeters {
+        let ok = counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => "ok");
+        FunctionMeters { ok, measured: OnceLock::new() }
+    }
+}
+
+impl Measured {
+    fn new(plugin: &str, function: &'static str) -> Measured {
         let plugin = plugin.to_owned();
-        FunctionMeters {
-            ok: counter!(CALLS, "plugin" => plugin.clone(), "function" => function, "outcome" => "ok"),
+        Measured {
             seconds: histogram!(SECONDS, "plugin" => plugin.clone(), "function" => function),
             memory: histogram!(MEMORY, "plugin" => plugin, "function" => function),
         }

@@ -67,6 +67,11 @@ impl Plugin {
         self.runner.limits.concurrency
     }
 
+    /// How many calls of it run at the moment, and how many wait for their turn.
+    pub fn calls_now(&self) -> (usize, usize) {
+        self.runner.calls_now()
+    }
+
     /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
     pub fn has_upkeep(&self) -> bool {
         self.code.upkeep.is_some()

@@ -25,6 +25,12 @@ pub enum ServiceError {
     /// The upstream cannot be reached.
     #[error("unavailable: {0}")]
     Unavailable(String),
+    /// The caller has too much under way: it ends the call, and the client is told to wait.
+    #[error("too many; wait {retry_after_s} s")]
+    TooMany {
+        /// Seconds until it may succeed.
+        retry_after_s: u64,
+    },
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -33,12 +39,21 @@ pub enum ServiceError {
     Store(#[from] packhouse_store::StoreError),
 }
 
-/// The server's side of the interfaces `upstream`, `identity` and `signing`. One value stands for one caller; every function's
+/// The server's side of the interfaces `upstream`, `identity` and `signing`, and of what it alone knows of names. One value stands for one caller; every function's
 /// default is that the service is not available.
 pub trait Services: Send + Sync + 'static {
     /// Asks a proxy's upstream. Returns at once; the reply's functions wait.
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
+    }
+
+    /// Of these packages those that must not be asked of an upstream for what this repository serves, in their order.
+    fn withheld<'a>(
+        &'a self,
+        _repository: &'a RepositoryView,
+        _names: Vec<String>,
+    ) -> ServiceFuture<'a, Vec<String>> {
+        not_available("names")
     }
 
     /// Begins a sign-in for a token of this repository.

@@ -49,6 +49,9 @@ pub(crate) struct HostState {
     pub(crate) now: Option<u64>,
     pub(crate) log_lines: u32,
     written: u64,
+    decoded: u64,
+    /// The target, among whose bytes counts what is staged.
+    pub(crate) repository: Option<RepositoryId>,
     storage: Option<Store>,
     wasi: Option<WasiCtx>,
 }
@@ -83,6 +86,8 @@ impl HostState {
             now: None,
             log_lines: 0,
             written: 0,
+            decoded: 0,
+            repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
         }
@@ -128,6 +133,16 @@ impl HostState {
     /// What may still be written.
     pub(crate) fn may_write(&self) -> u64 {
         self.limits.written_bytes.saturating_sub(self.written)
+    }
+
+    /// What may still be decoded.
+    pub(crate) fn may_decode(&self) -> u64 {
+        self.limits.decoded_bytes.saturating_sub(self.decoded)
+    }
+
+    /// Counts bytes that the host decoded for the guest.
+    pub(crate) fn count_decoded(&mut self, bytes: u64) {
+        self.decoded = self.decoded.saturating_add(bytes);
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.

@@ -252,6 +252,19 @@ impl Refusal {
     }
 }
 
+/// Whether nobody knows who asks: no credential, or one that is not taken wherever it is shown. A user name that does not go with
+/// a token is another matter: who has the token may know what it reaches.
+pub(crate) fn is_stranger(presented: &Presented, now: i64) -> bool {
+    match presented {
+        Presented::Nothing | Presented::Unknown => true,
+        Presented::Token(token, _) => {
+            !State::at(now, token.revoked_at, token.expires_at, token.ends_at).works()
+        }
+        Presented::Key(key) => !State::at(now, key.revoked_at, key.expires_at, key.ends_at).works(),
+        Presented::Member(_) => false,
+    }
+}
+
 /// Decides. Every request for a package passes here once, with the rights read in the same statement as the
 /// repository's revision.
 pub(crate) fn decide(question: &Question<'_>) -> Verdict {

@@ -8,9 +8,14 @@ use packhouse_runtime::Runtime;
 use packhouse_store::Store;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::BodyBudget;
 use crate::config::Config;
-use crate::identity::{Bearers, Passwords, Sealer, Throttle};
+use crate::descriptors::Shares;
+use crate::identity::{Bearers, Passwords, Sealer, SignIns};
+use crate::listen::{Rules, Windows};
 use crate::mail::Mail;
+use crate::metrics::RequestMeters;
+use crate::readiness::Readiness;
 use crate::sso::Providers;
 use crate::upstream::Upstreams;
 
@@ -30,17 +35,45 @@ pub(crate) struct App {
     pub(crate) providers: Providers,
     /// Proxies' upstreams.
     pub(crate) upstreams: Arc<Upstreams>,
-    /// Checks passwords.
+    /// Makes and checks the hashes of passwords.
     pub(crate) passwords: Passwords,
+    /// Attempts to sign in with a password, on both hosts.
+    pub(crate) sign_ins: Arc<SignIns>,
     /// Signs and checks what token services give out.
     pub(crate) bearers: Bearers,
-    /// Holds up who guesses passwords, on both hosts.
-    pub(crate) throttle: Throttle,
+    /// Bodies of API calls that are being read.
+    pub(crate) bodies: Arc<BodyBudget>,
+    /// What of the process's descriptors each part may have.
+    pub(crate) shares: Shares,
+    /// Cancelled when the server is about to stop: it serves on, and says that it is not ready.
+    pub(crate) draining: CancellationToken,
     /// Cancelled when the server is to stop.
     pub(crate) stop: CancellationToken,
     /// Where the two hosts listen, once they do.
     pub(crate) listening: OnceLock<Listening>,
+    /// What is counted of requests.
+    pub(crate) meters: Meters,
+    /// What works at present.
+    pub(crate) readiness: Readiness,
     serving: AtomicBool,
+}
+
+/// What is counted of requests, by host.
+pub(crate) struct Meters {
+    /// Of the repository host.
+    pub(crate) packages: Arc<RequestMeters>,
+    /// Of the API.
+    pub(crate) api: Arc<RequestMeters>,
+}
+
+impl Meters {
+    fn new(runtime: &Runtime) -> Meters {
+        let formats = runtime.plugins().iter().map(|plugin| plugin.description().format.clone());
+        Meters {
+            packages: Arc::new(RequestMeters::new("packages", formats)),
+            api: Arc::new(RequestMeters::new("api", None)),
+        }
+    }
 }
 
 /// The bound addresses.
@@ -55,20 +88,39 @@ pub(crate) struct Listening {
 impl App {
     /// The state before anything listens.
     pub(crate) fn new(config: Config, store: Store, runtime: Runtime, mail: Mail) -> App {
+        let passwords = Passwords::new();
         App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
             upstreams: Upstreams::new(store.clone(), &config),
+            bodies: BodyBudget::new(&config.limits),
+            shares: Shares::of_process(config.limits.connections),
+            draining: CancellationToken::new(),
+            meters: Meters::new(&runtime),
+            readiness: Readiness::new(config.readiness_interval),
             config,
             store,
             runtime,
-            passwords: Passwords::new(),
+            sign_ins: SignIns::new(passwords.clone()),
+            passwords,
             bearers: Bearers::default(),
-            throttle: Throttle::new(),
             stop: CancellationToken::new(),
             listening: OnceLock::new(),
             serving: AtomicBool::new(false),
+        }
+    }
+
+    /// What holds on a listener of this program.
+    pub(crate) fn rules(&self, windows: Windows) -> Rules {
+        Rules {
+            limits: self.config.limits,
+            connections: self.shares.connections,
+            requests: None,
+            trusted: self.config.trusted_proxies.as_slice().into(),
+            windows,
+            draining: self.draining.clone(),
+            stop: self.stop.clone(),
         }
     }
 
@@ -82,9 +134,9 @@ impl App {
         self.serving.store(serving, Ordering::Release);
     }
 
-    /// Whether both hosts serve.
+    /// Whether both hosts serve, and the server is not about to stop.
     pub(crate) fn serving(&self) -> bool {
-        self.serving.load(Ordering::Acquire)
+        self.serving.load(Ordering::Acquire) && !self.draining.is_cancelled()
     }
 
     /// The public address of the API, without a slash at its end: as configured, else where it listens.

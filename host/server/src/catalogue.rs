@@ -169,6 +169,7 @@ catalogue! {
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
     NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";
     GROUP_EMPTY = "not_found" 404 Error Packages "This group has no member that you may read.";
+    NAME_CLAIMED = "not_found" 404 Error Packages "This name is claimed for packages of your own: it is not asked of the upstream.";
     METHOD_NOT_ALLOWED = "method_not_allowed" 405 Error Both "This method is not for this address.";
     NOT_SUPPORTED = "not_supported" 405 Error Api "The format of this repository does not offer this.";
     WRITES_NOT_PERMITTED_ON_GROUP = "writes_not_permitted_on_group" 405 Code Both "A group repository has no storage of its own; write to one of its members.";
@@ -185,8 +186,11 @@ catalogue! {
     UPSTREAM_UNAVAILABLE = "upstream_unavailable" 502 Error Packages "The upstream repository cannot be reached, or did not send what it should; try again.";
     UPSTREAM_CREDENTIALS_NOT_SUPPORTED = "upstream_credentials_not_supported" 400 Error Api "{}";
     FORMAT_DISABLED = "format_disabled" 503 Error Packages "This format is switched off at present.";
+    STAGING_FULL = "staging_full" 503 Error Packages "There is no room at present for bytes that are not published yet; try again later.";
     FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";
+    SERVER_BUSY = "server_busy" 503 Error Both "The server has as much under way as it can hold; try again.";
+    SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }
 

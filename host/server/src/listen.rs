@@ -1,24 +1,34 @@
 //! Listen: accepts connections and speaks HTTP/1.1 and HTTP/2 (h2c) on them, for both hosts. What a connection may cost is
-//! bounded here: how many there are, how long a head may take, how large it may be, how many streams there are on one.
+//! bounded here: how many there are, how long a head may take, how large it may be, how many streams there are on one, how long one
+//! may be idle, and how long an answer may wait for its client.
+
+mod admission;
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::Service;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::config::Limits;
+use self::admission::{Admission, Admitted};
+use crate::config::{Limits, Network};
+use crate::wire::connection::ConnectionState;
 use crate::wire::guard::{Guard, GuardTimes};
+use crate::wire::outbox::{Outgoing, StreamExecutor};
 
 /// Room for one head, with an address of 64 KiB in it, so that it can be refused as too long and not just as too large.
 const HEAD_BYTES: usize = 128 * 1024;
@@ -26,41 +36,84 @@ const HEAD_BYTES: usize = 128 * 1024;
 const HEADER_LIST_BYTES: u32 = 40 * 1024;
 /// HTTP/2 streams at one time on one connection.
 const STREAMS: u32 = 128;
-/// Bytes in flight on one HTTP/2 stream, and on all of a connection.
-const WINDOWS: (u32, u32) = (1024 * 1024, 4 * 1024 * 1024);
+/// Bytes of an answer that one HTTP/2 stream hands to its connection before the client takes any.
+const SEND_BUFFER: usize = 64 * 1024;
 /// How often a quiet HTTP/2 connection is asked whether it is still there, and how long the answer may take.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
-/// Time for a client that takes no byte of its answer.
-const STALLED_WRITE: Duration = Duration::from_secs(120);
 /// Time to wait when the system has no more sockets to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a request waits for others to end where as many are under way as descriptors allow.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an HTTP/2 connection on which nothing is under way may take to close after it was asked to.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Bytes in flight to the server on one HTTP/2 stream, and on all of a connection: what may lie here while nobody reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    stream: u32,
+    connection: u32,
+}
+
+impl Windows {
+    /// For files.
+    pub(crate) const UPLOADS: Windows = Windows { stream: 1024 * 1024, connection: 4 * 1024 * 1024 };
+    /// For calls of the API.
+    pub(crate) const CALLS: Windows = Windows { stream: 64 * 1024, connection: 256 * 1024 };
+}
+
+/// What holds on one listener.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    /// Bounds from the settings.
+    pub(crate) limits: Limits,
+    /// Connections at one time, as far as descriptors allow.
+    pub(crate) connections: usize,
+    /// Requests under way at one time, where they need descriptors; the rest wait.
+    pub(crate) requests: Option<Arc<Semaphore>>,
+    /// Proxies, whose connections stand for many clients.
+    pub(crate) trusted: Arc<[Network]>,
+    /// What may lie here of requests.
+    pub(crate) windows: Windows,
+    /// Cancelled when the server is about to stop: clients are told to come back on another connection.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled when nothing new is to be accepted.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Rules {
+    /// The same with so many requests under way at one time.
+    pub(crate) fn with_requests(self, requests: usize) -> Self {
+        Self { requests: Some(Arc::new(Semaphore::new(requests))), ..self }
+    }
+}
+
+/// Stands in a request's extensions when it found no place among those under way: it is to be refused at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoPlace;
 
 /// Serves until `stop`, then lets what is in flight finish within the limit. `make` gives each connection its service.
-pub(crate) async fn serve<M, S, B>(listener: TcpListener, limits: Limits, stop: CancellationToken, make: M)
+pub(crate) async fn serve<M, S, B>(listener: TcpListener, rules: Rules, make: M)
 where
     M: Fn(SocketAddr) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let builder = builder(limits);
-    let graceful = GracefulShutdown::new();
-    while let Some((stream, peer, place)) = next(&listener, &places, &stop).await {
-        let times = GuardTimes { first_head: limits.header, stalled_write: STALLED_WRITE };
-        let io = TokioIo::new(Guard::new(stream, times));
-        let connection = graceful.watch(builder.serve_connection(io, make(peer)).into_owned());
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%peer, error, "a connection ended");
-            }
-            drop(place);
-        });
+    let admission = Admission::new(&rules);
+    let connections = TaskTracker::new();
+    let accepting = async {
+        while let Some((stream, peer, admitted)) = next(&listener, &admission, &rules).await {
+            connections.spawn(connection(stream, peer, admitted, rules.clone(), make(peer)));
+        }
+    };
+    tokio::select! {
+        () = accepting => (),
+        () = admission.close_idle() => (),
     }
     drop(listener);
-    if tokio::time::timeout(limits.shutdown, graceful.shutdown()).await.is_err() {
+    connections.close();
+    if tokio::time::timeout(rules.limits.in_flight(), connections.wait()).await.is_err() {
         tracing::warn!("requests were still in flight at the end of the time for them");
     }
 }
@@ -68,17 +121,22 @@ where
 /// The next connection, once there is room for one; none when it is time to stop.
 async fn next(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-    stop: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    admission: &Arc<Admission>,
+    rules: &Rules,
+) -> Option<(TcpStream, SocketAddr, Admitted)> {
     let accepted = async {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
         loop {
+            let place = admission.place().await?;
             match listener.accept().await {
                 Ok((stream, peer)) => {
+                    let Some(admitted) = admission.admit(peer.ip(), place, rules) else {
+                        metrics::counter!("packhouse_connections_refused_total").increment(1);
+                        tracing::debug!(%peer, "a network has as many connections as it may");
+                        continue;
+                    };
                     // Without it small answers wait for the client's acknowledgement; where it fails they just do.
                     let _ = stream.set_nodelay(true);
-                    return Some((stream, peer, place));
+                    return Some((stream, peer, admitted));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -89,21 +147,116 @@ async fn next(
     };
     tokio::select! {
         biased;
-        () = stop.cancelled() => None,
+        () = rules.stop.cancelled() => None,
         accepted = accepted => accepted,
     }
 }
 
-fn builder(limits: Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEAD_BYTES);
+/// Serves one connection to its end.
+async fn connection<S, B>(stream: TcpStream, peer: SocketAddr, admitted: Admitted, rules: Rules, service: S)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let state = &admitted.state;
+    let streams = StreamExecutor::new(rules.limits.send_idle);
+    let builder = builder(&rules, streams.clone());
+    let stop = rules.stop.clone();
+    let times = GuardTimes { first_head: rules.limits.header, stalled_write: rules.limits.send_idle };
+    let io = TokioIo::new(Guard::new(stream, times));
+    let requests = Requests { service: Arc::new(service), state: Arc::clone(state), streams, rules };
+    let mut connection = pin!(builder.serve_connection(io, requests));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stop.cancelled() => None,
+        () = state.closing() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => loop {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = tokio::time::sleep(FAREWELL) => {}
+            }
+            // One on HTTP/1.1 ends by itself once its last answer is written.
+            if state.is_http2() && state.idle_for().is_some_and(|idle| idle >= FAREWELL) {
+                break Ok(());
+            }
+        },
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, error, "a connection ended");
+    }
+}
+
+/// The requests of one connection, counted while they are under way.
+struct Requests<S> {
+    service: Arc<S>,
+    state: Arc<ConnectionState>,
+    streams: StreamExecutor,
+    rules: Rules,
+}
+
+impl<S, B> Service<Request<Incoming>> for Requests<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<Outgoing<B>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let http2 = request.version() == Version::HTTP_2;
+        let under_way = self.state.begin();
+        let outbox = http2.then(|| self.streams.announce());
+        let (service, state, draining) =
+            (Arc::clone(&self.service), Arc::clone(&self.state), self.rules.draining.clone());
+        let requests = self.rules.requests.clone();
+        Box::pin(async move {
+            if http2 {
+                state.set_http2();
+                state.room().await;
+                request.extensions_mut().insert(state);
+            }
+            let place = match requests {
+                Some(requests) => {
+                    let place = tokio::time::timeout(REQUEST_PATIENCE, requests.acquire_owned()).await;
+                    place.ok().and_then(Result::ok).or_else(|| {
+                        request.extensions_mut().insert(NoPlace);
+                        None
+                    })
+                }
+                None => None,
+            };
+            let mut response = service.call(request).await?;
+            if !http2 && draining.is_cancelled() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(response.map(|body| Outgoing::new(body, outbox, (under_way, place))))
+        })
+    }
+}
+
+fn builder(rules: &Rules, streams: StreamExecutor) -> Builder<StreamExecutor> {
+    let mut builder = Builder::new(streams);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(rules.limits.header)
+        .max_buf_size(HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_LIST_BYTES)
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
+        .max_send_buf_size(SEND_BUFFER)
+        .initial_stream_window_size(rules.windows.stream)
+        .initial_connection_window_size(rules.windows.connection)
         .keep_alive_interval(KEEP_ALIVE.0)
         .keep_alive_timeout(KEEP_ALIVE.1);
     builder
@@ -120,9 +273,16 @@ mod tests {
     const LIMITS: Limits = Limits {
         api_body_bytes: 0,
         api_json_tokens: 0,
+        api_bodies_bytes: 0,
+        api_bodies_bytes_per_address: 0,
+        api_body_rate: 0,
         body_idle: Duration::from_secs(30),
+        send_idle: Duration::from_secs(30),
+        idle: Duration::from_secs(30),
         header: Duration::from_secs(30),
         connections: 100,
+        connections_per_address: 100,
+        drain: Duration::ZERO,
         shutdown: Duration::from_secs(30),
     };
 
@@ -144,7 +304,16 @@ mod tests {
                 Ok(Response::builder().status(status).body(Body::empty()).unwrap())
             })
         };
-        let server = tokio::spawn(serve(listener, LIMITS, stop.clone(), service));
+        let rules = Rules {
+            limits: LIMITS,
+            connections: LIMITS.connections,
+            requests: None,
+            trusted: Arc::from([]),
+            windows: Windows::UPLOADS,
+            draining: CancellationToken::new(),
+            stop: stop.clone(),
+        };
+        let server = tokio::spawn(serve(listener, rules, service));
         let mut answers = Vec::new();
         for request in requests {
             let mut stream = TcpStream::connect(address).await.unwrap();

@@ -8,12 +8,35 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts the log. `directives` are those of the setting `log`, as `info` or `info,packhouse_store=debug`.
 pub(crate) fn start(directives: &str) -> anyhow::Result<()> {
-    let filter =
-        EnvFilter::try_new(directives).with_context(|| format!("log: {directives:?} is no log level"))?;
+    let filter = EnvFilter::try_new(quieter(directives))
+        .with_context(|| format!("log: {directives:?} is no log level"))?;
     let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match std::io::stderr().is_terminal() {
         true => base.try_init(),
         false => base.json().flatten_event(true).try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("failed to start the log: {error}"))
+}
+
+/// A library that tells of each try of each request at `info` would fill the log while storage is away, of which this program tells
+/// itself. Whoever wants to see more than `info`, or names the library, gets it.
+fn quieter(directives: &str) -> String {
+    let wants_all =
+        ["debug", "trace", LIBRARY].iter().any(|word| directives.to_ascii_lowercase().contains(word));
+    if wants_all { directives.to_owned() } else { format!("{directives},{LIBRARY}=warn") }
+}
+
+const LIBRARY: &str = "object_store";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_quiet_unless_it_is_asked_for() {
+        assert_eq!(quieter("info"), "info,object_store=warn");
+        for directives in ["debug", "info,object_store=info", "trace"] {
+            assert_eq!(quieter(directives), directives);
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod app;
 mod catalogue;
 mod cli;
 mod config;
+mod descriptors;
 mod identity;
 mod listen;
 mod log;
@@ -21,6 +22,7 @@ mod metrics;
 mod packages;
 mod path;
 mod permissions;
+mod readiness;
 mod serve;
 mod services;
 mod settings;
@@ -38,6 +40,7 @@ use clap::Parser;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    serve::make_files_private();
     match cli::run(cli::Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -50,5 +53,5 @@ fn main() -> ExitCode {
 /// Why the program could not do what it was asked, for the person who started it: the log may not have begun.
 #[expect(clippy::print_stderr, reason = "the last word of a program that ends")]
 fn complain(error: &anyhow::Error) {
-    eprintln!("packhouse: {error:#}");
+    eprintln!("packhouse: {}", packhouse_store::causes(error.as_ref()));
 }

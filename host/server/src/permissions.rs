@@ -147,8 +147,17 @@ impl Permissions {
 
     /// What the member may do in a repository.
     pub(crate) fn rights(&self, repository: RepositoryId) -> Rights {
+        self.rights_in(&repository.to_string())
+    }
+
+    /// What the member may do in a repository that has only just been made, and so is named by nobody's permissions.
+    pub(crate) fn rights_in_a_new_one(&self) -> Rights {
+        self.rights_in(ALL)
+    }
+
+    fn rights_in(&self, repository: &str) -> Rights {
         let mut rights = Rights::default();
-        for action in self.actions(&repository.to_string()) {
+        for action in self.actions(repository) {
             match action {
                 RepositoryAction::Read => rights.read = true,
                 RepositoryAction::Publish => rights.publish = true,
@@ -182,6 +191,7 @@ mod tests {
         assert!(!permissions.holds(Permission::ManageOwnerAccount));
         assert_eq!(permissions.rights(RepositoryId(7)), Rights { read: true, publish: true, delete: false });
         assert_eq!(permissions.rights(RepositoryId(8)), Rights { read: true, ..Rights::default() });
+        assert_eq!(permissions.rights_in_a_new_one(), Rights { read: true, ..Rights::default() });
     }
 
     fn held(json: &str) -> Permissions {

@@ -1,6 +1,7 @@
 //! What the server does for a plugin beyond storage, for one call and its caller.
 
 mod identity;
+mod names;
 mod signing;
 
 use std::net::IpAddr;
@@ -24,6 +25,8 @@ use crate::upstream::{End, Errand};
 pub(crate) struct Caller {
     pub(crate) known: Arc<Known>,
     pub(crate) organization: OrganizationId,
+    /// The name in the request's path, whether or not there is a repository of that name.
+    pub(crate) repository: Option<String>,
     pub(crate) peer: IpAddr,
     /// The request's, for the audit log.
     pub(crate) request_id: String,
@@ -118,6 +121,14 @@ impl Services for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         let errand = Arc::clone(&self.errand());
         self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
+    }
+
+    fn withheld<'a>(
+        &'a self,
+        _repository: &'a RepositoryView,
+        names: Vec<String>,
+    ) -> ServiceFuture<'a, Vec<String>> {
+        Box::pin(names::withheld(self, names))
     }
 
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {

@@ -1,9 +1,14 @@
 //! Settings of a repository: those that the host knows for every format, and those that a format's plugin declares.
 //! What is stored is what was set; what is shown and handed to a plugin has every default filled in.
 
+use packhouse_names::Folding;
 use packhouse_runtime::{Description, SettingKind};
 use serde_json::{Map, Value, json};
 use url::Url;
+
+/// Patterns of packages' names.
+const CLAIMED_NAMES: &str = "claimed_names";
+const PATTERNS: [&str; 2] = [CLAIMED_NAMES, "min_release_age_except"];
 
 /// What a setting may be.
 enum Shape<'a> {
@@ -26,6 +31,9 @@ pub(crate) const UPSTREAM: &str = "upstream";
 /// Where a plugin finds the largest file that it may take, in bytes; the operator's to set, for a format as a whole.
 pub(crate) const MAX_FILE_BYTES: &str = "max_file_bytes";
 
+/// By which way a proxy's upstream is reached, and who may vouch for it.
+pub(crate) const WAYS: [&str; 2] = ["egress_proxy", "ca_pem"];
+
 /// The host's own, with their defaults, as the API's description lists them.
 fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
     vec![
@@ -39,7 +47,7 @@ fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
         ("min_release_age_except", Shape::List, json!([])),
         ("keep_withdrawn", Shape::Switch, json!(false)),
         ("keep_untagged", Shape::Switch, json!(true)),
-        ("claimed_names", Shape::List, json!([])),
+        (CLAIMED_NAMES, Shape::List, json!([])),
         ("offline", Shape::Switch, json!(false)),
         ("cache_max_bytes", Shape::Bytes, Value::Null),
         ("egress_proxy", Shape::Address, Value::Null),
@@ -132,6 +140,25 @@ pub(crate) fn effective(stored: &str, public: bool, description: Option<&Descrip
     all
 }
 
+/// The names that a repository claims, as patterns that somebody wrote; of what is stored.
+pub(crate) fn claimed_names(stored: &str) -> Vec<String> {
+    let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    let patterns = stored.get(CLAIMED_NAMES).and_then(Value::as_array).into_iter().flatten();
+    patterns.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Spells the patterns of names among settings as a format spells names.
+pub(crate) fn fold_patterns(settings: &mut Map<String, Value>, folding: Folding) {
+    for name in PATTERNS {
+        let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+        for pattern in patterns {
+            if let Value::String(text) = pattern {
+                *text = folding.fold(text).into_owned();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +196,17 @@ mod tests {
         assert_eq!(all["public"], true);
         assert_eq!(all["redeploy"], "deny");
         assert_eq!(all.len(), own().len());
+    }
+
+    #[test]
+    fn patterns_are_spelt_as_names_are() {
+        let stored = r#"{"claimed_names": ["Our.*", "x"], "min_release_age_except": ["Demo_App"]}"#;
+        assert_eq!(claimed_names(stored), ["Our.*", "x"]);
+        assert!(claimed_names("{}").is_empty());
+        let mut all = effective(stored, false, None);
+        fold_patterns(&mut all, Folding::Pep503);
+        assert_eq!(all["claimed_names"], json!(["our-*", "x"]));
+        assert_eq!(all["min_release_age_except"], json!(["demo-app"]));
     }
 
     #[test]

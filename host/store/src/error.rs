@@ -7,7 +7,7 @@ use std::error::Error;
 #[non_exhaustive]
 pub enum StoreError {
     /// The database or the storage of blobs did not answer, or answered with a failure of its own. The caller may try again.
-    #[error("{what} is unavailable: {source}")]
+    #[error("{what} is unavailable: {}", causes(source.as_ref()))]
     Unavailable {
         /// What was out of reach, for the log: `the database`, `blob storage`.
         what: &'static str,
@@ -28,6 +28,14 @@ pub enum StoreError {
         /// How many were announced, or had come when they were given up.
         observed: u64,
     },
+    /// More bytes are staged already than may be at one time, or the disk is nearly full. The caller may try again later.
+    #[error("there is no room for more bytes that are not kept yet {what} ({limit} bytes)")]
+    NoRoom {
+        /// Of what, for the log.
+        what: &'static str,
+        /// The bound that was met, in bytes.
+        limit: u64,
+    },
     /// Bytes that were still arriving did not come to their end, or were not what they had to be. Says why.
     #[error("the bytes broke off: {0}")]
     BrokenOff(String),
@@ -35,6 +43,9 @@ pub enum StoreError {
     #[error("{0}")]
     Invalid(String),
 }
+
+/// `EMFILE` and `ENFILE`, by their numbers, which are the same wherever this runs.
+const OUT_OF_DESCRIPTORS: [i32; 2] = [24, 23];
 
 /// A part of the database that may be out of reach alone, as the specification's 503 family tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +76,122 @@ impl StoreError {
         StoreError::Unavailable { what: "blob storage", source: source.into() }
     }
 
+    /// Whether this process has as many files and sockets open as it may (`EMFILE`, `ENFILE`): neither the database nor the storage of
+    /// blobs is away then, and trying again when less is under way helps.
+    #[must_use]
+    pub fn is_out_of_descriptors(&self) -> bool {
+        let StoreError::Unavailable { source, .. } = self else { return false };
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&**source);
+        while let Some(error) = cause {
+            let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+            if code.is_some_and(|code| OUT_OF_DESCRIPTORS.contains(&code)) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
+    /// Why, in a few words that hold no address, no name and no key: for whoever may see no more than that.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            StoreError::Unavailable { source, .. } => {
+                let mut cause: &(dyn Error + 'static) = source.as_ref();
+                while let Some(deeper) = denied(cause).is_none().then(|| cause.source()).flatten() {
+                    cause = deeper;
+                }
+                denied(cause).map_or_else(|| plain(&cause.to_string()), str::to_owned)
+            }
+            StoreError::Unreadable(part) => format!("{part} cannot be read"),
+            StoreError::Corrupt(_) => "what is stored is damaged or missing".to_owned(),
+            StoreError::TooLarge { .. }
+            | StoreError::NoRoom { .. }
+            | StoreError::BrokenOff(_)
+            | StoreError::Invalid(_) => plain(&self.to_string()),
+        }
+    }
+
     /// Whether trying again later may help.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, StoreError::Unavailable { .. } | StoreError::Unreadable(_))
+    }
+}
+
+/// An error with its causes, each said once: some errors have their cause's words in their own, others leave them out.
+#[must_use]
+pub fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What a bucket answered, where its own words have more in them than others should see.
+fn denied(cause: &(dyn Error + 'static)) -> Option<&'static str> {
+    match cause.downcast_ref::<object_store::Error>()? {
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+            Some("S3 refuses the credentials")
+        }
+        object_store::Error::NotFound { .. } => Some("S3 has no such bucket"),
+        _ => None,
+    }
+}
+
+/// The first line without what looks like a document, and not too long.
+fn plain(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.split('<').next().unwrap_or_default();
+    let sentence: String = line.chars().take(160).collect();
+    sentence.trim_end_matches([' ', ':']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_files_are_told_from_a_storage_that_is_away() {
+        let of = |number| StoreError::storage(std::io::Error::from_raw_os_error(number));
+        assert!(of(24).is_out_of_descriptors() && of(23).is_out_of_descriptors());
+        assert!(!of(5).is_out_of_descriptors());
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer: {source}")]
+    struct Repeats {
+        source: std::io::Error,
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the middle")]
+    struct LeavesOut(#[source] Repeats);
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let error = LeavesOut(Repeats { source: std::io::Error::other("no route") });
+        assert_eq!(causes(&error), "the middle: outer: no route");
+        assert_eq!(
+            StoreError::storage(error).to_string(),
+            "blob storage is unavailable: the middle: outer: no route"
+        );
+    }
+
+    #[test]
+    fn a_reason_is_the_root_and_holds_no_document() {
+        let error =
+            LeavesOut(Repeats { source: std::io::Error::other("500: <Error><Key>AKIA</Key></Error>") });
+        assert_eq!(StoreError::storage(error).reason(), "500");
+        let refused =
+            object_store::Error::PermissionDenied { path: "bucket/x".into(), source: "AKIA".into() };
+        assert_eq!(StoreError::storage(refused).reason(), "S3 refuses the credentials");
     }
 }

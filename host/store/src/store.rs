@@ -1,22 +1,39 @@
 //! The store: its parts, opened and closed together.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Mutex;
 
 use crate::accounts::{RefusalsOfMinute, Snapshots, UsedCredential};
 use crate::blobs::Storage;
+use crate::blobs::budget::Budget;
+use crate::blobs::storage::blocking;
 use crate::cache::UsedAnswer;
 use crate::config::StoreConfig;
-use crate::db::{Database, Generation};
+use crate::db::{Answering, Connections, Database, Generation};
 use crate::error::StoreError;
+use crate::gates::Gates;
 use crate::marker;
 use crate::noted::Notes;
 use crate::writer::Writer;
 
 /// How long the answer to [`Store::ready`] is good.
 const READY_FOR: Duration = Duration::from_secs(1);
+
+/// The room on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// Bytes that this program may still write.
+    pub available: u64,
+    /// Bytes of the whole disk.
+    pub total: u64,
+    /// Files that may still be made, where the file system counts them.
+    pub files: Option<u64>,
+}
+
+/// How long nothing may have been committed that was to be before the store is not ready.
+const STALLED_FROM: Duration = Duration::from_secs(5);
 
 /// Records, blobs and accounts. Cheap to clone; all clones are one store.
 #[derive(Clone)]
@@ -28,7 +45,9 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     pub(crate) db: Database,
     pub(crate) storage: Storage,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) writer: Writer,
+    pub(crate) gates: Gates,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) used_credentials: Notes<UsedCredential>,
     pub(crate) used_answers: Notes<UsedAnswer>,
@@ -37,21 +56,24 @@ pub(crate) struct Inner {
 }
 
 impl Store {
-    /// Connects, brings the schema up to date, sweeps what a crash left behind, and checks that the blob folder is this
+    /// Connects, brings the schema up to date, sweeps what a crash left behind, and checks that the storage of blobs is this
     /// database's. `Unavailable` when database or storage cannot be reached, `Invalid` when the configuration makes no sense
-    /// or the folder belongs to another database.
+    /// or the folder or bucket belongs to another database.
     pub async fn open(config: StoreConfig) -> Result<Store, StoreError> {
         let db = Database::open(&config).await?;
-        marker::check(&db, &config).await?;
         let storage = Storage::open(&config).await?;
+        marker::check(&db, &storage, &config).await?;
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
+        let budget = Budget::new(config.staging, storage.folder());
         let inner = Arc::new(Inner {
+            budget,
             config,
             db,
             storage,
             writer,
+            gates: Gates::default(),
             snapshots,
             used_credentials: Notes::default(),
             used_answers: Notes::default(),
@@ -67,17 +89,65 @@ impl Store {
     }
 
     /// Whether database and storage both work: the database answers, and a blob can be written, read and removed. That they
-    /// do is asked at most once a second. `Unavailable` says what does not.
+    /// do is asked at most once a second. So is a writer that commits what it is given. `Unavailable` says what does not.
     pub async fn ready(&self) -> Result<(), StoreError> {
         let mut ready = self.inner.ready.lock().await;
         if ready.is_some_and(|since| since.elapsed() < READY_FOR) {
             return Ok(());
         }
         *ready = None;
+        if let Some(stalled) = self.writer_stalled_for().filter(|stalled| *stalled >= STALLED_FROM) {
+            let seconds = stalled.as_secs();
+            return Err(StoreError::database(format!("nothing could be committed for {seconds} s")));
+        }
         self.inner.db.fetch("SELECT 1", vec![]).await?;
         self.inner.storage.canary().await?;
         *ready = Some(Instant::now());
         Ok(())
+    }
+
+    /// Whether the database answers, and how, within three seconds. `Unavailable` says what it said, or that it said nothing.
+    pub async fn probe_database(&self) -> Result<Answering, StoreError> {
+        self.inner.db.probe().await
+    }
+
+    /// How many commits were handed in and are not being written yet.
+    #[must_use]
+    pub fn commits_waiting(&self) -> usize {
+        self.inner.writer.waiting()
+    }
+
+    /// The connections to the database at the moment.
+    #[must_use]
+    pub fn connections(&self) -> Connections {
+        self.inner.db.connections()
+    }
+
+    /// Whether this program may use the storage of blobs: what a start asks. `Invalid` says what is wrong with the configuration,
+    /// such as credentials that are not taken; `Unavailable` when it cannot be told, because storage does not answer.
+    pub async fn admits_blobs(&self) -> Result<(), StoreError> {
+        self.inner.storage.admits().await
+    }
+
+    /// Whether the storage of blobs works: that it answers, which costs next to nothing; with `write`, that a blob can be written,
+    /// read and removed too. `Unavailable` says what does not.
+    pub async fn probe_blobs(&self, write: bool) -> Result<(), StoreError> {
+        if write { self.inner.storage.canary().await } else { self.inner.storage.knock().await }
+    }
+
+    /// The room on the disk of the data folder. `Unavailable` when the system does not say.
+    pub async fn disk_room(&self) -> Result<DiskRoom, StoreError> {
+        let folder = self.inner.config.data.clone();
+        blocking(move || {
+            let disk = rustix::fs::statvfs(&folder)?;
+            Ok(DiskRoom {
+                available: disk.f_bavail.saturating_mul(disk.f_frsize),
+                total: disk.f_blocks.saturating_mul(disk.f_frsize),
+                // Some file systems make them as they are needed, and count none.
+                files: (disk.f_files > 0).then_some(disk.f_favail),
+            })
+        })
+        .await
     }
 
     /// Finishes the commits that were handed in and closes the database. What is asked later is `Unavailable`.
@@ -95,6 +165,31 @@ impl Store {
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.inner.db.generation()
+    }
+
+    /// Milliseconds since 1970 by the clock that all servers of the database go by: PostgreSQL's, and with SQLite the process's.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.inner.db.now_ms()
+    }
+
+    /// The same, as files have it.
+    pub(crate) fn now(&self) -> SystemTime {
+        let since = Duration::from_millis(u64::try_from(self.now_ms()).unwrap_or_default());
+        SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or_else(SystemTime::now)
+    }
+
+    /// By how many milliseconds this process's clock is ahead of the database's (negative: behind it), as it was seen a few
+    /// seconds ago at most while the database answers; none with SQLite, which goes by the process's.
+    #[must_use]
+    pub fn clock_skew(&self) -> Option<i64> {
+        self.inner.db.clock_ahead_ms()
+    }
+
+    /// For how long commits were handed in, or tried, and none came to its end; none: nothing waits. Every two seconds it is
+    /// tried out whether one does, so this ends with the failure though nobody publishes.
+    #[must_use]
+    pub fn writer_stalled_for(&self) -> Option<Duration> {
+        self.inner.writer.stalled_for()
     }
 
     /// How many SQL statements this store ran since it was opened.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::db::values;
 use crate::error::StoreError;
-use crate::ids::now_ms;
 use crate::store::Store;
 
 /// How long an object may take from its beginning, or from its settling, to the row that names it.
@@ -18,21 +17,27 @@ impl Store {
     /// Makes a key known before bytes are sent to it.
     pub(crate) async fn add_stray(&self, key: &str, multipart: Option<&str>) -> Result<(), StoreError> {
         let sql = "INSERT INTO strays (place, multipart, due) VALUES ($1, $2, $3)";
-        self.inner.db.execute(sql, values![key, multipart, due()]).await?;
+        self.inner.db.execute(sql, values![key, multipart, self.stray_due()]).await?;
         Ok(())
     }
 
     /// Puts off a stray's end so that a row can be made that names it. `Unavailable` when its removal has begun.
     pub(crate) async fn renew_stray(&self, key: &str) -> Result<(), StoreError> {
-        match self.inner.db.execute(RENEW, values![key, due()]).await? {
+        match self.inner.db.execute(RENEW, values![key, self.stray_due()]).await? {
             0 => Err(StoreError::storage("bytes that were staged for very long are gone")),
             _ => Ok(()),
         }
     }
 
+    /// When a stray of now is due.
+    fn stray_due(&self) -> i64 {
+        self.now_ms().saturating_add(i64::try_from(WINDOW.as_millis()).unwrap_or(i64::MAX))
+    }
+
     /// When the object of an upload is due to which bytes were added now: a while after the upload itself.
     pub(crate) fn upload_due(&self) -> i64 {
-        due().saturating_add(i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX))
+        self.stray_due()
+            .saturating_add(i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX))
     }
 
     /// Removes a stray and its bytes in the background; what fails is left to `sweep_strays`.
@@ -52,10 +57,10 @@ impl Store {
     /// Removes strays that are due; how many.
     pub(crate) async fn sweep_strays(&self) -> Result<u64, StoreError> {
         let named = "DELETE FROM strays WHERE EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place)";
-        self.inner.db.execute(named, values![]).await?;
+        self.inner.db.execute_slowly(named, values![]).await?;
         let claim = "UPDATE strays SET due = 0 WHERE due > 0 AND due <= $1 \
                      AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place)";
-        self.inner.db.execute(claim, values![now_ms()]).await?;
+        self.inner.db.execute_slowly(claim, values![self.now_ms()]).await?;
         let mut swept = 0;
         loop {
             let sql = "SELECT place, multipart FROM strays WHERE due = 0 LIMIT $1";
@@ -70,11 +75,6 @@ impl Store {
             }
         }
     }
-}
-
-/// When a stray of now is due.
-fn due() -> i64 {
-    now_ms().saturating_add(i64::try_from(WINDOW.as_millis()).unwrap_or(i64::MAX))
 }
 
 async fn forget(store: &Store, key: &str) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 use crate::checksum::Algorithm;
 use crate::index::{self, Document};
 use crate::layout::{BadPath, FilePath, Item, Kind, METADATA, Target, join};
-use crate::records::{self, FileRecord};
+use crate::records::{self, FileRecord, Held};
 use crate::{group, listing, media, proxy, sums};
 use packhouse_sdk::{Blob, Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
@@ -12,7 +12,8 @@ const INLINE: usize = 1_048_576;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let target = parse(request)?;
-    let intent = Intent::read().subject(target.subject());
+    let packages = target.packages();
+    let intent = packages.into_iter().fold(Intent::read().subject(target.subject()), Intent::about_package);
     // A deploy reads metadata before it writes: a credential that may only write can do that much.
     let part_of_publish = match &target {
         Target::Metadata(_) => true,
@@ -28,8 +29,38 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     match repository.kind().as_str() {
         "proxy" => proxy::get(cx, repository, request, &target),
         "group" => group::get(cx, request, &target),
-        _ => hosted(cx, repository, request, &target),
+        _ => match &target {
+            Target::Checksum(of, algorithm) => sidecar(cx, repository, request, (&target, of, *algorithm)),
+            _ => hosted(cx, repository, request, &target),
+        },
     }
+}
+
+/// A checksum of a hosted repository that is asked for itself. Before its file is there, it can be read back. `HEAD` tells whether
+/// a client put it: Ivy takes one that it did not put for another's file, and publishes no further.
+fn sidecar(
+    cx: &Context,
+    repository: &Repository,
+    request: &Request,
+    (target, of, algorithm): (&Target, &Target, Algorithm),
+) -> Result<Response, Failure> {
+    let Target::File(file) = of else { return hosted(cx, repository, request, target) };
+    match record(repository, &file.path)? {
+        Some(there) if request.method == "HEAD" && !there.is_stated(algorithm) => Err(not_put(algorithm)),
+        Some(_) => hosted(cx, repository, request, target),
+        None => {
+            let held = repository.get_json::<Held>(&records::held(&file.path))?;
+            match held.map(|held| held.value.current(cx.now())).as_ref().and_then(|held| held.text(algorithm))
+            {
+                Some(text) => Ok(Response::text(text).revalidate()),
+                None => hosted(cx, repository, request, target),
+            }
+        }
+    }
+}
+
+fn not_put(algorithm: Algorithm) -> Failure {
+    Failure::not_found(format!("No {} of it was put here; `GET` computes one", algorithm.name()))
 }
 
 /// From what is stored in a hosted repository.
@@ -124,16 +155,19 @@ pub(crate) fn made(cx: &Context, document: Document, media_type: &str) -> Result
     Ok(response.content(if small { Content::Inline(document.bytes) } else { Content::Blob(blob) }))
 }
 
-/// A checksum is always of the bytes that are served, whatever was uploaded.
+/// A checksum is always of the bytes that are served: in the words in which it was put, or computed.
 fn checksum(
     cx: &Context,
     repository: &Repository,
     of: &Target,
     algorithm: Algorithm,
 ) -> Result<Response, Failure> {
-    let hex = match of {
+    let text = match of {
         Target::File(file) => match find(repository, file)? {
-            Some(found) => Some(file_sum(repository, &found, algorithm)?),
+            Some(found) => match found.stated(algorithm) {
+                Some(text) => Some(text.to_owned()),
+                None => Some(file_sum(repository, &found, algorithm)?),
+            },
             None => None,
         },
         Target::Metadata(folder) => match index::metadata(repository, folder)? {
@@ -146,10 +180,10 @@ fn checksum(
         },
         Target::Checksum(..) | Target::Folder(_) => None,
     };
-    let hex = hex.ok_or_else(|| {
+    let text = text.ok_or_else(|| {
         Failure::not_found(format!("There is no {} of it: the file itself is not stored", algorithm.name()))
     })?;
-    Ok(Response::text(hex).revalidate())
+    Ok(Response::text(text).revalidate())
 }
 
 /// A file's checksum in hex: from its record, or by a pass over its bytes.

@@ -123,6 +123,36 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The artifacts, as `group:artifact`, that this may be about: of a file that is shaped like a version's that one; of another
+    /// those in whose folder, or in whose version's folder, it would lie. None for a listing.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        match self {
+            Self::Checksum(of, _) => of.packages(),
+            Self::File(FilePath { item: Some(item), .. }) => vec![item.name()],
+            Self::File(file) => {
+                let (parent, _) = file.folder().rsplit_once('/').unwrap_or_default();
+                [artifact(file.folder()), artifact(parent)].into_iter().flatten().collect()
+            }
+            Self::Metadata(folder) => {
+                // A snapshot's lies in the folder of its version.
+                let folder = match folder.rsplit_once('/') {
+                    Some((artifact, version)) if is_snapshot(version) => artifact,
+                    _ => folder,
+                };
+                artifact(folder).into_iter().collect()
+            }
+            Self::Folder(_) | Self::Prefixes => Vec::new(),
+        }
+    }
+}
+
+/// `group:artifact` of an artifact's folder.
+fn artifact(folder: &str) -> Option<String> {
+    let (group, artifact) = folder.rsplit_once('/')?;
+    Some(format!("{}:{artifact}", group.replace('/', ".")))
+}
+
 impl FilePath {
     /// Of a path that was stored, and so is a good one.
     pub(crate) fn stored(path: &str) -> Self {
@@ -321,6 +351,24 @@ mod tests {
             prop_assert_eq!(&item.tail, &tail);
             prop_assert_eq!(folder_of(&item.name(), &version), Some(item.version_folder()));
             prop_assert_eq!(FilePath::stored(&path), file);
+        }
+    }
+
+    #[test]
+    fn a_path_says_which_artifacts_it_may_be_about() {
+        for (path, expected) in [
+            ("org/example/lib/1.0/lib-1.0.jar", vec!["org.example:lib"]),
+            ("org/example/lib/1.0/lib-1.0.jar.sha1", vec!["org.example:lib"]),
+            ("org/example/lib/maven-metadata.xml", vec!["org.example:lib"]),
+            ("org/example/lib/maven-metadata.xml.md5", vec!["org.example:lib"]),
+            ("org/example/lib/1.0-SNAPSHOT/maven-metadata.xml", vec!["org.example:lib"]),
+            ("org/example/lib/1.0/notes.txt", vec!["org.example.lib:1.0", "org.example:lib"]),
+            ("org.example/lib/1.0/lib-1.0.jar", vec!["org.example.lib:1.0", "org.example:lib"]),
+            ("archetype-catalog.xml", vec![]),
+            ("org/example/", vec![]),
+        ] {
+            let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
+            assert_eq!(Target::parse(&segments).unwrap().packages(), expected, "{path}");
         }
     }
 }

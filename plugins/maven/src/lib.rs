@@ -35,6 +35,7 @@ impl Format for Maven {
         Description::new("maven", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
+            .open_requests(&[])
             .max_file_bytes(FILE_LIMIT)
             .setting(
                 "redeploy",

@@ -108,7 +108,7 @@ fn expected(
 ) -> Result<Option<Digest>, Failure> {
     for algorithm in STATED {
         let stated = header(headers, &format!("x-checksum-{}", algorithm.name()));
-        if let Some(hex) = stated.and_then(|hex| algorithm.read(hex.as_bytes())) {
+        if let Some(hex) = stated.and_then(|hex| algorithm.read(hex)) {
             return Ok(Some(Digest::new(algorithm.name(), &hex)?));
         }
     }
@@ -133,7 +133,7 @@ fn sum(
     let reply = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT).start(proxy)?;
     match reply.status()? {
         200 if is_page(&reply.headers()?, &path) => Ok(None),
-        200 => Ok(algorithm.read(&reply.body()?.read_all(SUM_LIMIT)?)),
+        200 => Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?))),
         404 | 410 => Ok(None),
         status => Err(refused(status, &path)),
     }

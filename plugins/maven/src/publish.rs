@@ -86,7 +86,7 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
 
 fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let stored = FileRecord::of(body, now)?;
+    let mut stored = FileRecord::of(body, now)?;
     let (key, held_key) = (records::file(&file.path), records::held(&file.path));
     // Sums that came before their file are rare: they are read when the commit says that there are some.
     let mut held = None;
@@ -100,9 +100,11 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
             }
             Outcome::Stale(stale) if stale == held_key => {
                 held = repository.get_json::<Held>(&held_key)?;
-                if let Some(held) = &held {
-                    check_held(&held.value.clone().current(now), &file.path, &stored, body)?;
-                }
+                let fresh = FileRecord::of(body, now)?;
+                stored = match &held {
+                    Some(held) => with_held(&held.value.clone().current(now), &file.path, fresh, body)?,
+                    None => fresh,
+                };
             }
             Outcome::Stale(_) => {}
             Outcome::UnknownBlobs(_) => return Err(Failure::internal("a body that was kept is not held")),
@@ -174,17 +176,19 @@ fn exists(path: &str) -> Failure {
     ))
 }
 
-fn check_held(held: &Held, path: &str, stored: &FileRecord, body: &Blob) -> Result<(), Failure> {
-    for (algorithm, said) in held.sums() {
+/// The record of a file whose checksums came before it and say the same.
+fn with_held(held: &Held, path: &str, mut stored: FileRecord, body: &Blob) -> Result<FileRecord, Failure> {
+    for (algorithm, text) in held.sums() {
         let is = match stored.known(algorithm) {
             Some(hex) => hex.to_owned(),
             None => body.digest(algorithm.name())?.hex().to_owned(),
         };
-        if said != is {
-            return Err(mismatch(path, algorithm, said, &is));
-        }
+        match algorithm.read(text) {
+            Some(said) if said == is => stored.remember_stated(algorithm, text, &is),
+            said => return Err(mismatch(path, algorithm, said.as_deref().unwrap_or(text), &is)),
+        };
     }
-    Ok(())
+    Ok(stored)
 }
 
 fn mismatch(path: &str, algorithm: Algorithm, said: &str, is: &str) -> Failure {
@@ -193,51 +197,61 @@ fn mismatch(path: &str, algorithm: Algorithm, said: &str, is: &str) -> Failure {
     Failure::new(400, "checksum_mismatch", text)
 }
 
-/// Of a file that is there, it must be right; else it is held until the file comes. It is never what is served.
+/// Of a file that is there, it must be right; else it is held until the file comes. What says the same as the store is served as
+/// it was put.
 fn put_checksum(cx: &Context, path: &str, algorithm: Algorithm, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let said = algorithm.read(&body.read_all(CHECKSUM_LIMIT)?).ok_or_else(|| {
+    let none = || {
         let text = format!("{path}.{name} holds no {name} in hex", name = algorithm.name());
         Failure::new(400, "invalid_checksum", text)
-    })?;
+    };
+    let text = String::from_utf8(body.read_all(CHECKSUM_LIMIT)?).map_err(|_| none())?;
+    let said = algorithm.read(&text).ok_or_else(none)?;
     for _ in 0..TRIES {
-        if let Some(there) = repository.get_json::<FileRecord>(&records::file(path))? {
-            let is = file_sum(repository, &there.value, algorithm)?;
-            return match said == is {
-                true => remember(repository, there, algorithm, is).map(|()| Response::created()),
-                false => Err(mismatch(path, algorithm, &said, &is)),
-            };
-        }
-        if let Outcome::Applied(_) = hold(repository, path, algorithm, &said, now)? {
+        let outcome = match repository.get_json::<FileRecord>(&records::file(path))? {
+            Some(there) => {
+                let is = file_sum(repository, &there.value, algorithm)?;
+                if said != is {
+                    return Err(mismatch(path, algorithm, &said, &is));
+                }
+                remember(repository, there, algorithm, (&text, is))?
+            }
+            None => Some(hold(repository, path, algorithm, &text, now)?),
+        };
+        if let None | Some(Outcome::Applied(_)) = outcome {
             return Ok(Response::created());
         }
     }
     Err(busy())
 }
 
-/// A digest that took a pass over the bytes is kept with the file. Should another change win, nothing is lost.
+/// The text is kept with the file, and a digest that took a pass over the bytes. None where all of it is kept already.
 fn remember(
     repository: &Repository,
     there: Entry<FileRecord>,
     algorithm: Algorithm,
-    is: String,
-) -> Result<(), Failure> {
-    if algorithm != Algorithm::Sha512 || there.value.sha512.is_some() {
-        return Ok(());
+    (text, is): (&str, String),
+) -> Result<Option<Outcome>, Failure> {
+    let mut record = there.value;
+    let is_new = record.remember_stated(algorithm, text, &is);
+    let passed = algorithm == Algorithm::Sha512 && record.sha512.is_none();
+    if !is_new && !passed {
+        return Ok(None);
     }
-    let record = FileRecord { sha512: Some(is), ..there.value };
+    if passed {
+        record.sha512 = Some(is);
+    }
     let mut change = repository.begin()?;
     let expect = Expectation::Revision(there.revision);
     change.put_json(&there.key, &record, expect, std::slice::from_ref(&record.sha256))?;
-    let _best_effort = change.commit()?;
-    Ok(())
+    Ok(Some(change.commit()?))
 }
 
 fn hold(
     repository: &Repository,
     path: &str,
     algorithm: Algorithm,
-    said: &str,
+    text: &str,
     now: u64,
 ) -> Result<Outcome, Failure> {
     let key = records::held(path);
@@ -245,7 +259,7 @@ fn hold(
     let expect = before.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
     let mut held = before.map(|entry| entry.value.current(now)).unwrap_or_default();
     held.time = now;
-    held.sums.insert(algorithm.name().to_owned(), said.to_owned());
+    held.sums.insert(algorithm.name().to_owned(), text.to_owned());
     let mut change = repository.begin()?;
     change.put_json(&key, &held, expect, &[])?;
     change.require(&records::file(path), Expectation::Absent);

@@ -82,6 +82,10 @@ pub(crate) struct FileRecord {
     pub(crate) sha512: Option<String>,
     /// When it was put, in ms since 1970.
     pub(crate) time: u64,
+    /// Checksum files that clients put beside it, by the algorithm's name: their text, or nothing where that is the bare hex.
+    /// None in records of before they were remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stated: Option<BTreeMap<String, String>>,
 }
 
 impl FileRecord {
@@ -94,7 +98,26 @@ impl FileRecord {
             md5: body.digest("md5")?.hex().to_owned(),
             sha512: None,
             time,
+            stated: Some(BTreeMap::new()),
         })
+    }
+
+    /// Remembers the text of a checksum file that says `hex`. False where nothing changes.
+    pub(crate) fn remember_stated(&mut self, algorithm: Algorithm, text: &str, hex: &str) -> bool {
+        let text = if text == hex { "" } else { text };
+        let stated = self.stated.get_or_insert_default();
+        stated.insert(algorithm.name().to_owned(), text.to_owned()).is_none_or(|before| before != text)
+    }
+
+    /// Whether a client put this checksum beside it, as far as is known.
+    pub(crate) fn is_stated(&self, algorithm: Algorithm) -> bool {
+        self.stated.as_ref().is_none_or(|stated| stated.contains_key(algorithm.name()))
+    }
+
+    /// The text of a checksum file where it is more than the bare hex.
+    pub(crate) fn stated(&self, algorithm: Algorithm) -> Option<&str> {
+        let text = self.stated.as_ref()?.get(algorithm.name())?;
+        Some(text.as_str()).filter(|text| !text.is_empty())
     }
 
     /// The checksum in hex, where it is known.
@@ -113,7 +136,7 @@ impl FileRecord {
 pub(crate) struct Held {
     /// When the last of them came, in ms since 1970.
     pub(crate) time: u64,
-    /// Hex by the algorithm's name.
+    /// By the algorithm's name, as they were put.
     pub(crate) sums: BTreeMap<String, String>,
 }
 
@@ -123,12 +146,14 @@ impl Held {
         if now.saturating_sub(self.time) > HELD_FOR { Self::default() } else { self }
     }
 
-    /// The checksums by algorithm.
+    /// The text of each by its algorithm.
     pub(crate) fn sums(&self) -> impl Iterator<Item = (Algorithm, &str)> {
-        Algorithm::ALL.into_iter().filter_map(|algorithm| {
-            let hex = self.sums.get(algorithm.name())?;
-            Some((algorithm, hex.as_str()))
-        })
+        Algorithm::ALL.into_iter().filter_map(|algorithm| Some((algorithm, self.text(algorithm)?)))
+    }
+
+    /// The text of this one.
+    pub(crate) fn text(&self, algorithm: Algorithm) -> Option<&str> {
+        self.sums.get(algorithm.name()).map(String::as_str)
     }
 }
 

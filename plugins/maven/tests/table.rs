@@ -261,6 +261,8 @@ fn checksums() -> Vec<Case> {
     let sha1 = format!("{jar}.sha1");
     vec![
         put("a file", jar, JAR),
+        get("a checksum that nobody put", &sha1, JAR_SHA1),
+        Case::new("nobody put it", "HEAD", &sha1, 404),
         Case::new("a wrong checksum", "PUT", &sha1, 400)
             .body(HELD_SHA1)
             .code("checksum_mismatch")
@@ -269,7 +271,15 @@ fn checksums() -> Vec<Case> {
         Case::new("a checksum of another kind", "PUT", &sha1, 400).body(JAR_MD5).code("invalid_checksum"),
         Case::new("an empty one", "PUT", &sha1, 400).code("invalid_checksum"),
         put("as sha1sum writes it", &sha1, &format!("{}  lib-1.0.jar\n", JAR_SHA1.to_uppercase())),
-        get("served bare", &sha1, JAR_SHA1).header("content-type", "text/plain; charset=utf-8"),
+        get("served as it was put", &sha1, &format!("{}  lib-1.0.jar\n", JAR_SHA1.to_uppercase()))
+            .header("content-type", "text/plain; charset=utf-8"),
+        Case::new("it was put", "HEAD", &sha1, 200),
+        put("with a newline", &sha1, &format!("{JAR_SHA1}\n")),
+        get("that stays", &sha1, &format!("{JAR_SHA1}\n")),
+        put("bare", &sha1, JAR_SHA1),
+        get("served bare", &sha1, JAR_SHA1),
+        Case::new("still put", "HEAD", &sha1, 200),
+        Case::new("another was not put", "HEAD", &format!("{jar}.md5"), 404),
         Case::new("a checksum of a checksum", "PUT", &format!("{sha1}.md5"), 400)
             .body(JAR_MD5)
             .code("invalid_path"),
@@ -284,9 +294,11 @@ fn checksums() -> Vec<Case> {
 fn held_checksums() -> Vec<Case> {
     let jar = "/org/held/lib/1.0/lib-1.0.jar";
     vec![
-        put("before its file", &format!("{jar}.sha1"), HELD_SHA1),
+        put("before its file", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
         put("another", &format!("{jar}.md5"), HELD_MD5),
-        asked("is not served", &format!("{jar}.sha1"), 404),
+        get("is read back", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
+        Case::new("is there", "HEAD", &format!("{jar}.md5"), 200),
+        asked("no other is", &format!("{jar}.sha256"), 404),
         Case::new("a file that differs", "PUT", jar, 400)
             .body(JAR)
             .code("checksum_mismatch")
@@ -294,7 +306,7 @@ fn held_checksums() -> Vec<Case> {
         asked("is not there", jar, 404),
         asked("nor is its version", "/org/held/lib/maven-metadata.xml", 404),
         put("the right file", jar, "held"),
-        get("its checksum", &format!("{jar}.sha1"), HELD_SHA1),
+        get("its checksum as it was put", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
         put("before its file again", "/org/held/x.bin.sha1", HELD_SHA1),
         put("replaced", "/org/held/x.bin.sha1", JAR_SHA1),
         put("by what is right", "/org/held/x.bin", JAR),

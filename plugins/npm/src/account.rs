@@ -76,7 +76,7 @@ pub(crate) fn create_token(
     Err(Failure::new(410, "NPM_CLI_TOKEN_CREATE_DISABLED", text))
 }
 
-/// `npm token list`.
+/// `npm token list`. A token is bound to no addresses, and says nothing of them: clients show even an empty `cidr_whitelist`.
 pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     request.caller().ok_or_else(anonymous)?;
     let tokens = cx.identity().tokens()?;
@@ -84,7 +84,7 @@ pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         .into_iter()
         .map(|token| {
             json!({
-                "key": token.id, "token": token.hint, "name": token.name, "cidr_whitelist": [],
+                "key": token.id, "token": token.hint, "name": token.name,
                 "readonly": !token.scope.iter().any(|scope| scope == "write"),
                 "created": instant::text(token.created), "updated": instant::text(token.created),
                 "expires": token.expires.map(instant::text),

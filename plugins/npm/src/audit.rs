@@ -1,21 +1,24 @@
 //! `npm audit`: advisories, of which a hosted repository knows none, and the keys that signatures are checked with.
 
+use crate::audited::Question;
 use crate::proxy;
 use packhouse_sdk::{Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::{Value, json};
 
 /// Bytes of a question, compressed.
 const QUESTION: u64 = 8 << 20;
+/// Where advisories are asked for by name.
+const BULK: &str = "-/npm/v1/security/advisories/bulk";
 /// Bytes of an upstream's keys.
 const KEYS: u64 = 1 << 20;
 
 pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::read().body(QUESTION))
+    Ok(Intent::read().body(QUESTION).many_packages())
 }
 
 /// `npm audit` and every `npm install`: advisories by name of the packages that are asked for.
 pub(crate) fn advisories(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    answer(cx, request, "-/npm/v1/security/advisories/bulk", &json!({}))
+    answer(cx, request, BULK, &json!({}))
 }
 
 /// The form of older clients.
@@ -28,17 +31,39 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     answer(cx, request, &request.path.join("/"), &nothing)
 }
 
-/// What the proxy's upstream says, or that of the first proxy in a group; nothing where there is none.
+/// What the proxy's upstream says, or that of the first proxy in a group; nothing where there is none. It is asked about no package
+/// that is not looked for there.
 fn answer(cx: &Context, request: &Request, target: &str, nothing: &Value) -> Result<Response, Failure> {
-    let proxy = proxies(cx)?.into_iter().next();
-    let content = match proxy {
-        Some(proxy) => proxy::ask(cx, proxy, request, target, QUESTION)?,
+    let content = match proxies(cx)?.into_iter().next() {
+        Some(proxy) => ask(cx, request, proxy, target)?,
         None => None,
     };
     Ok(match content {
         Some(content) => Response::ok().content_type("application/json").content(content),
         None => Response::json(nothing)?,
     })
+}
+
+fn ask(
+    cx: &Context,
+    request: &Request,
+    proxy: &Repository,
+    target: &str,
+) -> Result<Option<Content>, Failure> {
+    let body =
+        request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
+    let encoding = request.header("content-encoding");
+    let question = Question::read(&body, encoding, target == BULK)?;
+    let withheld = proxy.withheld(&question.names())?;
+    if withheld.is_empty() {
+        let kind = request.header("content-type").map(|kind| ("content-type", kind));
+        let as_it_came = kind.into_iter().chain(encoding.map(|encoding| ("content-encoding", encoding)));
+        return proxy::ask(cx, proxy, target, as_it_came, &body.read_all(QUESTION)?);
+    }
+    match question.without(&withheld)? {
+        Some(body) => proxy::ask(cx, proxy, target, [("content-type", "application/json")], &body),
+        None => Ok(None),
+    }
 }
 
 /// The repositories that have an upstream: the target, or a group's members.

@@ -4,7 +4,7 @@
 use crate::document::{Document, Versions, invalid};
 use crate::name::Name;
 use crate::publish::answer;
-use crate::records::{self, Package, Version};
+use crate::records::{self, Facts, Package, Version};
 use crate::{TRIES, busy, hosted, remove};
 use packhouse_sdk::{self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response};
 use std::collections::BTreeMap;
@@ -164,8 +164,8 @@ fn commit(
             Some(text) => change.put(&key, text.as_bytes(), Expectation::Anything, &[]),
             None => change.remove(&key, Expectation::Anything),
         };
-        let summary = Version::get(repository, name, number)?.facts.summary;
-        change.show(&shown(name, number, &summary, text.as_deref()));
+        let facts = Version::get(repository, name, number)?.facts;
+        change.show(&shown(name, number, &facts, text.as_deref()));
     }
     Ok(change.commit()?)
 }
@@ -191,8 +191,11 @@ pub(crate) fn deprecate(
 }
 
 /// What people and policies see of a version, without its files.
-pub(crate) fn shown(name: &Name, number: &str, summary: &str, deprecated: Option<&str>) -> sdk::Version {
-    let shown = sdk::Version::new(name.as_str(), number).summary(summary);
+pub(crate) fn shown(name: &Name, number: &str, facts: &Facts, deprecated: Option<&str>) -> sdk::Version {
+    let mut shown = sdk::Version::new(name.as_str(), number).summary(&facts.summary);
+    if !facts.keywords.is_empty() {
+        shown = shown.property("keywords", &facts.keywords);
+    }
     match deprecated {
         Some(reason) => shown.state("deprecated").property("reason", reason),
         None => shown,

@@ -1,5 +1,6 @@
 //! A published tarball: decoded by the host, and checked against all that is said of it.
 
+use crate::confusion;
 use crate::document::{Attachment, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
@@ -13,6 +14,9 @@ use serde_json::{Map, Value, json};
 
 /// Bytes of a tarball's contents. More than ten times what a tarball may have are a bomb.
 const UNPACKED_LIMIT: u64 = 2_100_000_000;
+
+/// Characters of a text that an error repeats.
+const SHOWN: usize = 100;
 
 /// Digests by which clients name a tarball, as they write them.
 const INTEGRITY: [&str; 3] = ["sha512", "sha256", "sha1"];
@@ -89,8 +93,10 @@ impl Tarball {
     /// Compares its own `package.json` with what is published.
     ///
     /// # Errors
-    /// 400 for what is no such archive, or one of another package or version.
-    pub(crate) fn check_contents(&self, name: &Name, number: &str) -> Result<(), Failure> {
+    /// 400 for what is no such archive, one of another package or version, or one that says something else of what it needs, runs
+    /// or brings along.
+    pub(crate) fn check_contents(&self, name: &Name, manifest: &Manifest) -> Result<(), Failure> {
+        let number = manifest.number.as_str();
         let archive = self.blob.decode("gzip", UNPACKED_LIMIT, &[]).map_err(|error| match error {
             Error::TooLarge(_) => bad(&format!("it unpacks to more than {UNPACKED_LIMIT} bytes")),
             Error::Invalid(_) => bad("it is not compressed with gzip, or damaged"),
@@ -103,14 +109,30 @@ impl Tarball {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let own: Value = serde_json::from_slice(bytes)
             .map_err(|error| bad(&format!("its package.json cannot be read: {error}")))?;
-        let text = |member: &str| own.get(member).and_then(Value::as_str).unwrap_or_default();
+        let Value::Object(own) = own else { return Err(bad("its package.json is no JSON object")) };
+        let text = |member: &str| own.get(member).and_then(Value::as_str).unwrap_or_default().trim();
         if text("name") != name.as_str() || clean(text("version")).as_deref() != Some(number) {
             let (own_name, own_version) = (text("name"), text("version"));
             return Err(bad(&format!(
                 "its own package.json is that of {own_name}@{own_version}, not of {name}@{number}"
             )));
         }
-        Ok(())
+        match confusion::find(name, &manifest.members, &own) {
+            None => Ok(()),
+            Some(difference) => {
+                let said = |text: &Option<String>| match text {
+                    Some(text) => format!("{:?}", text.chars().take(SHOWN).collect::<String>()),
+                    None => "nothing".to_owned(),
+                };
+                Err(bad(&format!(
+                    "its own package.json differs from the manifest that is published with it: `{}` is {} there, and {} in the manifest; \
+                     pack and publish in one step",
+                    difference.member,
+                    said(&difference.own),
+                    said(&difference.published)
+                )))
+            }
+        }
     }
 
     /// `dist` as it is kept: without the tarball's address, which depends on who asks.

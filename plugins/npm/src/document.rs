@@ -2,6 +2,7 @@
 //! was read, altered.
 
 use crate::name::Name;
+use crate::readme::Readme;
 use crate::skim::{self, Skim, Span, Trouble};
 use crate::source::Source;
 use packhouse_sdk::Failure;
@@ -30,6 +31,8 @@ pub(crate) struct Document {
     attachments: Option<Bounded<Attachment>>,
     pub(crate) maintainers: Option<Vec<Value>>,
     readme: Option<Value>,
+    #[serde(rename = "readmeFilename")]
+    readme_file: Option<Value>,
     /// Strings that were left out.
     #[serde(skip)]
     spans: Vec<Span>,
@@ -190,9 +193,10 @@ impl Document {
         })
     }
 
-    /// What the package says of itself at length, where it is text.
-    pub(crate) fn readme(&self) -> Option<&str> {
-        self.readme.as_ref()?.as_str()
+    /// What the package says of itself at length, where a client says so here and not in the version.
+    pub(crate) fn readme(&self) -> Option<Readme> {
+        let file = self.readme_file.as_ref().and_then(Value::as_str);
+        Readme::new(self.readme.as_ref()?.as_str()?, file.unwrap_or_default())
     }
 }
 

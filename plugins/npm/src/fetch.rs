@@ -14,7 +14,7 @@ const WRITING: [&str; 4] = ["publish", "unpublish", "deprecate", "dist-tag"];
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let address = Address::parse(&request.path)?;
-    let intent = Intent::read().subject(address.subject());
+    let intent = Intent::read().subject(address.subject()).about_package(address.name().as_str());
     Ok(if matches!(address, Address::Package(_)) && is_part_of_publish(request) {
         intent.for_publish()
     } else {
@@ -65,7 +65,7 @@ fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result
 
 /// From the first repository that has the version.
 fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure> {
-    for repository in merge::repositories(cx, name)? {
+    for repository in cx.sources()? {
         let found = match repository.kind().as_str() {
             "proxy" => proxy::tarball(cx, repository, name, number)?,
             _ => stored(repository, name, number)?,
@@ -87,22 +87,31 @@ fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<R
 }
 
 /// `/-/npm/v1/attestations/name@version`.
+pub(crate) fn plan_attestations(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    let (name, number) = attested(params)?;
+    Ok(Intent::read().subject(format!("{name}@{number}")).about_package(name.as_str()))
+}
+
+fn attested(params: &Params<'_>) -> Result<(Name, String), Failure> {
+    let of = params.joined("of");
+    let (name, number) = of.rsplit_once('@').unwrap_or((&of, ""));
+    let path: Vec<String> = name.split('/').map(str::to_owned).collect();
+    Ok((address::name(&path)?.0, number.to_owned()))
+}
+
 pub(crate) fn attestations(
     cx: &Context,
     _request: &Request,
     params: &Params<'_>,
 ) -> Result<Response, Failure> {
-    let of = params.joined("of");
-    let (name, number) = of.rsplit_once('@').unwrap_or((&of, ""));
-    let path: Vec<String> = name.split('/').map(str::to_owned).collect();
-    let (name, _) = address::name(&path)?;
-    for repository in merge::repositories(cx, &name)? {
+    let (name, number) = attested(params)?;
+    for repository in cx.sources()? {
         let content = match repository.kind().as_str() {
             "proxy" => {
                 proxy::pass_on(cx, repository, &format!("-/npm/v1/attestations/{}@{number}", name.encoded()))?
             }
             _ => {
-                let key = records::attestations(&name, number);
+                let key = records::attestations(&name, &number);
                 let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
                 entry.map(|entry| Content::Inline(entry.value))
             }

@@ -2,6 +2,7 @@
 
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
+use crate::readme::Readme;
 use crate::records::{self, Package, Version};
 use packhouse_sdk::{Entry, Error, Repository};
 use serde_json::{Map, json};
@@ -14,8 +15,9 @@ pub(crate) fn add(
     rendering: &mut Rendering<'_>,
 ) -> Result<bool, Error> {
     let Some(package) = Package::find(repository, name)? else { return Ok(false) };
-    let readme = repository.get(&records::readme(name))?.map(|entry| records::text(entry.value));
     let Package { tags, created, modified, maintainers } = package.value;
+    let latest = tags.get("latest").filter(|_| rendering.shows_readme());
+    let readme = latest.map(|latest| Readme::of(repository, name, latest)).transpose()?.flatten();
     rendering.summary(Summary {
         tags,
         created,

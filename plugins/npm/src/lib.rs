@@ -9,7 +9,10 @@ mod account;
 mod address;
 mod attestation;
 mod audit;
+mod audited;
+mod bin;
 mod change;
+mod confusion;
 mod dist;
 mod document;
 mod fetch;
@@ -23,6 +26,7 @@ mod outline;
 mod packument;
 mod proxy;
 mod publish;
+mod readme;
 mod records;
 mod remove;
 mod search;
@@ -35,7 +39,7 @@ mod upkeep;
 mod version;
 mod withdrawn;
 
-use packhouse_sdk::{Description, Failure, Format, Plan, Router};
+use packhouse_sdk::{Description, Failure, Format, Plan, Router, Setting};
 
 /// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
 const FILE_LIMIT: u64 = 210_000_000;
@@ -54,8 +58,22 @@ impl Format for Npm {
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])
+            .open_requests(&[
+                "POST /-/v1/login",
+                "GET /-/v1/login/{id}",
+                "PUT /-/user/{user..}",
+                "POST /-/npm/v1/tokens",
+            ])
             .max_file_bytes(FILE_LIMIT)
             .max_body_bytes(BODY_LIMIT)
+            .setting(
+                settings::LEGACY_NAMES,
+                Setting::boolean(
+                    false,
+                    "Whether packages may be published under names that npm leaves to those that have them already: with capitals or \
+                     one of ~'!()*",
+                ),
+            )
     }
 
     fn routes(router: &mut Router) {
@@ -73,9 +91,9 @@ impl Format for Npm {
         router.post("/-/npm/v1/security/advisories/bulk", audit::plan, audit::advisories);
         router.post("/-/npm/v1/security/audits", audit::plan, audit::audits);
         router.post("/-/npm/v1/security/audits/quick", audit::plan, audit::audits);
-        router.get("/-/npm/v1/keys", Plan::read, audit::keys);
-        router.get("/-/npm/v1/attestations/{of..}", Plan::read, fetch::attestations);
-        router.get("/-/v1/search", Plan::read, search::search);
+        router.get("/-/npm/v1/keys", Plan::read_many, audit::keys);
+        router.get("/-/npm/v1/attestations/{of..}", fetch::plan_attestations, fetch::attestations);
+        router.get("/-/v1/search", Plan::read_many, search::search);
         router.get("/-/package/{rest..}", tags::plan_get, tags::get);
         router.put("/-/package/{rest..}", tags::plan_put, tags::put);
         router.post("/-/package/{rest..}", tags::plan_put, tags::put);

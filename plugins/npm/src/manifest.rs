@@ -2,6 +2,7 @@
 
 use crate::document::invalid;
 use crate::name::Name;
+use crate::readme::Readme;
 use crate::version::clean;
 use packhouse_sdk::Failure;
 use serde_json::{Map, Value, json};
@@ -34,17 +35,21 @@ const INSTALL_SCRIPTS: [&str; 3] = ["preinstall", "install", "postinstall"];
 
 /// Characters of a summary.
 const SUMMARY: usize = 250;
+/// Characters of keywords that a package is found by.
+const KEYWORDS: usize = 1000;
 
 /// A manifest that fits its place.
 pub(crate) struct Manifest {
     /// Its version's number, cleaned.
     pub(crate) number: String,
     /// As it was sent, without `dist`, the readme and the deprecation.
-    members: Map<String, Value>,
+    pub(crate) members: Map<String, Value>,
     /// What the client said of the tarball.
     pub(crate) dist: Map<String, Value>,
     /// Why it should not be used, where it says so already.
     pub(crate) deprecated: Option<String>,
+    /// What it says of itself at length.
+    pub(crate) readme: Option<Readme>,
 }
 
 impl Manifest {
@@ -72,15 +77,14 @@ impl Manifest {
         let deprecated = members.remove("deprecated");
         let deprecated =
             deprecated.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-        for member in ["readme", "readmeFilename", "_attachments"] {
-            members.remove(member);
-        }
+        let readme = Readme::take(&mut members);
+        members.remove("_attachments");
         members.insert("_id".to_owned(), json!(format!("{name}@{cleaned}")));
         members.insert("version".to_owned(), json!(cleaned));
         if runs_scripts(&members) {
             members.insert("hasInstallScript".to_owned(), json!(true));
         }
-        Ok(Self { number: cleaned, members, dist, deprecated })
+        Ok(Self { number: cleaned, members, dist, deprecated, readme })
     }
 
     /// Says who published it.
@@ -91,7 +95,12 @@ impl Manifest {
     /// One line for lists.
     pub(crate) fn summary(&self) -> String {
         let text = self.members.get("description").and_then(Value::as_str).unwrap_or_default();
-        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SUMMARY).collect()
+        line(text, SUMMARY)
+    }
+
+    /// Words to be found by besides, separated by blanks.
+    pub(crate) fn keywords(&self) -> String {
+        line(&keywords(&self.members).join(" "), KEYWORDS)
     }
 
     /// Abbreviated and full, as JSON.
@@ -105,6 +114,24 @@ fn forms(members: &Map<String, Value>) -> (String, String) {
     let known = |member: &&str| Some(((*member).to_owned(), members.get(*member)?.clone()));
     let abbreviated: Map<String, Value> = ABBREVIATED.iter().filter_map(known).collect();
     (Value::Object(abbreviated).to_string(), Value::Object(members.clone()).to_string())
+}
+
+/// At most so many characters on one line: words with a blank between each two.
+fn line(text: &str, characters: usize) -> String {
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let words: Vec<&str> = text.split(blank).filter(|word| !word.is_empty()).collect();
+    words.join(" ").chars().take(characters).collect()
+}
+
+/// Its keywords. Some clients send them as one text, as it stands in `package.json`.
+pub(crate) fn keywords(members: &Map<String, Value>) -> Vec<&str> {
+    match members.get("keywords") {
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(text)) => {
+            text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Whether it runs something when it is installed.
@@ -141,6 +168,14 @@ mod tests {
             (&json!("lib@1.0.0"), &Value::Null, &Value::Null)
         );
         assert_eq!((manifest.summary().as_str(), manifest.deprecated), ("A lib", None));
+    }
+
+    #[test]
+    fn keywords_are_a_list_or_a_text() {
+        for written in [json!(["a b", "c\u{0}\n"]), json!("a b, c")] {
+            let manifest = checked(json!({"name": "lib", "version": "1.0.0", "keywords": written})).unwrap();
+            assert_eq!(manifest.keywords(), "a b c", "{written}");
+        }
     }
 
     #[test]

@@ -23,14 +23,15 @@ impl Name {
         (fits && starts && !reserved).then(|| Self(text.to_owned()))
     }
 
-    /// Why a new package may not be called that; none when it may.
+    /// Why a new package may not be called that, in the rules of npm's own validator; none when it may.
     pub(crate) fn objection(&self) -> Option<&'static str> {
         match () {
             () if self.0.bytes().any(|byte| byte.is_ascii_uppercase()) => Some("its name holds capitals"),
-            () if self.0.contains(['~', '\'', '!', '(', ')', '*']) => {
+            // In a scope they may stand.
+            () if self.bare().contains(['~', '\'', '!', '(', ')', '*']) => {
                 Some("its name holds one of the characters ~'!()*")
             }
-            () if self.bare().starts_with(['.', '_']) => Some("its name begins with a dot or an underscore"),
+            () if self.bare().starts_with('.') => Some("its name begins with a dot"),
             () => None,
         }
     }
@@ -118,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_new_package_has_stricter_rules() {
-        for text in ["a", "@scope/name", "a.b_c"] {
+        for text in ["a", "@scope/name", "a.b_c", "@s/_x", "@s/-x", "@~s/x", "@_s/x"] {
             assert_eq!(Name::new(text).unwrap().objection(), None, "{text}");
         }
-        for text in ["JSONStream", "a~", "@s/.x", "@s/_x", "it's"] {
+        for text in ["JSONStream", "a~", "@s/.x", "@s/x~", "@S/x", "it's"] {
             assert!(Name::new(text).unwrap().objection().is_some(), "{text}");
         }
     }

@@ -2,6 +2,7 @@
 //! read, from whatever repositories they come, so that no more than one of them is in memory.
 
 use crate::name::Name;
+use crate::readme::Readme;
 use crate::{accept, instant, merge};
 use packhouse_sdk::{Content, Context, Error, Failure, Output, Request, Response};
 use serde_json::{Map, Value, json};
@@ -58,13 +59,17 @@ pub(crate) struct Summary {
     /// Ms since 1970; 0 where nobody says so.
     pub(crate) modified: u64,
     pub(crate) maintainers: Vec<Value>,
-    pub(crate) readme: Option<String>,
+    pub(crate) readme: Option<Readme>,
     /// What clients send back when they write.
     pub(crate) revision: Option<u64>,
 }
 
 impl Summary {
     fn add(&mut self, other: Self) {
+        // It is of the version that `latest` names.
+        if !self.tags.contains_key("latest") {
+            self.readme = self.readme.take().or(other.readme);
+        }
         for (tag, number) in other.tags {
             self.tags.entry(tag).or_insert(number);
         }
@@ -73,7 +78,6 @@ impl Summary {
         if self.maintainers.is_empty() {
             self.maintainers = other.maintainers;
         }
-        self.readme = self.readme.take().or(other.readme);
         self.revision = self.revision.or(other.revision);
     }
 }
@@ -133,6 +137,11 @@ impl Rendering<'_> {
         self.out.push(",\"versions\":{")
     }
 
+    /// Whether it says what the package says of itself at length: the abbreviated form does not.
+    pub(crate) fn shows_readme(&self) -> bool {
+        self.form == Form::Full
+    }
+
     /// Says what a repository says of the package besides its versions, before any of them is added.
     pub(crate) fn summary(&mut self, summary: Summary) {
         self.summary.add(summary);
@@ -189,7 +198,9 @@ impl Rendering<'_> {
         for (name, value) in self.repeated.remove(latest).unwrap_or_default() {
             member(&mut self.out, &name, &value)?;
         }
-        member(&mut self.out, "readme", &self.summary.readme.clone().unwrap_or_default())
+        let Readme { text, file } = self.summary.readme.take().unwrap_or_default();
+        member(&mut self.out, "readme", &text)?;
+        member(&mut self.out, "readmeFilename", &file)
     }
 }
 

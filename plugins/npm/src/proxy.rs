@@ -4,13 +4,12 @@ use crate::dist::from_integrity;
 use crate::foreign::{self, Foreign, Packument};
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
+use crate::readme::Readme;
 use crate::records::missing_version;
 use crate::settings::Settings;
 use crate::version::highest;
 use crate::{instant, withdrawn};
-use packhouse_sdk::{
-    Blob, Content, Context, Digest, Error, Failure, Freshness, ReadAt, Reply, Repository, Request, Response,
-};
+use packhouse_sdk::{Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +53,11 @@ impl Upstream {
             Some(Value::Array(maintainers)) => maintainers,
             _ => Vec::new(),
         };
-        let readme: Option<Value> = packument.member("readme")?;
+        let text = |member: &str| -> Result<String, Error> {
+            let value: Option<Value> = packument.member(member)?;
+            Ok(value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default())
+        };
+        let readme = Readme::new(&text("readme")?, &text("readmeFilename")?);
         let time = |member: &str| times.get(member).copied();
         let newest = offered.values().max().copied().unwrap_or_default();
         let summary = Summary {
@@ -62,7 +65,7 @@ impl Upstream {
             created: time("created").unwrap_or_default(),
             modified: time("modified").unwrap_or(newest),
             maintainers,
-            readme: readme.and_then(|readme| readme.as_str().map(str::to_owned)),
+            readme,
             revision: None,
         };
         Ok(Some(Self { packument, offered, known, tags, summary }))
@@ -204,22 +207,16 @@ pub(crate) fn pass_on(cx: &Context, proxy: &Repository, target: &str) -> Result<
     Ok(found(reply)?.map(Content::Blob))
 }
 
-/// Passes a question with a body on, as it came. What the upstream does not answer is not known to it.
-pub(crate) fn ask(
+/// Asks a question with a body. What the upstream does not answer is not known to it.
+pub(crate) fn ask<'a>(
     cx: &Context,
     proxy: &Repository,
-    request: &Request,
     target: &str,
-    limit: u64,
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    body: &[u8],
 ) -> Result<Option<Content>, Failure> {
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
-    let mut fetch = cx.upstream("POST", target).header("accept", "application/json").limit(ANSWER);
-    for name in ["content-type", "content-encoding"] {
-        if let Some(value) = request.header(name) {
-            fetch = fetch.header(name, value);
-        }
-    }
-    let reply = fetch.fresh(Freshness::Never).body(&body.read_all(limit)?).start(proxy)?;
+    let fetch = cx.upstream("POST", target).header("accept", "application/json").limit(ANSWER);
+    let fetch = headers.into_iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
+    let reply = fetch.fresh(Freshness::Never).body(body).start(proxy)?;
     Ok(found(reply)?.map(Content::Blob))
 }

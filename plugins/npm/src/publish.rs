@@ -6,17 +6,15 @@ use crate::dist::Tarball;
 use crate::document::{Data, Document, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
+use crate::readme;
 use crate::records::{self, Facts, Package, Version};
-use crate::settings::Settings;
+use crate::settings::{LEGACY_NAMES, Settings};
 use crate::{BODY_LIMIT, TRIES, busy, change, skim};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
     Response, Transaction,
 };
 use serde_json::{Value, json};
-
-/// Bytes of what a package says of itself at length; more is cut, as other registries do it.
-const README: usize = 64 << 10;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let address = Address::parse(&request.path)?;
@@ -54,7 +52,7 @@ struct Release<'a> {
     version: Version,
     deprecated: Option<String>,
     attestations: Option<Attestations>,
-    readme: String,
+    readme: readme::Stored,
     /// Tags that are to name this version.
     tags: Vec<String>,
     /// Who publishes it.
@@ -68,13 +66,16 @@ fn publish(
     mut document: Document,
     body: &Blob,
 ) -> Result<Response, Failure> {
-    if let Some(objection) = name.objection() {
-        return Err(invalid(&format!("{name} cannot be published, because {objection}")));
-    }
     let repository = cx.target()?;
+    let settings = Settings::of(repository)?;
+    if let Some(objection) = name.objection().filter(|_| !settings.legacy_names) {
+        return Err(invalid(&format!(
+            "{name} cannot be published, because {objection}; npm leaves such names to packages that have them already, and where one \
+             is to be brought over, the repository's setting `{LEGACY_NAMES}` allows it"
+        )));
+    }
     let (number, members) = document.take_version()?;
     let mut manifest = Manifest::check(name, &number, members)?;
-    let settings = Settings::of(repository)?;
     refuse_existing(repository, &settings, name, &manifest.number)?;
     let tarball = tarball(name, &number, &manifest, &document, (body, settings.file_limit()))?;
     let attestations = attestation::read(&document, &tarball)?;
@@ -89,9 +90,12 @@ fn publish(
         sha256: digest,
         size: tarball.size,
         summary: manifest.summary(),
+        keywords: manifest.keywords(),
         provenance: attestations.as_ref().and_then(|attestations| attestations.provenance.clone()),
     };
     let dist = tarball.dist(cx, name, &manifest);
+    let readme = manifest.readme.take().or_else(|| document.readme()).unwrap_or_default();
+    let readme = readme.keep(cx, repository)?;
     let (abbreviated, full) = manifest.forms();
     commit(
         repository,
@@ -101,7 +105,7 @@ fn publish(
             deprecated: manifest.deprecated,
             number: manifest.number,
             attestations,
-            readme: cut(document.readme().unwrap_or_default(), README).to_owned(),
+            readme,
             tags,
             person,
         },
@@ -137,7 +141,7 @@ fn tarball(
     };
     let tarball = Tarball::decode(body, span, attachment, limit)?;
     tarball.check_digests(&manifest.dist)?;
-    tarball.check_contents(name, &manifest.number)?;
+    tarball.check_contents(name, manifest)?;
     Ok(tarball)
 }
 
@@ -209,9 +213,8 @@ impl Release<'_> {
         let expect =
             package.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
         let package = self.package(package.map(|entry| entry.value));
-        if package.tags.get("latest") == Some(number) {
-            change.put(&records::readme(name), self.readme.as_bytes(), Expectation::Anything, &[]);
-        }
+        let readme = self.readme.blob.as_slice();
+        change.put_json(&records::readme(name, number), &self.readme, Expectation::Anything, readme)?;
         change.put_json(&records::package(name), &package, expect, &[])?;
         if let Some(attestations) = &self.attestations {
             change.put(
@@ -224,7 +227,7 @@ impl Release<'_> {
         if let Some(text) = &self.deprecated {
             change.put(&records::deprecation(name, number), text.as_bytes(), Expectation::Anything, &[]);
         }
-        let shown = change::shown(name, number, &facts.summary, self.deprecated.as_deref());
+        let shown = change::shown(name, number, facts, self.deprecated.as_deref());
         change.show(&shown.file(name.path(number), facts.sha256.clone(), facts.size));
         Ok(())
     }
@@ -270,9 +273,4 @@ fn person(caller: &str) -> Value {
         true => json!({"name": caller, "email": caller}),
         false => json!({"name": caller}),
     }
-}
-
-/// At most so many bytes, whole characters.
-fn cut(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
 }

@@ -6,7 +6,8 @@
 //! | `v/<name>/<version>` | a version, naming its tarball |
 //! | `x/<name>/<version>` | why a version should not be used |
 //! | `s/<name>/<version>` | a version's attestations, as they are served |
-//! | `r/<name>` | what the package says of itself at length |
+//! | `r/<name>/<version>` | what a version says of itself at length, naming the blob that holds a long text |
+//! | `r/<name>` | the same of a package's latest version, as it was published before versions had their own |
 //! | `d/<name>/<version>` | that the version was there once; when it was removed |
 //! | `u/<name>/<version>` | of a proxy: a version that was fetched, as the upstream described it then |
 
@@ -40,7 +41,11 @@ pub(crate) fn attestations(name: &Name, version: &str) -> String {
     format!("s/{name}/{version}")
 }
 
-pub(crate) fn readme(name: &Name) -> String {
+pub(crate) fn readme(name: &Name, version: &str) -> String {
+    format!("r/{name}/{version}")
+}
+
+pub(crate) fn package_readme(name: &Name) -> String {
     format!("r/{name}")
 }
 
@@ -99,6 +104,9 @@ pub(crate) struct Facts {
     /// One line for lists.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) summary: String,
+    /// Words that it is found by, separated by blanks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) keywords: String,
     /// What the provenance among its attestations is, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provenance: Option<String>,

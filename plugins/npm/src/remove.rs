@@ -11,7 +11,7 @@ use packhouse_sdk::{
 };
 use serde_json::json;
 
-/// Versions that go in one commit: each is five changes of the 10,000 that one may have.
+/// Versions that go in one commit: each is six changes of the 10,000 that one may have.
 const PAGE: usize = 1500;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -108,13 +108,14 @@ fn commit(
     match whole {
         true => change
             .remove(&records::package(name), expect)
-            .remove(&records::readme(name), Expectation::Anything),
+            .remove(&records::package_readme(name), Expectation::Anything),
         false => change.put_json(&records::package(name), &package.value, expect, &[])?,
     };
     for number in page {
         change.remove(&records::version(name, number), Expectation::Anything);
         change.remove(&records::deprecation(name, number), Expectation::Anything);
         change.remove(&records::attestations(name, number), Expectation::Anything);
+        change.remove(&records::readme(name, number), Expectation::Anything);
         change.put(
             &records::removed(name, number),
             cx.now().to_string().as_bytes(),

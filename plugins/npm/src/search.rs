@@ -1,9 +1,9 @@
-//! `npm search`: packages by the words in their names and summaries, narrowed by what npm writes before a colon.
+//! `npm search`: packages by the words in their names, summaries and keywords, narrowed by what npm writes before a colon.
 
 use crate::audit::proxies;
 use crate::name::Name;
 use crate::records::{Package, Version};
-use crate::{instant, proxy};
+use crate::{instant, manifest, proxy};
 use packhouse_sdk::{Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,8 @@ impl Query {
     }
 
     fn fits(&self, found: &Found) -> bool {
-        let keyword = |wanted: &String| found.keywords().any(|keyword| keyword.to_lowercase() == *wanted);
+        let keywords: Vec<String> = found.keywords().into_iter().map(str::to_lowercase).collect();
+        let keyword = |wanted: &String| keywords.contains(wanted);
         let people: Vec<String> = found.people().map(str::to_lowercase).collect();
         self.scope.as_deref().is_none_or(|scope| found.name.scope() == Some(scope))
             && (self.keywords.is_empty() || self.keywords.iter().any(keyword))
@@ -59,6 +60,8 @@ struct Found {
     name: Name,
     package: Package,
     number: String,
+    /// When that was published, in ms since 1970.
+    time: u64,
     latest: Map<String, Value>,
 }
 
@@ -71,11 +74,11 @@ impl Found {
         let number = package.tags.get("latest").cloned().unwrap_or_default();
         let Some(version) = Version::find(repository, &name, &number)? else { return Ok(None) };
         let latest = serde_json::from_str(&version.full)?;
-        Ok(Some(Self { name, package, number, latest }))
+        Ok(Some(Self { name, package, number, time: version.facts.time, latest }))
     }
 
-    fn keywords(&self) -> impl Iterator<Item = &str> {
-        self.latest.get("keywords").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    fn keywords(&self) -> Vec<&str> {
+        manifest::keywords(&self.latest)
     }
 
     fn people(&self) -> impl Iterator<Item = &str> {
@@ -90,6 +93,8 @@ impl Found {
             json!({"username": text("name"), "email": text("email")})
         };
         let maintainers: Vec<Value> = self.package.maintainers.iter().map(username).collect();
+        let publisher = self.latest.get("_npmUser").map(username).or_else(|| maintainers.first().cloned());
+        let publisher = publisher.unwrap_or_else(|| json!({"username": "", "email": ""}));
         let mut links = Map::new();
         for (link, member) in
             [("homepage", "/homepage"), ("repository", "/repository/url"), ("bugs", "/bugs/url")]
@@ -102,9 +107,9 @@ impl Found {
         let package = json!({
             "name": self.name.as_str(), "scope": self.name.scope().unwrap_or("unscoped"), "version": self.number,
             "description": self.latest.get("description").and_then(Value::as_str).unwrap_or_default(),
-            "keywords": self.keywords().collect::<Vec<_>>(), "date": instant::text(self.package.modified),
+            "keywords": self.keywords(), "date": instant::text(self.time),
             "author": self.latest.get("author").cloned().unwrap_or_default(), "links": links,
-            "publisher": maintainers.first().cloned().unwrap_or_else(|| json!({"username": "", "email": ""})),
+            "publisher": publisher,
             "maintainers": maintainers,
         });
         json!({"package": package, "score": {"final": 1, "detail": {"quality": 1, "popularity": 1, "maintenance": 1}},
@@ -117,26 +122,46 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     let number =
         |name: &str, default: u32| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (from, size) = (number("from", 0), number("size", 20).min(PAGE));
-    let (mut objects, mut total, mut time) = (Vec::new(), 0, 0);
+    let (mut objects, mut total) = (Vec::new(), 0);
     let everything = std::iter::once(cx.target()?).chain(cx.others());
     for repository in everything.filter(|repository| repository.kind() == "hosted") {
         let (found, count) = match query.is_plain() {
             true => plain(repository, &query.words, from, size)?,
             false => narrowed(repository, &query, from as usize, size as usize)?,
         };
-        time = found.iter().map(|found| found.package.modified).fold(time, u64::max);
         objects.extend(found.iter().map(Found::object));
         total += count;
     }
     for proxy in proxies(cx)? {
-        let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, &target(request))? else { continue };
-        let answer: Value = serde_json::from_slice(&blob.read_all(ANSWER)?).unwrap_or_default();
-        objects.extend(answer.get("objects").and_then(Value::as_array).into_iter().flatten().cloned());
-        total += answer.get("total").and_then(Value::as_u64).unwrap_or_default();
+        let (found, count) = elsewhere(cx, request, proxy)?;
+        objects.extend(found);
+        total += count;
     }
     objects.truncate(size as usize);
-    Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(time)}))?
+    Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(cx.now())}))?
         .revalidate())
+}
+
+/// What an upstream finds, without packages that are not looked for there. Of a question that names one it does not hear.
+fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec<Value>, u64), Failure> {
+    let words = request.query("text").unwrap_or_default().split_whitespace().map(str::to_owned);
+    if !proxy.withheld(&words.collect::<Vec<_>>())?.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, &target(request))? else {
+        return Ok((Vec::new(), 0));
+    };
+    let answer: Value = serde_json::from_slice(&blob.read_all(ANSWER)?).unwrap_or_default();
+    let mut objects = answer.get("objects").and_then(Value::as_array).cloned().unwrap_or_default();
+    let name = |object: &Value| {
+        object.pointer("/package/name").and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let withheld = proxy.withheld(&objects.iter().map(name).collect::<Vec<_>>())?;
+    let before = objects.len();
+    objects.retain(|object| !withheld.contains(&name(object)));
+    let total = answer.get("total").and_then(Value::as_u64).unwrap_or_default();
+    let left = before - objects.len();
+    Ok((objects, total.saturating_sub(left as u64)))
 }
 
 /// The question as an upstream is asked it.

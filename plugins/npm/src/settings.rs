@@ -5,6 +5,9 @@ use crate::name::Name;
 use packhouse_sdk::{Error, Repository, fits};
 use serde::Deserialize;
 
+/// The format's own.
+pub(crate) const LEGACY_NAMES: &str = "legacy_names";
+
 /// Those settings that matter to the format. A host that does not know one leaves it out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -17,8 +20,8 @@ pub(crate) struct Settings {
     min_release_age_except: Vec<String>,
     /// Whether a proxy still offers what it has fetched when it vanishes upstream.
     pub(crate) keep_withdrawn: bool,
-    /// Names that are looked for in no proxy.
-    claimed_names: Vec<String>,
+    /// Whether a package may be published under a name that npm's rule leaves to packages that have it already.
+    pub(crate) legacy_names: bool,
     /// Bytes of a tarball that the operator allows.
     max_file_bytes: Option<u64>,
 }
@@ -32,11 +35,6 @@ impl Settings {
     /// Bytes that a tarball may have.
     pub(crate) fn file_limit(&self) -> u64 {
         self.max_file_bytes.unwrap_or(FILE_LIMIT)
-    }
-
-    /// Whether a name belongs to this organization, published or not.
-    pub(crate) fn claims(&self, name: &Name) -> bool {
-        self.claimed_names.iter().any(|pattern| fits(pattern, name.as_str()))
     }
 
     /// How old a version of this package has to be, in ms; none for any age.

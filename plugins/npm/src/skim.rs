@@ -2,8 +2,9 @@
 //!
 //! A tarball stands in the JSON as base64, up to 280 MB in one string. [`Skim`] hands on the document as a stream with a number
 //! in the place of each such string, and remembers where the string lies, so that the host can decode it from there. Only the
-//! windows around it are ever read.
+//! windows around it are ever read. Of a readme, of which only the beginning is shown, no more than that is handed on.
 
+use crate::readme;
 use crate::source::Source;
 use packhouse_sdk::Error;
 use std::io::{self, Read};
@@ -13,6 +14,11 @@ pub(crate) const DOCUMENT_LIMIT: u64 = 32 << 20;
 /// Bytes of one member at the document's first or second level, as of one version's manifest: what the plugin has to hold
 /// in memory several times over while it reads it.
 pub(crate) const MEMBER_LIMIT: u64 = 1 << 20;
+
+/// Bytes of a readme, as it stands in the document, that are handed on: what is shown of it, were every byte of that escaped.
+const README: u64 = 6 * readme::LIMIT as u64;
+/// Bytes after which a readme is too large in which no place is found where it can be cut.
+const UNCUT: u64 = 2 * README;
 
 /// Bytes that are read at a time.
 const WINDOW: u32 = 64 << 10;
@@ -50,9 +56,11 @@ pub(crate) struct Skim<S> {
     /// Digits that stand for a string.
     inserted: Vec<u8>,
     place: Place,
-    /// Bytes handed on, of all and since the last key.
+    /// Bytes taken of all, and handed on since the last key.
     total: u64,
     member: u64,
+    /// The readme that is being read.
+    cut: Option<Cut>,
     /// Strings that were left out, by the numbers that stand for them.
     pub(crate) spans: Vec<Span>,
     /// What [`Read`] failed with.
@@ -85,6 +93,61 @@ enum Met {
     Member,
     /// An attachment's data begin.
     Data,
+    /// A readme begins.
+    Readme,
+}
+
+/// How much of a readme was handed on, and what the last escape in it is.
+#[derive(Clone, Copy)]
+struct Cut {
+    passed: u64,
+    /// Bytes since a backslash that begins an escape.
+    since: u8,
+    /// Of the last escape: whether it has six bytes, its third byte, and whether it is the first half of a character.
+    long: bool,
+    third: u8,
+    half: bool,
+}
+
+impl Cut {
+    fn new() -> Self {
+        Self { passed: 0, since: u8::MAX, long: false, third: 0, half: false }
+    }
+
+    /// Whether the text may end before this byte: within no character and no escape, and not between two that make one character.
+    fn may_end_before(&self, byte: u8) -> bool {
+        let escape = match (self.long, self.half) {
+            (_, true) => 12,
+            (true, false) => 6,
+            (false, false) => 2,
+        };
+        byte & 0xc0 != 0x80 && self.since >= escape - 1
+    }
+
+    /// Takes a byte that is handed on.
+    fn take(&mut self, byte: u8) {
+        self.passed += 1;
+        // Within an escape a second backslash begins none.
+        if byte == b'\\' && self.since != 0 {
+            // The second half of a character is a part of the first.
+            if !(self.half && self.since == 5) {
+                (self.since, self.half) = (0, false);
+            } else {
+                self.since = 6;
+            }
+            return;
+        }
+        self.since = self.since.saturating_add(1);
+        match self.since {
+            1 => self.long = byte == b'u',
+            2 => self.third = byte,
+            3 if self.long => {
+                self.half = matches!(self.third, b'd' | b'D')
+                    && matches!(byte, b'8' | b'9' | b'a' | b'b' | b'A' | b'B')
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Place {
@@ -126,9 +189,14 @@ impl Place {
         self.string = Some(Text::Value { escaped: false });
         let within =
             |depth: usize, key: &str| self.keys.get(depth).is_some_and(|found| found == key.as_bytes());
-        let objects = self.objects.iter().skip(1).all(|object| *object);
-        let data = self.depth == DEPTH && objects && within(1, "_attachments") && within(DEPTH, "data");
-        if data { Met::Data } else { Met::Nothing }
+        let objects = self.objects.iter().skip(1).take(self.depth).all(|object| *object);
+        let deep = self.depth == DEPTH && objects;
+        let of_version = deep && within(1, "versions") && within(DEPTH, "readme");
+        match () {
+            () if deep && within(1, "_attachments") && within(DEPTH, "data") => Met::Data,
+            () if of_version || (self.depth == 1 && objects && within(1, "readme")) => Met::Readme,
+            () => Met::Nothing,
+        }
     }
 
     fn within(&mut self, text: Text, byte: u8) {
@@ -160,6 +228,7 @@ impl<S: Source> Skim<S> {
             place: Place::default(),
             total: 0,
             member: 0,
+            cut: None,
             spans: Vec::new(),
             trouble: None,
         }
@@ -170,6 +239,25 @@ impl<S: Source> Skim<S> {
         if let Some(digit) = self.inserted.pop() {
             return Ok(Some(digit));
         }
+        let Some(byte) = self.byte()? else { return Ok(None) };
+        if let Some(cut) = self.cut {
+            return self.of_readme(cut, byte);
+        }
+        self.member += 1;
+        match self.place.take(byte) {
+            Met::Member => self.member = 0,
+            Met::Data if self.leave_out()? => return self.next(),
+            Met::Readme => self.cut = Some(Cut::new()),
+            _ => {}
+        }
+        if self.member > MEMBER_LIMIT {
+            return Err(Trouble::TooLarge);
+        }
+        Ok(Some(byte))
+    }
+
+    /// The next byte of the source; none at its end.
+    fn byte(&mut self) -> Result<Option<u8>, Trouble> {
         if self.taken == self.window.len() {
             self.window = self.source.read_at(self.offset, WINDOW).map_err(Trouble::Host)?;
             self.offset += self.window.len() as u64;
@@ -178,16 +266,25 @@ impl<S: Source> Skim<S> {
         let Some(byte) = self.window.get(self.taken).copied() else { return Ok(None) };
         self.taken += 1;
         self.total += 1;
-        self.member += 1;
-        match self.place.take(byte) {
-            Met::Member => self.member = 0,
-            Met::Data if self.leave_out()? => return self.next(),
-            _ => {}
-        }
-        if self.total > DOCUMENT_LIMIT || self.member > MEMBER_LIMIT {
+        if self.total > DOCUMENT_LIMIT {
             return Err(Trouble::TooLarge);
         }
         Ok(Some(byte))
+    }
+
+    /// Hands on a byte of a readme, or once enough of it was, the quote that ends it.
+    fn of_readme(&mut self, mut cut: Cut, byte: u8) -> Result<Option<u8>, Trouble> {
+        let mut byte = byte;
+        let ends = cut.passed >= README && cut.may_end_before(byte);
+        self.place.take(byte);
+        while ends && self.place.string.is_some() {
+            let Some(next) = self.byte()? else { return Ok(None) };
+            self.place.take(next);
+            byte = next;
+        }
+        cut.take(byte);
+        self.cut = Some(cut).filter(|_| self.place.string.is_some());
+        if cut.passed > UNCUT { Err(Trouble::TooLarge) } else { Ok(Some(byte)) }
     }
 
     /// Leaves out the string that begins here, unless it is text in which a quote is escaped: a bundle of signatures, which is
@@ -297,12 +394,39 @@ mod tests {
     #[test]
     fn what_is_too_large_or_broken_is_told() {
         assert_eq!(trouble(r#"{"_attachments":{"a":{"data":"AAAA"#), Some(Trouble::Broken));
-        let readme = json!({"readme": "x".repeat(MEMBER_LIMIT as usize)}).to_string();
-        assert_eq!(trouble(&readme), Some(Trouble::TooLarge));
+        let description = json!({"description": "x".repeat(MEMBER_LIMIT as usize)}).to_string();
+        assert_eq!(trouble(&description), Some(Trouble::TooLarge));
         let versions: serde_json::Map<String, Value> =
             (0..40).map(|n| (n.to_string(), json!("x".repeat(MEMBER_LIMIT as usize - 100)))).collect();
         assert_eq!(trouble(&json!({"versions": versions}).to_string()), Some(Trouble::TooLarge));
         assert_eq!(trouble(&json!({"versions": {"1": "x", "2": "y"}}).to_string()), None);
+    }
+
+    #[test]
+    fn a_long_readme_is_cut() {
+        // What a text is made of, as it stands in a document: escaped by hand, since some clients escape all that is not ASCII.
+        for piece in
+            ["x", "é", "漢", "\\n", "\\u00e9", "\\ud83d\\ude00", "\\\\", "a\\\"b", "🎉 \\uD83D\\uDE00"]
+        {
+            for place in ["{\"readme\":\"@\",\"z\":1}", "{\"versions\":{\"1\":{\"readme\":\"@\",\"z\":1}}}"] {
+                let text = place.replace('@', &piece.repeat(2 * README as usize / piece.len() + 7));
+                let (out, _) = skimmed(&text);
+                let document: Value =
+                    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{piece}: {error}"));
+                let found = document.pointer("/versions/1").unwrap_or(&document);
+                let kept = found["readme"].as_str().unwrap();
+                let all: String = serde_json::from_str(&format!("\"{}\"", piece.repeat(kept.len()))).unwrap();
+                assert!(
+                    all.starts_with(kept) && kept.len() >= readme::LIMIT,
+                    "{piece}: {} bytes",
+                    kept.len()
+                );
+                assert!(out.len() < text.len() && found["z"] == 1, "{piece}");
+            }
+        }
+        let elsewhere =
+            json!({"versions": {"1": {"x": {"readme": "x".repeat(2 * README as usize)}}}}).to_string();
+        assert_eq!(skimmed(&elsewhere).0, elsewhere);
     }
 
     proptest! {

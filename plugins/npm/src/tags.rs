@@ -48,7 +48,7 @@ pub(crate) fn check(tag: &str) -> Result<(), Failure> {
 
 pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let (name, _) = parse(params)?;
-    let intent = Intent::read().subject(name.as_str());
+    let intent = Intent::read().subject(name.as_str()).about_package(name.as_str());
     Ok(if is_part_of_publish(request) { intent.for_publish() } else { intent })
 }
 

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 const BLOCK: u64 = 512;
 /// Entries of an archive.
 const ENTRIES: u32 = 200_000;
+/// What says what a package is.
+const PACKAGE_JSON: &[u8] = b"package.json";
 /// Bytes of a `package.json`, and of an extended header.
 const SMALL: u64 = 1 << 20;
 
@@ -34,16 +36,22 @@ impl From<Error> for Refusal {
 /// [`Refusal::Bad`] for what is no archive, one without a `package.json` or with more than one, and one with too many entries.
 pub(crate) fn package_json(archive: &impl ReadAt) -> Result<Vec<u8>, Refusal> {
     let mut walk = Walk { archive, at: 0, size: archive.size()? };
-    let mut found = None;
+    let (mut found, mut seen) = (None, false);
     for _ in 0..ENTRIES {
         let Some(entry) = walk.next()? else {
             return found.ok_or(Refusal::Bad("it holds no package.json"));
         };
-        if !is_package_json(&entry.path) {
+        let Some(name) = name_at_first_level(&entry.path) else { continue };
+        if !name.eq_ignore_ascii_case(PACKAGE_JSON) {
             continue;
         }
-        if found.is_some() {
+        // On many a disk two names that differ in their case alone are one file.
+        if seen {
             return Err(Refusal::Bad("it holds package.json more than once"));
+        }
+        seen = true;
+        if name != PACKAGE_JSON {
+            continue;
         }
         if !entry.is_file || entry.length > SMALL {
             return Err(Refusal::Bad("its package.json is no file of at most 1 MiB"));
@@ -53,11 +61,14 @@ pub(crate) fn package_json(archive: &impl ReadAt) -> Result<Vec<u8>, Refusal> {
     Err(Refusal::Bad("it holds more than 200,000 entries"))
 }
 
-/// A file of the archive's first level, as installers see it: whatever its folder is called.
-fn is_package_json(path: &[u8]) -> bool {
+/// The name of a file of the archive's first level, as installers see it: whatever its folder is called.
+fn name_at_first_level(path: &[u8]) -> Option<&[u8]> {
     let parts: Vec<&[u8]> =
         path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
-    matches!(parts.as_slice(), [_, file] if *file == b"package.json")
+    match parts.as_slice() {
+        [_, file] => Some(file),
+        _ => None,
+    }
 }
 
 struct Entry {
@@ -259,9 +270,12 @@ mod tests {
     fn what_could_show_two_faces_is_refused() {
         let two: &[(&str, u8, &[u8])] =
             &[("package/package.json", b'0', b"{}"), ("other/package.json", b'0', b"{}")];
+        let case: &[(&str, u8, &[u8])] =
+            &[("package/package.json", b'0', b"{}"), ("package/Package.JSON", b'0', b"{}")];
         let link: &[(&str, u8, &[u8])] = &[("package/package.json", b'2', b"")];
         for (bytes, words) in [
             (archive(two), "more than once"),
+            (archive(case), "more than once"),
             (archive(link), "no file"),
             (archive(&[]), "no package.json"),
             (b"not a tar at all".to_vec(), "no tar"),

@@ -108,6 +108,40 @@ fn a_setting_gives_numbers_again() {
 }
 
 #[test]
+fn a_setting_lets_old_names_in() {
+    let (_, mount) = hosted(json!({"legacy_names": true}));
+    for name in ["JSONStream", "@acme/x~", "@acme/.x", "it's(old)!"] {
+        publish(&mount, &Release::new(name, "1.0.0")).expect(201);
+        let path = format!("/{}", name.replace('/', "%2f"));
+        let document = mount.get(&path).send().expect(200).json();
+        let tarball = document["versions"]["1.0.0"]["dist"]["tarball"].as_str().unwrap();
+        let tarball = tarball.strip_prefix("https://packhouse.test/repositories/releases").unwrap();
+        mount.get(tarball).send().expect(200);
+    }
+    // One that differs in its capitals alone is another package.
+    mount.get("/jsonstream").send().expect(404);
+}
+
+#[test]
+fn a_readme_goes_with_its_version() {
+    let (host, mount) = hosted(json!({}));
+    let readme = |number: &str| format!("# {number}\n{}", "text ".repeat(4000));
+    for number in ["1.0.0", "1.1.0"] {
+        publish(&mount, &Release::new("lib", number).said(&json!({"readme": readme(number)}))).expect(201);
+    }
+    let shown = || packument(&mount, "lib")["readme"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(shown(), readme("1.1.0"));
+    mount.delete_version(&VersionId::new("lib", "1.1.0")).unwrap();
+    assert_eq!(shown(), readme("1.0.0"));
+    let old = json!({"versions": {"1.0.0": {"deprecated": "old", "readme": "another"}}});
+    mount.put("/lib").json(&old).send().expect(201);
+    assert_eq!(shown(), readme("1.0.0"), "a change of something else");
+    mount.delete_version(&VersionId::new("lib", "1.0.0")).unwrap();
+    host.end_grace();
+    assert!(mount.effects().blobs.is_empty(), "a readme outlives its package");
+}
+
+#[test]
 fn the_operators_limit_is_of_the_tarball() {
     let fits = Release::new("lib", "1.0.0");
     let (_, mount) = hosted(json!({"max_file_bytes": fits.tarball().len()}));
@@ -163,6 +197,9 @@ fn a_sign_in_goes_through_the_hosts_page() {
         (Some("no-store"), json!({"token": "PLACEHOLDER"}))
     );
     mount.get("/-/v1/login/unknown").send().expect(404);
+    let many = (0..1000).map(|_| mount.post("/-/v1/login").json(&json!({})).send());
+    let refused = many.into_iter().find(|answer| answer.status != 200).unwrap().expect(429);
+    assert_eq!((refused.code(), refused.header("retry-after")), ("too_many_attempts", Some("60")));
 }
 
 #[test]
@@ -181,6 +218,7 @@ fn tokens_are_listed_and_revoked() {
         .map(|token| (token["key"].as_str().unwrap(), token["readonly"].as_bool().unwrap()))
         .collect();
     assert_eq!((shown, &listed["urls"]), (vec![("2", false), ("1", true)], &json!({})));
+    assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "npm shows an empty one too");
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(200);
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(404);
     mount.delete("/-/user/token/2").caller("ann").send().expect(200);
@@ -245,10 +283,16 @@ fn upkeep_removes_and_marks_versions() {
 #[test]
 fn two_thousand_versions_stay_right() {
     let (_, mount) = hosted(json!({}));
+    let readme = json!({"readme": "word ".repeat(2000)});
     for number in 0..2000 {
-        publish(&mount, &Release::new("lib", &format!("1.{number}.0"))).expect(201);
+        publish(&mount, &Release::new("lib", &format!("1.{number}.0")).said(&readme)).expect(201);
     }
     let mut full = packument(&mount, "lib");
+    assert_eq!(
+        full.to_string().matches("word word").count(),
+        1000,
+        "one readme, and not that of each version"
+    );
     assert_eq!(keys(&full, "versions").len(), 2000);
     assert_eq!(full["dist-tags"]["latest"], "1.1999.0");
     let short =

@@ -19,12 +19,18 @@ pub(crate) struct Release {
     files: Vec<(String, Vec<u8>)>,
     raw: Option<Vec<u8>>,
     attested: bool,
+    /// What the document's manifest says besides, or instead of, the archive's `package.json`.
+    said: Value,
 }
 
 impl Release {
     /// A version with a `package.json` and nothing else.
     pub(crate) fn new(name: &str, version: &str) -> Self {
-        let package = json!({"name": name, "version": version}).to_string().into_bytes();
+        let package = json!({
+            "name": name, "version": version, "description": format!("about {name}"), "keywords": ["testing"],
+            "dependencies": {"dep": "^1.0.0"}, "scripts": {"test": "true"},
+        });
+        let package = package.to_string().into_bytes();
         Self {
             name: name.to_owned(),
             version: version.to_owned(),
@@ -32,6 +38,7 @@ impl Release {
             files: vec![("package/package.json".to_owned(), package)],
             raw: None,
             attested: false,
+            said: json!({}),
         }
     }
 
@@ -54,9 +61,39 @@ impl Release {
         self
     }
 
-    /// Another `package.json` in the archive than the manifest in the document.
+    /// Another `package.json` in the archive, which the manifest in the document follows but for name and version.
     pub(crate) fn package_json(self, text: &str) -> Self {
         self.files(&[("package/package.json", text)])
+    }
+
+    /// These members in the document's manifest, whatever the archive's `package.json` says; null for none.
+    pub(crate) fn said(mut self, members: &Value) -> Self {
+        self.said.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        self
+    }
+
+    /// What stands in the document of the archive's `package.json`.
+    fn manifest(&self) -> Value {
+        let Self { name, version, .. } = self;
+        let own = self.files.iter().find(|(path, _)| path.ends_with("/package.json"));
+        let own = own.filter(|_| self.raw.is_none()).map(|(_, text)| text.as_slice()).unwrap_or_default();
+        let own = own.strip_prefix(b"\xef\xbb\xbf").unwrap_or(own);
+        let mut manifest = json!({"description": format!("about {name}"), "keywords": ["testing"]});
+        let members = manifest.as_object_mut().unwrap();
+        members.extend(
+            serde_json::from_slice::<Value>(own)
+                .ok()
+                .and_then(|own| own.as_object().cloned())
+                .unwrap_or_default(),
+        );
+        let told = json!({
+            "name": name, "version": version, "readme": format!("# {name}"), "readmeFilename": "README.md",
+            "_id": format!("{name}@{version}"), "_npmVersion": "11.0.0",
+        });
+        members.extend(told.as_object().unwrap().clone());
+        members.extend(self.said.as_object().unwrap().clone());
+        members.retain(|_, value| !value.is_null());
+        manifest
     }
 
     /// These bytes in place of an archive.
@@ -108,15 +145,13 @@ impl Release {
                 "content_type": "application/vnd.dev.sigstore.bundle.v0.3+json", "length": bundle.len(), "data": bundle,
             });
         }
+        let mut manifest = self.manifest();
+        manifest["dist"] = json!({
+            "integrity": self.integrity(), "shasum": self.shasum(), "tarball": format!("http://client.test/{file}"),
+        });
         json!({
-            "_id": name, "name": name, "description": format!("about {name}"), "readme": format!("# {name}"),
-            "dist-tags": {&self.tag: version}, "access": null, "_attachments": attachments,
-            "versions": {version: {
-                "name": name, "version": version, "description": format!("about {name}"), "readme": format!("# {name}"),
-                "keywords": ["testing"], "dependencies": {"dep": "^1.0.0"}, "scripts": {"test": "true"},
-                "_id": format!("{name}@{version}"), "_npmVersion": "11.0.0",
-                "dist": {"integrity": self.integrity(), "shasum": self.shasum(), "tarball": format!("http://client.test/{file}")},
-            }},
+            "_id": name, "name": name, "description": format!("about {name}"), "dist-tags": {&self.tag: version}, "access": null,
+            "_attachments": attachments, "versions": {version: manifest},
         })
     }
 }

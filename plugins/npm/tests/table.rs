@@ -26,6 +26,8 @@ pub(crate) fn cases() -> Vec<Case> {
         scopes(),
         refused_publishes(),
         refused_tarballs(),
+        manifest_confusion(),
+        readmes(),
         attestations(),
         tags(),
         deprecations(),
@@ -114,7 +116,8 @@ fn both_forms() -> Vec<Case> {
             .contains("\"_rev\":")
             .contains("\"time\":{\"1.0.0\":")
             .contains("\"description\":\"about lib\"")
-            .contains("\"readme\":\"# lib\""),
+            .contains("\"readme\":\"# lib\"")
+            .contains("\"readmeFilename\":\"README.md\""),
         get("to write, whatever is accepted", "/lib?write=true", 200)
             .with("accept", INSTALL)
             .header("content-type", "application/json")
@@ -222,7 +225,17 @@ fn refused_publishes() -> Vec<Case> {
             &good.clone().tag("1.0").document(),
             "cannot be a tag",
         ),
-        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capitals"),
+        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capitals")
+            .contains("`legacy_names`"),
+        refused(
+            "a tilde",
+            "/@bad%2fx~",
+            &Release::new("@bad/x~", "1.0.0").document(),
+            "one of the characters",
+        ),
+        refused("a dot", "/@bad%2f.x", &Release::new("@bad/.x", "1.0.0").document(), "begins with a dot"),
+        published("an underscore in a scope", &Release::new("@under/_x", "1.0.0")),
+        get("its tarball", "/@under/_x/-/_x-1.0.0.tgz", 200),
         put("a name that none can have", "/.bad", 404, &Release::new(".bad", "1.0.0").document()),
         Case::new("no JSON", "PUT", "/bad", 400).body("not JSON").contains("cannot be read"),
         Case::new("nothing", "PUT", "/bad", 400).body("").contains("cannot be read"),
@@ -269,6 +282,113 @@ fn refused_tarballs() -> Vec<Case> {
             &Release::new("bom", "1.0.0").package_json("\u{feff}{\"name\":\"bom\",\"version\":\"v1.0.0\"}"),
         ),
         get("nothing of it is there", "/bad", 404),
+    ]
+}
+
+/// What clients install by, and what runs then, must be the same.
+fn manifest_confusion() -> Vec<Case> {
+    let own = |members: Value| {
+        let mut own = json!({"name": "two-faced", "version": "1.0.0"});
+        own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        Release::new("two-faced", "1.0.0").package_json(&own.to_string())
+    };
+    let no = |name: &str, release: &Release, words: &str| {
+        refused(name, "/two-faced", &release.document(), words)
+            .code("invalid_tarball")
+            .contains("differs from the manifest")
+    };
+    let yes = |bare: &str, members: Value, said: Value| {
+        let mut own = json!({"name": format!("@same/{bare}"), "version": "1.0.0"});
+        own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let release =
+            Release::new(&format!("@same/{bare}"), "1.0.0").package_json(&own.to_string()).said(&said);
+        published(bare, &release)
+    };
+    vec![
+        no(
+            "a dependency that only the manifest has",
+            &own(json!({})).said(&json!({"dependencies": {"evil": "1"}})),
+            "`dependencies.evil` is nothing there, and \"1\" in the manifest",
+        ),
+        no(
+            "one that only the archive has",
+            &own(json!({"dependencies": {"evil": "1"}})).said(&json!({"dependencies": null})),
+            "`dependencies.evil`",
+        ),
+        no(
+            "an optional one",
+            &own(json!({})).said(&json!({"optionalDependencies": {"evil": "1"}})),
+            "`optionalDependencies.evil`",
+        ),
+        no(
+            "a peer",
+            &own(json!({})).said(&json!({"peerDependencies": {"evil": "1"}})),
+            "`peerDependencies.evil`",
+        ),
+        no(
+            "a script that the manifest hides",
+            &own(json!({"scripts": {"postinstall": "evil"}})).said(&json!({"scripts": null})),
+            "`scripts.postinstall`",
+        ),
+        no(
+            "another script",
+            &own(json!({"scripts": {"install": "evil"}}))
+                .said(&json!({"scripts": {"install": "node-gyp rebuild"}})),
+            "`scripts.install`",
+        ),
+        no("a program", &own(json!({"bin": {"git": "evil.js"}})).said(&json!({"bin": null})), "`bin.git`"),
+        get("nothing of it is there", "/two-faced", 404),
+        yes("gyp", json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
+        get("it runs something", "/@same%2fgyp/1.0.0", 200).contains("\"hasInstallScript\":true"),
+        yes("bin", json!({"bin": "./cli.js"}), json!({"bin": {"bin": "cli.js"}})),
+        yes("programs", json!({"directories": {"bin": "tools"}}), json!({"bin": {"one": "tools/one"}})),
+        yes("git", json!({"dependencies": {"a": "u/r"}}), json!({"dependencies": {"a": "github:u/r"}})),
+        yes(
+            "bundle",
+            json!({"bundledDependencies": ["x"]}),
+            json!({"bundledDependencies": null, "bundleDependencies": ["x"], "dependencies": {"x": "*"}}),
+        ),
+        yes(
+            "optional",
+            json!({"dependencies": {"a": "1"}, "optionalDependencies": {"a": "1"}}),
+            json!({"dependencies": {}}),
+        ),
+    ]
+}
+
+fn readmes() -> Vec<Case> {
+    let release = |version: &str| Release::new("read", version);
+    let full = |name: &str| get(name, "/read", 200);
+    let latest = |name: &str, version: &str| {
+        Case::new(name, "PUT", "/-/package/read/dist-tags/latest", 201)
+            .with("content-type", "application/json")
+            .body(json!(version).to_string())
+    };
+    let long = format!("# long {}", "é".repeat(700_000));
+    vec![
+        published(
+            "with none",
+            &release("1.0.0")
+                .said(&json!({"readme": "ERROR: No README data found!", "readmeFilename": null})),
+        ),
+        full("none is shown").contains("\"readme\":\"\",\"readmeFilename\":\"\"").lacks("ERROR"),
+        published(
+            "with one",
+            &release("1.1.0").said(&json!({"readme": "# one", "readmeFilename": "readme.markdown"})),
+        ),
+        full("it is shown").contains("\"readme\":\"# one\",\"readmeFilename\":\"readme.markdown\""),
+        get("not in the abbreviated form", "/read", 200).with("accept", INSTALL).lacks("readme"),
+        get("nor in the version", "/read/1.1.0", 200).lacks("readme"),
+        published("of another tag", &release("2.0.0-rc.1").tag("next").said(&json!({"readme": "# next"}))),
+        full("that of latest stays").contains("\"readme\":\"# one\"").lacks("# next"),
+        published("a long one", &release("2.0.0").said(&json!({"readme": long}))),
+        full("its beginning is shown").contains("\"readme\":\"# long é").lacks("# one"),
+        latest("latest moves", "2.0.0-rc.1"),
+        full("and the readme with it").contains("\"readme\":\"# next\""),
+        latest("latest moves to a version without one", "1.0.0"),
+        full("it is gone").contains("\"readme\":\"\""),
+        latest("latest moves back", "2.0.0"),
+        full("it is there again").contains("\"readme\":\"# long é"),
     ]
 }
 
@@ -372,6 +492,10 @@ fn searching() -> Vec<Case> {
         found("in a scope", "scope:acme").contains("\"name\":\"@acme/lib\"").contains("\"total\":1"),
         found("by keyword", "keywords:testing%20signed").contains("\"total\":1"),
         found("by another keyword", "keywords:none").contains("\"total\":0"),
+        found("by a keyword in plain words", "testing%20signed")
+            .contains("\"total\":1")
+            .contains("\"name\":\"signed\""),
+        found("when nothing is found, at a time", "absent").lacks("1970-01-01"),
         found("a page", "&size=1&from=1").lacks("\"objects\":[]"),
         found("sizes that are none", "signed&size=x&from=-1").contains("\"total\":1"),
     ]

@@ -6,11 +6,14 @@
 #[expect(dead_code, reason = "the table uses the rest")]
 mod release;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use packhouse_npm::Npm;
 use packhouse_sdk::Freshness;
 use packhouse_testkit::{MemoryHost, Mount};
 use release::Release;
 use serde_json::{Value, json};
+use std::io::Write as _;
 
 /// 2026-11-21 05:01:40 UTC.
 const NOW: u64 = 1_795_237_300_000;
@@ -190,8 +193,11 @@ fn questions_are_passed_on() {
     let found = mount.get("/-/v1/search?text=left+pad&size=2").send().expect(200).json();
     assert_eq!((&found["objects"][0]["package"]["name"], &found["total"]), (&json!("left-pad"), &json!(7)));
     host.answer_upstream("POST", "-/npm/v1/security/advisories/bulk", 200, &[], br#"{"lib":[{"id":1}]}"#);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(br#"{"lib":["1.0.0"]}"#).unwrap();
+    let packed = packed.finish().unwrap();
     let asked =
-        mount.post("/-/npm/v1/security/advisories/bulk").header("content-encoding", "gzip").body(b"gzipped");
+        mount.post("/-/npm/v1/security/advisories/bulk").header("content-encoding", "gzip").body(&packed);
     assert_eq!(asked.send().expect(200).json()["lib"][0]["id"], 1);
     let sent = host.fetches().pop().unwrap();
     assert_eq!(
@@ -199,7 +205,7 @@ fn questions_are_passed_on() {
             sent.body.as_slice(),
             sent.headers.iter().any(|(name, value)| name == "content-encoding" && value == "gzip")
         ),
-        (&b"gzipped"[..], true)
+        (packed.as_slice(), true)
     );
     host.answer_upstream("GET", "-/npm/v1/keys", 200, &[], br#"{"keys":[{"keyid":"theirs"}]}"#);
     assert_eq!(mount.get("/-/npm/v1/keys").send().expect(200).json(), json!({"keys": [{"keyid": "theirs"}]}));
@@ -240,7 +246,9 @@ fn a_group_shows_its_members_at_its_own_address() {
         group.get("/ours/-/ours-1.0.0.tgz").send().expect(200).body,
         Release::new("ours", "1.0.0").tarball()
     );
-    assert_eq!(group.get("/-/v1/search?text=ours").send().status, 502, "an upstream that cannot be asked");
+    assert_eq!(group.get("/-/v1/search?text=our").send().status, 502, "an upstream that cannot be asked");
+    let ours = group.get("/-/v1/search?text=ours").send().expect(200).json();
+    assert_eq!(ours["total"], 1, "a name of ours is not searched for elsewhere");
 }
 
 #[test]

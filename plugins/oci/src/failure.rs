@@ -37,11 +37,6 @@ pub(crate) fn unknown_image() -> Failure {
     Failure::new(404, "NAME_UNKNOWN", "repository not found")
 }
 
-/// 404 `NAME_UNKNOWN` for a group none of whose members the caller may read.
-pub(crate) fn no_members() -> Failure {
-    Failure::new(404, "NAME_UNKNOWN", "group repository has no members")
-}
-
 /// 404 `MANIFEST_UNKNOWN`.
 pub(crate) fn unknown_manifest() -> Failure {
     Failure::new(404, "MANIFEST_UNKNOWN", "manifest not found")

@@ -7,7 +7,7 @@ use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Reques
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     name::digest(params.segment("digest"))?;
-    let intent = Intent::read().subject(image);
+    let intent = Intent::read().subject(image.as_str()).about_package(image);
     Ok(if request.method == "HEAD" { intent.for_publish() } else { intent })
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
         // push relies that leaves the blob out because it is here.
         cx.now();
     }
-    let found = group::first(cx, &image, true, |repository| one(cx, request, repository, &image, &digest))?;
+    let found = group::first(cx, true, |repository| one(cx, request, repository, &image, &digest))?;
     found.ok_or_else(failure::unknown_blob)
 }
 

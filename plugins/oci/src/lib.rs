@@ -23,7 +23,7 @@ mod upkeep;
 mod uploads;
 
 use packhouse_sdk::{
-    Challenge, Claim, Description, ErrorStyle, Failure, Format, Router, Setting, TokenService,
+    Challenge, Claim, Description, ErrorStyle, Failure, Folding, Format, Router, Setting, TokenService,
 };
 
 /// Bytes of the largest layer: 50 GB.
@@ -43,7 +43,11 @@ impl Format for Oci {
             .challenge(Challenge::Bearer)
             .token_service(TokenService::new("/v2/token"))
             .upstream_credentials(&["basic", "bearer"])
+            .name_folding(Folding::Lowercase)
+            // What is shown are tags; an image without one still is there.
+            .held_by("m/{name}:")
             .request_headers(&["transfer-encoding"])
+            .open_requests(&[])
             .max_file_bytes(LAYER_LIMIT)
             .max_manifest_bytes(MANIFEST_LIMIT)
             .claim(

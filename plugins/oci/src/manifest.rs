@@ -103,6 +103,26 @@ impl Manifest {
     }
 }
 
+/// Whether these bytes can be a manifest of this media type. It asks for no more than every client relies on: what an upstream
+/// holds need not keep the rules of a push here.
+pub(crate) fn is_one(bytes: &[u8], media_type: &str) -> bool {
+    let Ok(outline) = serde_json::from_slice::<Outline>(bytes) else { return false };
+    let parts = match media_type {
+        OCI_INDEX | DOCKER_LIST => outline.manifests.is_some(),
+        _ => outline.config.is_some(),
+    };
+    outline.schema_version == 2 && parts && outline.media_type.is_none_or(|own| own == media_type)
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outline {
+    schema_version: u64,
+    media_type: Option<String>,
+    config: Option<BTreeMap<String, IgnoredAny>>,
+    manifests: Option<Vec<IgnoredAny>>,
+}
+
 /// Whether a descriptor of this type names a manifest.
 fn is_manifest(media_type: Option<&str>) -> bool {
     media_type.is_some_and(|media_type| ACCEPT.contains(&media_type))
@@ -267,6 +287,28 @@ mod tests {
         let typed = parse(&with("artifactType", json!("application/x.sbom")), None).unwrap();
         assert_eq!(typed.artifact_type.as_deref(), Some("application/x.sbom"));
         assert_eq!(parse(&with("layers", Value::Null), None).unwrap().blobs.len(), 1);
+    }
+
+    #[test]
+    fn an_upstreams_manifest_is_told_from_a_page() {
+        let is = |document: &Value, media_type| is_one(document.to_string().as_bytes(), media_type);
+        assert!(is(&image(), OCI_IMAGE) && is(&with("mediaType", Value::Null), DOCKER_IMAGE));
+        let index = json!({"schemaVersion": 2, "manifests": [], "anything": [1, {"else": null}]});
+        assert!(is(&index, OCI_INDEX) && is(&index, DOCKER_LIST));
+        for (document, media_type) in [
+            (image(), DOCKER_IMAGE),
+            (image(), OCI_INDEX),
+            (index, OCI_IMAGE),
+            (with("schemaVersion", json!(1)), OCI_IMAGE),
+            (with("config", json!("x")), OCI_IMAGE),
+            (json!({"errors": []}), OCI_IMAGE),
+            (json!([]), OCI_INDEX),
+        ] {
+            assert!(!is(&document, media_type), "{media_type} {document}");
+        }
+        for text in ["", "<html></html>", "{", "null"] {
+            assert!(!is_one(text.as_bytes(), OCI_IMAGE), "{text}");
+        }
     }
 
     #[test]

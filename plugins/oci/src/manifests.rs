@@ -9,7 +9,7 @@ use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Reques
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     name::reference(params)?;
-    let intent = Intent::read().subject(image);
+    let intent = Intent::read().subject(image.as_str()).about_package(image);
     Ok(if request.method == "HEAD" { intent.for_publish() } else { intent })
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
     let image = name::image(request, params)?;
     let reference = name::reference(params)?;
     let named = matches!(reference, Reference::Digest(_));
-    let found = group::first(cx, &image, named, |repository| match repository.kind().as_str() {
+    let found = group::first(cx, named, |repository| match repository.kind().as_str() {
         "proxy" => proxy::manifest(cx, repository, &image, &reference),
         _ => stored(repository, &image, &reference),
     })?;

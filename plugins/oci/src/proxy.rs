@@ -5,111 +5,135 @@
 
 pub(crate) mod lists;
 
-use crate::manifest::ACCEPT;
+use crate::manifest::{ACCEPT, is_one};
 use crate::manifests::answered;
 use crate::name::Reference;
 use crate::settings::Settings;
 use crate::{LAYER_LIMIT, MANIFEST_LIMIT};
 use packhouse_sdk::{
-    Content, Context, Digest, Error, Failure, Fetch, Freshness, Reply, Repository, Request, Response,
+    Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
 };
 use serde_json::json;
 
 /// Bytes of a list of tags.
 const LIST_LIMIT: u64 = 4 << 20;
 
+/// Until when a manifest that is named by its digest is fresh: for good. It is no file to the host, which keeps files at once, but
+/// something that is read here first: a page in its place is thrown away.
+const FOR_GOOD: Freshness = Freshness::Seconds(u32::MAX);
+
 /// The manifest, or none where the upstream has none.
 ///
 /// # Errors
-/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB; 502 where the upstream cannot be asked.
+/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB; 502 where the upstream cannot be asked, or sends something
+/// else.
 pub(crate) fn manifest(
     cx: &Context,
     proxy: &Repository,
     image: &str,
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
-    let upstream = Upstream::of(proxy, image)?;
     let must_be_old = Settings::of(proxy)?.must_be_old(image);
-    let digest = match reference {
-        Reference::Digest(digest) => digest.clone(),
-        Reference::Tag(tag) => match newest(cx, proxy, &upstream, tag)? {
-            Some(Newest::Digest(digest)) => digest,
-            // What the tag names from one moment to the next, nobody can say how old it is.
-            Some(Newest::Untold) if must_be_old => return Ok(None),
-            Some(Newest::Untold) => return untold(cx, proxy, &upstream, tag, reference),
-            None => return Ok(None),
-        },
+    let asked = Asked { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
+    let tag = match reference {
+        Reference::Digest(digest) => return asked.by_digest(digest),
+        Reference::Tag(tag) => tag,
     };
-    let mut fetch = accepting(cx.upstream("GET", &upstream.path(&format!("manifests/{digest}"))))
-        .fresh(Freshness::Immutable)
-        .limit(MANIFEST_LIMIT);
-    let shown = match reference {
-        Reference::Tag(tag) => Some(tag.clone()),
-        // What is too young by its tag is so by its digest.
-        Reference::Digest(digest) => must_be_old.then(|| digest.to_string()),
-    };
-    if let Some(version) = shown {
-        fetch = fetch.show_as(image, &version, &format!("{image}/manifests/{version}"));
+    let Some(newest) = asked.newest(tag, None)? else { return Ok(None) };
+    let found = asked.what_is_told(tag, &newest.told)?;
+    if found.is_some() || !newest.kept || must_be_old {
+        return Ok(found);
     }
-    let reply = fetch.expect(&digest).start(proxy).map_err(unreachable)?;
-    if !is_there(&reply)? {
-        return Ok(None);
+    // The upstream has no longer what it named a while ago, so the tag has moved since, or what named it was wrong.
+    match asked.newest(tag, Some(Freshness::Never))? {
+        Some(now) if now.told != newest.told => asked.what_is_told(tag, &now.told),
+        _ => Ok(None),
     }
-    let media_type = media_type(&reply)?;
-    let body = reply.body().map_err(too_large)?;
-    // A client that sees the head of an answer relies on it: the limit is judged before.
-    let size = body.size().map_err(too_large)?;
-    if size > MANIFEST_LIMIT {
-        return Err(too_large(Error::TooLarge(size)));
-    }
-    let answer = Response::blob(body).content_type(media_type);
-    Ok(Some(answered(answer, &digest, reference)))
 }
 
 /// What the upstream says of a tag.
-enum Newest {
-    /// The manifest's digest.
-    Digest(Digest),
-    /// That there is one, not which.
-    Untold,
+struct Newest {
+    /// The manifest's digest; none where it says that there is one, not which.
+    told: Option<Digest>,
+    /// Whether it said so a while ago.
+    kept: bool,
 }
 
-fn newest(
-    cx: &Context,
-    proxy: &Repository,
-    upstream: &Upstream,
-    tag: &str,
-) -> Result<Option<Newest>, Failure> {
-    let head = accepting(cx.upstream("HEAD", &upstream.path(&format!("manifests/{tag}"))));
-    let reply = head.start(proxy).map_err(unreachable)?;
-    if !is_there(&reply)? {
-        return Ok(None);
-    }
-    let told = header(&reply, "docker-content-digest")?;
-    Ok(Some(match told.and_then(|told| crate::name::digest(&told).ok()) {
-        Some(digest) => Newest::Digest(digest),
-        None => Newest::Untold,
-    }))
+/// A manifest that is asked for.
+struct Asked<'a> {
+    cx: &'a Context,
+    proxy: &'a Repository,
+    upstream: Upstream,
+    image: &'a str,
+    reference: &'a Reference,
+    must_be_old: bool,
 }
 
-/// A tag of an upstream that does not tell digests: the manifest itself is asked for.
-fn untold(
-    cx: &Context,
-    proxy: &Repository,
-    upstream: &Upstream,
-    tag: &str,
-    reference: &Reference,
-) -> Result<Option<Response>, Failure> {
-    let fetch =
-        accepting(cx.upstream("GET", &upstream.path(&format!("manifests/{tag}")))).limit(MANIFEST_LIMIT);
-    let reply = fetch.start(proxy).map_err(unreachable)?;
-    if !is_there(&reply)? {
-        return Ok(None);
+impl Asked<'_> {
+    fn fetch(&self, method: &str, reference: &str) -> Fetch {
+        accepting(self.cx.upstream(method, &self.upstream.path(&format!("manifests/{reference}"))))
     }
-    let media_type = media_type(&reply)?;
-    let body = reply.body().map_err(too_large)?;
-    let digest = body.sha256().map_err(too_large)?;
-    Ok(Some(answered(Response::blob(body).content_type(media_type), &digest, reference)))
+
+    fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<Newest>, Failure> {
+        let head = self.fetch("HEAD", tag);
+        let head = if let Some(freshness) = freshness { head.fresh(freshness) } else { head };
+        let reply = head.start(self.proxy).map_err(unreachable)?;
+        if !is_there(&reply)? {
+            return Ok(None);
+        }
+        // Of a page that tells a digest, as those of some gateways do, the digest is the page's.
+        if header(&reply, "content-type")?.is_some() {
+            media_type(&reply)?;
+        }
+        let told = header(&reply, "docker-content-digest")?;
+        let told = told.and_then(|told| crate::name::digest(&told).ok());
+        Ok(Some(Newest { told, kept: header(&reply, "age")?.is_some() }))
+    }
+
+    fn what_is_told(&self, tag: &str, told: &Option<Digest>) -> Result<Option<Response>, Failure> {
+        match told {
+            Some(digest) => self.by_digest(digest),
+            // What the tag names from one moment to the next, nobody can say how old it is.
+            None if self.must_be_old => Ok(None),
+            // An upstream that does not tell digests is asked for the manifest itself.
+            None => self.answer(self.fetch("GET", tag), None),
+        }
+    }
+
+    fn by_digest(&self, digest: &Digest) -> Result<Option<Response>, Failure> {
+        let mut fetch = self.fetch("GET", digest.as_str()).fresh(FOR_GOOD).expect(digest);
+        let shown = match self.reference {
+            Reference::Tag(tag) => Some(tag.clone()),
+            // What is too young by its tag is so by its digest.
+            Reference::Digest(digest) => self.must_be_old.then(|| digest.to_string()),
+        };
+        if let Some(version) = shown {
+            fetch = fetch.show_as(self.image, &version, &format!("{}/manifests/{version}", self.image));
+        }
+        self.answer(fetch, Some(digest))
+    }
+
+    fn answer(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
+        let reply = fetch.limit(MANIFEST_LIMIT).start(self.proxy).map_err(unreachable)?;
+        if !is_there(&reply)? {
+            return Ok(None);
+        }
+        let (media_type, kept) = (media_type(&reply)?, header(&reply, "age")?.is_some());
+        let body = reply.body().map_err(too_large)?;
+        // A client that sees the head of an answer relies on it: the limit is judged before.
+        let size = body.size().map_err(too_large)?;
+        if size > MANIFEST_LIMIT {
+            return Err(too_large(Error::TooLarge(size)));
+        }
+        // What is kept was read when it came.
+        if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(too_large)?, &media_type) {
+            return Err(odd("it sent what is no manifest"));
+        }
+        let own = body.sha256().map_err(too_large)?;
+        let digest = digest.unwrap_or(&own);
+        let answer = Response::blob(body).content_type(media_type);
+        Ok(Some(answered(answer, digest, self.reference)))
+    }
 }
 
 /// A layer or a config, or none where the upstream has none.
@@ -130,6 +154,12 @@ pub(crate) fn layer(
             cx.upstream("HEAD", &target).fresh(Freshness::Immutable).start(proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
             return Ok(None);
+        }
+        // Of a page the length would be believed for ever.
+        let is_page =
+            header(&reply, "content-type")?.is_some_and(|told| told.trim().starts_with("text/html"));
+        if is_page && header(&reply, "docker-content-digest")?.as_deref() != Some(digest.as_str()) {
+            return Err(odd("it sent a page in the place of a layer"));
         }
         let answer = Response::ok().content_type("application/octet-stream");
         return Ok(Some(match header(&reply, "content-length")? {

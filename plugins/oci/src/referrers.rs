@@ -2,7 +2,7 @@
 
 use crate::proxy::lists;
 use crate::records::{self, Referrer};
-use crate::{group, manifest, name};
+use crate::{manifest, name};
 use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     let image = name::image(request, params)?;
     name::digest(params.segment("digest"))?;
     after(request)?;
-    Ok(Intent::read().subject(image))
+    Ok(Intent::read().subject(image.as_str()).about_package(image))
 }
 
 /// An index, which is empty where nothing refers to the digest or nothing of that digest is here.
@@ -26,7 +26,7 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let kind = request.query("artifactType").filter(|kind| !kind.is_empty());
     let after = after(request)?;
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
-    for repository in group::sources(cx, &image)? {
+    for repository in cx.sources()? {
         let referrers = match repository.kind().as_str() {
             "proxy" => lists::referrers(cx, repository, &image, &subject)?,
             _ => stored(repository, &image, &subject, kind, after.as_ref())?,

@@ -9,9 +9,6 @@ pub(crate) struct Settings {
     /// Whether a manifest stays when its last tag is gone.
     #[serde(default = "yes")]
     pub(crate) keep_untagged: bool,
-    /// Patterns of names that no proxy beside this repository may serve.
-    #[serde(default)]
-    pub(crate) claimed_names: Vec<String>,
     /// A proxy's: how old a manifest must be, in seconds.
     #[serde(default)]
     min_release_age_s: u64,
@@ -37,11 +34,6 @@ impl Settings {
     /// An internal failure when the host's are not as this format knows them.
     pub(crate) fn of(repository: &Repository) -> Result<Self, Failure> {
         Ok(repository.settings()?)
-    }
-
-    /// Whether a pattern claims this name: `*` stands for any characters, slashes among them.
-    pub(crate) fn claims(&self, name: &str) -> bool {
-        self.claimed_names.iter().any(|pattern| fits(pattern, name))
     }
 
     /// Whether an image's manifests are served from a certain age on. The host judges that of what is shown as a version.

@@ -18,7 +18,7 @@ struct List<'a> {
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     page(request)?;
-    Ok(Intent::read().subject(image))
+    Ok(Intent::read().subject(image.as_str()).about_package(image))
 }
 
 pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
@@ -26,7 +26,7 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let (wanted, last) = page(request)?;
     let mut known = false;
     let (mut tags, mut end) = (BTreeSet::new(), None);
-    for repository in group::sources(cx, &image)? {
+    for repository in cx.sources()? {
         // One more than wanted tells whether there is another page.
         let found = match repository.kind().as_str() {
             "proxy" => lists::tags(cx, repository, &image, wanted + 1, last)?,

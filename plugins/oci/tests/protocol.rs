@@ -191,11 +191,8 @@ fn a_group_serves_its_members_in_their_order() {
     get(&group, "/app/manifests/none").expect(404);
     assert_eq!(get(&group, "/none/tags/list").expect(404).code(), "NAME_UNKNOWN");
     let empty = host.mount::<Oci>("empty", "group", json!({}));
-    let refused = get(&empty, "/app/manifests/latest").expect(404);
-    assert_eq!(
-        (refused.code(), refused.text().as_str()),
-        ("NAME_UNKNOWN", "group repository has no members")
-    );
+    // The host's own refusal, which it says in a registry's words.
+    assert_eq!(get(&empty, "/app/manifests/latest").expect(404).code(), "not_found");
 }
 
 #[test]

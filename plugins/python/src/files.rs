@@ -3,7 +3,7 @@
 use crate::answer::held;
 use crate::attestation;
 use crate::records::{self, FileRecord};
-use crate::{group, name, proxy};
+use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// What a request asks for beside a file.
@@ -27,13 +27,13 @@ impl Part {
 }
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::read().subject(params.segment("file")))
+    Ok(name::about(Intent::read().subject(params.segment("file")), params))
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let asked = params.segment("file");
     let project = name::project(params.segment("project")).ok_or_else(|| missing(asked))?;
-    for repository in group::serving(cx, &project)? {
+    for repository in cx.sources()? {
         let found = match repository.kind().as_str() {
             "proxy" => proxy::file(cx, repository, &project, params.segment("version"), asked)?,
             _ => hosted(repository, params, asked)?,

@@ -121,13 +121,14 @@ fn twice(name: &str) -> Failure {
     bad(format!("The field `{name}` is in the form twice"))
 }
 
+/// A form that does not say what it asks for can only be an upload: some clients, and scripts, leave it out.
 fn check_action(action: Option<&str>, protocol: Option<&str>) -> Result<(), Failure> {
-    match (action, protocol) {
-        (Some("file_upload"), None | Some("" | "1")) => Ok(()),
-        (Some("file_upload"), Some(other)) => {
+    match (action.unwrap_or_default(), protocol) {
+        ("" | "file_upload", None | Some("" | "1")) => Ok(()),
+        ("" | "file_upload", Some(other)) => {
             Err(bad(format!("The upload's protocol_version is {other:?}; there is version 1 alone")))
         }
-        (Some(other @ ("submit" | "submit_pkg_info" | "register" | "verify" | "doc_upload")), _) => {
+        (other @ ("submit" | "submit_pkg_info" | "register" | "verify" | "doc_upload"), _) => {
             let text = format!("{other} is not offered: a project comes into being with its first file");
             Err(Failure::new(410, "not_supported", text))
         }

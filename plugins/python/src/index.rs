@@ -1,9 +1,9 @@
 //! What a repository knows of a project, as every view of it is rendered from.
 
+use crate::proxy;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
-use crate::{group, proxy};
 use packhouse_sdk::{Context, Error, Failure, Repository};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ impl Project {
     /// Whether there is one of this normalised name, and what is known of it.
     pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Self>, Failure> {
         let mut found: Option<Self> = None;
-        for repository in group::serving(cx, name)? {
+        for repository in cx.sources()? {
             let Some(project) = Self::of(cx, repository, name)? else { continue };
             match &mut found {
                 Some(found) => found.join(project),
@@ -143,15 +143,20 @@ pub(crate) fn key_of(version: &str) -> String {
     Version::parse(version).map_or_else(|| version.to_owned(), |version| version.key())
 }
 
-/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file.
+/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file and that it may serve.
 pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
     let mut names = BTreeSet::new();
-    for repository in group::members(cx)? {
-        let prefix = if repository.kind() == "proxy" { "f/" } else { "p/" };
-        for key in repository.keys(prefix).delimiter("/") {
-            let key = key?;
-            names.insert(key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned());
+    for repository in cx.sources()? {
+        let is_proxy = repository.kind() == "proxy";
+        let prefix = if is_proxy { "f/" } else { "p/" };
+        let keys = repository.keys(prefix).delimiter("/");
+        let name = |key: String| key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned();
+        let mut own = keys.map(|key| key.map(name)).collect::<Result<Vec<String>, Error>>()?;
+        if is_proxy {
+            let withheld = repository.withheld(&own)?;
+            own.retain(|name| !withheld.contains(name));
         }
+        names.extend(own);
     }
     Ok(names.into_iter().collect())
 }

@@ -3,8 +3,8 @@
 use crate::answer::{document, no_project};
 use crate::index::{File, Project, key_of};
 use crate::metadata::{LIMIT, Metadata};
+use crate::name;
 use crate::version::Version;
-use crate::{group, name};
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ const LISTS: [(&str, &str); 5] = [
 ];
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::read().subject(params.segment("project")))
+    Ok(name::about(Intent::read().subject(params.segment("project")), params))
 }
 
 /// The newest version, and the files of all.
@@ -100,7 +100,7 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
     let best = mine.find(|file| file.filename.ends_with(".whl")).or(first);
     let metadata = match best.and_then(|file| file.record.as_ref()) {
         Some(record) => {
-            let bytes = stored(cx, &project.name, &record.metadata)?.read_all(LIMIT)?;
+            let bytes = stored(cx, &record.metadata)?.read_all(LIMIT)?;
             Metadata::parse(&bytes).map_err(Failure::internal)?
         }
         None => Metadata::default(),
@@ -133,8 +133,8 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
 }
 
 /// A blob of whichever repository has it.
-fn stored(cx: &Context, project: &str, digest: &Digest) -> Result<Blob, Failure> {
-    for repository in group::serving(cx, project)? {
+fn stored(cx: &Context, digest: &Digest) -> Result<Blob, Failure> {
+    for repository in cx.sources()? {
         if let Some(blob) = repository.blob(digest)? {
             return Ok(blob);
         }

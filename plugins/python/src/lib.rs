@@ -13,7 +13,6 @@ mod delete;
 mod filename;
 mod files;
 mod form;
-mod group;
 mod index;
 mod legacy;
 mod metadata;
@@ -28,7 +27,7 @@ mod upkeep;
 mod upload;
 mod version;
 
-use packhouse_sdk::{Description, Failure, Format, Router};
+use packhouse_sdk::{Description, Failure, Folding, Format, Router};
 
 /// Bytes of the largest file: 10 GB.
 const FILE_LIMIT: u64 = 10_000_000_000;
@@ -42,6 +41,8 @@ impl Format for Python {
         Description::new("python", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
+            .open_requests(&[])
+            .name_folding(Folding::Pep503)
             .max_file_bytes(FILE_LIMIT)
             .max_body_bytes(upload::FORM_LIMIT)
     }
@@ -49,8 +50,8 @@ impl Format for Python {
     fn routes(router: &mut Router) {
         router.get("/", root::plan, root::get);
         router.post("/", upload::plan, upload::post);
-        router.get("/simple", simple::plan, simple::to_list);
-        router.get("/simple/", simple::plan, simple::list);
+        router.get("/simple", simple::plan_list, simple::to_list);
+        router.get("/simple/", simple::plan_list, simple::list);
         router.get("/simple/{project}", simple::plan, simple::to_project);
         router.get("/simple/{project}/", simple::plan, simple::project);
         router.get("/packages/{project}/{version}/{file}", files::plan, files::get);

@@ -1,5 +1,7 @@
 //! Names of projects (PEP 508), and the one form in which they are compared, stored and addressed (PEP 503).
 
+use packhouse_sdk::{Intent, Params};
+
 /// Bytes of a name: as much as a segment of a path or a key may well hold.
 const LONGEST: usize = 200;
 
@@ -11,6 +13,14 @@ pub(crate) fn project(name: &str) -> Option<String> {
     let inside = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
     let valid = edge(bytes.first()) && edge(bytes.last()) && inside && bytes.len() <= LONGEST;
     valid.then(|| normalize(name))
+}
+
+/// Says which project an intent is about: the one that the parameter `project` names.
+pub(crate) fn about(intent: Intent, params: &Params<'_>) -> Intent {
+    match project(params.segment("project")) {
+        Some(project) => intent.about_package(project),
+        None => intent,
+    }
 }
 
 fn normalize(name: &str) -> String {

@@ -19,8 +19,6 @@ pub(crate) struct Settings {
     pub(crate) min_release_age_s: u64,
     /// … but for these projects.
     min_release_age_except: Vec<String>,
-    /// Names that no upstream is asked for.
-    claimed_names: Vec<String>,
     /// Bytes of a file that the operator allows.
     max_file_bytes: Option<u64>,
 }
@@ -45,12 +43,6 @@ impl Settings {
     /// Bytes that a file may have.
     pub(crate) fn file_limit(&self) -> u64 {
         self.max_file_bytes.unwrap_or(FILE_LIMIT)
-    }
-
-    /// Whether this project's name is claimed for what is published here, in any spelling.
-    pub(crate) fn claims(&self, project: &str) -> bool {
-        let normal = |pattern: &String| pattern.to_ascii_lowercase().replace(['_', '.'], "-");
-        self.claimed_names.iter().any(|pattern| fits(&normal(pattern), project))
     }
 
     /// How long ago a file of this project must have come into the world to be offered, in ms.

@@ -267,3 +267,24 @@ fn a_group_claims_names_for_its_hosted_members() {
     group.get(&file("99.0")).send().expect(404);
     assert!(host.fetched().is_empty());
 }
+
+#[test]
+fn what_a_caller_may_not_read_hides_a_proxys_name_too() {
+    let host = MemoryHost::new();
+    proxy(&host, json!({}));
+    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    let hosted = host.mount::<Python>("hosted", "hosted", json!({})).unreadable();
+    let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "hosted"]);
+    let listed = || {
+        let list = group.get("/simple/").header("accept", JSON).send().expect(200).json();
+        list["projects"].as_array().unwrap().len()
+    };
+    assert_eq!(page(&group)["versions"], json!(["99.0"]));
+    group.get(&file("99.0")).send().expect(200);
+    assert_eq!(listed(), 1);
+    publish(&hosted, "demo", "1.0");
+    let asked = host.fetched().len();
+    group.get("/simple/demo/").send().expect(404);
+    group.get(&file("99.0")).send().expect(404);
+    assert_eq!((host.fetched().len(), listed()), (asked, 0));
+}

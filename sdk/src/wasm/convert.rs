@@ -43,6 +43,10 @@ pub(super) fn intent(intent: Intent) -> wit::http::Intent {
     if intent.for_publish {
         host.for_publish();
     }
+    intent.packages.iter().for_each(|name| host.about_package(name));
+    if intent.many_packages {
+        host.many_packages();
+    }
     host
 }
 

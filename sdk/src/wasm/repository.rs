@@ -59,6 +59,10 @@ impl HostRepository for Handle {
         Ok(Matches { names: matches.names, total: matches.total })
     }
 
+    fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error> {
+        self.0.withheld(names).map_err(convert::error)
+    }
+
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
         Ok(Box::new(TransactionHandle(self.0.begin().map_err(convert::error)?)))
     }

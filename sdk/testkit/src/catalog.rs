@@ -47,13 +47,15 @@ impl RepositoryState {
         }
     }
 
-    /// Packages whose name or summary holds every word. What matches by its name comes first.
+    /// Packages whose name, summary or property `keywords` holds every word. What matches by its name comes first.
     pub(crate) fn search(&self, text: &str, offset: u32, limit: u32) -> Matches {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         let mut found: BTreeMap<&str, bool> = BTreeMap::new();
         for version in self.shown.values() {
-            let (name, summary) = (version.name.to_lowercase(), version.summary.to_lowercase());
-            if words.iter().all(|word| name.contains(word) || summary.contains(word)) {
+            let keywords = version.properties.iter().filter(|(name, _)| name == "keywords");
+            let rest = keywords.fold(version.summary.clone(), |rest, (_, words)| rest + " " + words);
+            let (name, rest) = (version.name.to_lowercase(), rest.to_lowercase());
+            if words.iter().all(|word| name.contains(word) || rest.contains(word)) {
                 let by_summary = !words.iter().all(|word| name.contains(word));
                 let weakest = found.entry(&version.name).or_insert(by_summary);
                 *weakest &= by_summary;

@@ -43,6 +43,7 @@ impl<F: Format> Mount<F> {
     }
 
     fn take(&self, request: &TestRequest, address: &Address, intent: &Intent) -> Result<Answer, Failure> {
+        self.host.state.borrow().refuse(&self.name, intent)?;
         let others = self.others(intent);
         if intent.check {
             let body = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
@@ -77,17 +78,14 @@ impl<F: Format> Mount<F> {
         }
     }
 
-    /// A group's members, a group among them replaced by its own; or what the intent named besides.
+    /// A group's members that may serve what the request is about, a group among them replaced by its own; or what the intent
+    /// named besides.
     fn others(&self, intent: &Intent) -> Vec<String> {
         let state = self.host.state.borrow();
         let repositories = &state.repositories;
         let own = repositories.get(&self.name);
-        if let Some(group) = own.filter(|state| state.kind == "group") {
-            let members = group.members.iter().flat_map(|name| match repositories.get(name) {
-                Some(inner) if inner.kind == "group" => inner.members.clone(),
-                _ => vec![name.clone()],
-            });
-            return members.collect();
+        if own.is_some_and(|state| state.kind == "group") {
+            return state.serving(&self.name, intent);
         }
         let format = own.map(|state| state.format.as_str());
         let same = |state: &RepositoryState| Some(state.format.as_str()) == format;

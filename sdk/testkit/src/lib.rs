@@ -43,6 +43,7 @@ mod effects;
 mod flow;
 mod memory;
 mod mount;
+mod names;
 mod repository;
 mod request;
 mod shape;

@@ -4,7 +4,7 @@ use crate::effects::Effects;
 use crate::mount::Mount;
 use crate::state::{LogLine, RepositoryState, Shared, UpstreamAnswer};
 use crate::upstream::Fetched;
-use packhouse_sdk::{Format, LoginState, Token, Version};
+use packhouse_sdk::{Folding, Format, LoginState, Token, Version};
 use serde_json::Value;
 use std::marker::PhantomData;
 
@@ -33,8 +33,14 @@ impl MemoryHost {
     pub fn mount<F: Format>(&self, name: &str, kind: &str, settings: Value) -> Mount<F> {
         let description = serde_json::to_value(F::describe()).unwrap_or_default();
         let format = description.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let settings = with_defaults(&description, settings).to_string();
-        let repository = RepositoryState { format, kind: kind.to_owned(), settings, ..Default::default() };
+        let of = |field: &str| description.get(field).cloned().unwrap_or_default();
+        let folding: Folding = serde_json::from_value(of("name_folding")).unwrap_or_default();
+        let held_by = serde_json::from_value(of("held_by")).unwrap_or_default();
+        let mut settings = with_defaults(&description, settings);
+        fold_patterns(&mut settings, folding);
+        let (kind, settings) = (kind.to_owned(), settings.to_string());
+        let repository =
+            RepositoryState { format, kind, settings, folding, held_by, ..RepositoryState::default() };
         self.state.borrow_mut().repositories.insert(name.to_owned(), repository);
         Mount { host: self.clone(), name: name.to_owned(), format: PhantomData }
     }
@@ -155,4 +161,16 @@ fn with_defaults(description: &Value, settings: Value) -> Value {
         all.extend(set);
     }
     Value::Object(all)
+}
+
+/// Spells patterns of names as the format spells names.
+fn fold_patterns(settings: &mut Value, folding: Folding) {
+    for name in ["claimed_names", "min_release_age_except"] {
+        let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+        for pattern in patterns {
+            if let Value::String(text) = pattern {
+                *text = folding.fold(text).into_owned();
+            }
+        }
+    }
 }

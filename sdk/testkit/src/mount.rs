@@ -73,6 +73,12 @@ impl<F: Format> Mount<F> {
         self
     }
 
+    /// No caller may read this repository: a group of which it is a member does not hand it over, and heeds what it holds.
+    pub fn unreadable(self) -> Self {
+        self.host.state.borrow_mut().repositories.entry(self.name.clone()).or_default().unreadable = true;
+        self
+    }
+
     /// A request of any method to this target: a percent-encoded path that begins with `/`, and its query.
     pub fn request(&self, method: &str, target: &str) -> Sending<'_, F> {
         Sending { mount: self, request: TestRequest::new(method, target) }

@@ -17,6 +17,8 @@ const NOTE: usize = 4 << 10;
 const SCAN: u32 = 1_000;
 const SCAN_BYTES: usize = 1 << 20;
 const KEYS: u32 = 10_000;
+const NAMES: usize = 10_000;
+const NAMES_BYTES: usize = 1 << 20;
 
 /// A repository, with what a call may do in it.
 pub(crate) struct MemoryRepository {
@@ -125,6 +127,15 @@ impl HostRepository for MemoryRepository {
 
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
         Ok(self.state(|state| state.search(text, offset, limit)))
+    }
+
+    fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error> {
+        let bytes: usize = names.iter().map(String::len).sum();
+        if names.len() > NAMES || bytes > NAMES_BYTES {
+            return Err(Error::Invalid(format!("{} names of {bytes} bytes", names.len())));
+        }
+        let target = self.rights.target.as_deref().unwrap_or_default();
+        Ok(self.rights.host.borrow().withheld(target, names))
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {

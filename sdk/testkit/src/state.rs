@@ -1,7 +1,7 @@
 //! What the memory host knows.
 
 use crate::upstream::Fetched;
-use packhouse_sdk::{Digest, Error, LoginState, Token, Version};
+use packhouse_sdk::{Digest, Error, Folding, LoginState, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,11 @@ pub(crate) struct RepositoryState {
     pub(crate) kind: String,
     pub(crate) settings: String,
     pub(crate) members: Vec<String>,
+    /// Which spellings of a name are the same, and which keys hold a name, as the description has it.
+    pub(crate) folding: Folding,
+    pub(crate) held_by: Vec<String>,
+    /// Whether no caller may read it.
+    pub(crate) unreadable: bool,
     pub(crate) revision: u64,
     pub(crate) records: BTreeMap<String, Record>,
     /// Blobs that were kept and are in their time of grace.

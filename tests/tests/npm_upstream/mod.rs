@@ -122,7 +122,7 @@ pub(crate) fn publish(repository: &NpmRepository, parts: &[Part]) {
 
 /// A server that may reach upstreams on this machine.
 pub(crate) fn server() -> Server {
-    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start()
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
 /// A proxy of this upstream with a token that may read and write there.

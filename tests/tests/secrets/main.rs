@@ -203,7 +203,7 @@ fn no_planted_secret_is_found_anywhere() {
         .env("PACKHOUSE_LOG", ALL)
         .env("PACKHOUSE_SEALING_KEY", SEALING_KEY)
         .env("PACKHOUSE_SMTP_URL", &sink.url(SMTP_PASSWORD))
-        .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8")
+        .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
         .start();
     let mut planted = Planted::default();
     planted.plant("the sealing key", SEALING_KEY);

@@ -20,7 +20,7 @@ use provider::{CLIENT, Provider, SECRET, Twist, User};
 use serde_json::{Value, json};
 
 fn server() -> Server {
-    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start()
+    Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
 fn user(subject: &str, email: &str) -> User {

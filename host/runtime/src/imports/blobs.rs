@@ -145,11 +145,13 @@ impl HostBlob for HostState {
         let encoding = decode::Encoding::named(&encoding)?;
         let digests = digests.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
         let blob = self.whole(&blob).await?;
-        let stager = self.storage()?.stage(&digests, limit);
+        let limit = limit.min(decode::most(blob.size())).min(self.may_decode());
+        let stager = self.storage()?.stage(&digests, limit).of(self.repository);
         let decoded = {
             let _excused = self.clock.excuse();
             decode::decode(&blob, encoding, stager).await?
         };
+        self.count_decoded(decoded.size());
         Ok(self.push(BlobRep::whole(decoded))?)
     }
 
@@ -161,7 +163,7 @@ impl HostBlob for HostState {
 
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
-        let stager = self.storage()?.stage(&[], self.may_write());
+        let stager = self.storage()?.stage(&[], self.may_write()).of(self.repository);
         Ok(self.push(WriterRep(stager))?)
     }
 

@@ -17,6 +17,18 @@ use crate::imports::HostError;
 /// Bytes that are decoded at a time.
 const PIECE: usize = 256 << 10;
 
+/// Bytes may decode to so many times as many …
+const RATIO: u64 = 100;
+/// … and to so many whatever their number, …
+const ALWAYS: u64 = 64 << 20;
+/// … and never to more.
+const NEVER: u64 = 100 << 30;
+
+/// What so many encoded bytes may decode to: what grows out of all proportion is made to fill disks.
+pub(crate) fn most(encoded: u64) -> u64 {
+    encoded.saturating_mul(RATIO).clamp(ALWAYS, NEVER)
+}
+
 /// An encoding that the contract names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Encoding {

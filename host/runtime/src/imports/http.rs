@@ -28,6 +28,8 @@ pub struct IntentRep {
     pub(crate) also_read: Vec<String>,
     pub(crate) check: bool,
     pub(crate) for_publish: bool,
+    pub(crate) packages: Vec<String>,
+    pub(crate) many_packages: bool,
 }
 
 /// What an answer says besides its record.
@@ -148,6 +150,21 @@ impl HostIntent for HostState {
 
     fn for_publish(&mut self, intent: Resource<IntentRep>) -> Result<()> {
         self.held_mut(&intent)?.for_publish = true;
+        Ok(())
+    }
+
+    fn about_package(&mut self, intent: Resource<IntentRep>, name: String) -> Result<()> {
+        bounded("about-package", &name)?;
+        let named = &mut self.held_mut(&intent)?.packages;
+        if named.len() >= MAX_INTENT_ITEMS {
+            return Err(too_much("about-package").into());
+        }
+        named.push(name);
+        Ok(())
+    }
+
+    fn many_packages(&mut self, intent: Resource<IntentRep>) -> Result<()> {
+        self.held_mut(&intent)?.many_packages = true;
         Ok(())
     }
 

@@ -72,6 +72,7 @@ impl From<ServiceError> for HostError {
             ServiceError::Invalid(what) => HostError::invalid(what),
             ServiceError::TooLarge(bytes) => HostError::too_large(bytes),
             ServiceError::Unavailable(why) => HostError::Tell(Error::Unavailable(why)),
+            ServiceError::TooMany { retry_after_s } => HostError::Stop(CallError::TooMany { retry_after_s }),
             ServiceError::Other(why) => HostError::Tell(Error::Other(why)),
             ServiceError::Store(error) => HostError::Stop(CallError::Store(error)),
         }

@@ -15,6 +15,8 @@ const MAX_SCAN: u32 = 1_000;
 const MAX_KEYS: u32 = 10_000;
 const MAX_SEARCH: u32 = 250;
 const MAX_NOTE: usize = 4 << 10;
+const MAX_NAMES: usize = 10_000;
+const MAX_NAMES_BYTES: usize = 1 << 20;
 
 /// One repository of the call.
 pub struct RepositoryRep {
@@ -114,6 +116,22 @@ impl HostRepository for HostState {
         let repository = self.reading(&repository)?.id;
         let found = self.storage()?.search(repository, &text, offset, limit.min(MAX_SEARCH)).await?;
         Ok(Matches { names: found.names, total: found.total })
+    }
+
+    async fn withheld(
+        &mut self,
+        repository: Resource<RepositoryRep>,
+        names: Vec<String>,
+    ) -> Result<Vec<String>, HostError> {
+        let bytes: usize = names.iter().map(String::len).sum();
+        if names.len() > MAX_NAMES || bytes > MAX_NAMES_BYTES {
+            return Err(HostError::invalid(format!("{} names of {bytes} bytes", names.len())));
+        }
+        // Of groups that the target is a member of the answer's revisions say nothing.
+        self.looked_outside = true;
+        let view = self.reading(&repository)?;
+        let _excused = self.clock.excuse();
+        Ok(self.services.withheld(&view, names).await?)
     }
 
     fn begin(&mut self, repository: Resource<RepositoryRep>) -> Result<Resource<TransactionRep>, HostError> {

@@ -66,7 +66,7 @@ pub(crate) struct CacheView {
     counts: CountsView,
 }
 
-/// Lists what a proxy keeps, by its path.
+/// Lists what a proxy keeps, by its path. It tells what the repository holds, and so needs read there as well.
 #[utoipa::path(get, operation_id = "list_cache", path = "/v1/repositories/{id}/cache",
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
@@ -77,6 +77,8 @@ pub(crate) async fn show(call: Call) -> Answer {
     call.only(&["path", "limit", "after"])?;
     let (limit, offset) = (paging::limit(&call)?, paging::after::<u32>(&call)?.unwrap_or_default());
     let repository = proxy(&call).await?;
+    let rights = call.caller()?.permissions.rights(repository.id);
+    call.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
     let (store, prefix) = (&call.app.store, call.query("path").unwrap_or_default());
     store.write_cache_use().await?;
     let found = store.cache_page(repository.id, prefix, offset, limit.saturating_add(1)).await?;

@@ -1,5 +1,5 @@
 //! One call, in the order of judgement: what the transport says, the session, and then the handler, which judges body,
-//! confirmation, existence, rights and state in this order.
+//! confirmation, permissions that no object decides, existence, rights in what was found, and state, in this order.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,16 +11,17 @@ use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Version};
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId, now_ms};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::body::{CallBody, Share};
 use super::error::ApiError;
 use super::portal::{self, Visitor};
 use super::route::{Right, Route};
 use super::shown::Shown;
-use super::{Answer, body, error};
+use super::{Answer, error};
 use crate::app::App;
 use crate::catalogue::{self, Code};
 use crate::identity;
@@ -55,6 +56,8 @@ pub(crate) struct Call {
     caller: Option<Caller>,
     right: Right,
     judged: Arc<AtomicBool>,
+    /// What the body takes of the memory for bodies, as long as the call lasts.
+    _share: Option<Share>,
 }
 
 /// Takes a request through to its answer.
@@ -62,8 +65,11 @@ pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request
     let started = Instant::now();
     let request_id = request_id::next();
     let judged = Arc::new(AtomicBool::new(matches!(route.right, Right::Anyone | Right::SignedIn)));
-    let method = request.method().clone();
+    let (parts, body) = request.into_parts();
+    let (method, version) = (parts.method.clone(), parts.version);
+    let mut body = CallBody::new(&parts.headers, body);
     let mut shown = Shown::default();
+    let request = (parts, &mut body);
     let outcome =
         answer(Arc::clone(&app), route, request, &request_id, Arc::clone(&judged), &mut shown).await;
     if let Err(error) = &outcome {
@@ -78,21 +84,22 @@ pub(crate) async fn serve(app: Arc<App>, route: &'static Route, request: Request
         Ok(answer) => answer,
         Err(error) => error.naming_the_part(&app.store).await.into_answer(&request_id),
     };
-    finish(&mut answer, &request_id);
+    if !body.drain().await && version < Version::HTTP_2 {
+        // What is left of the body is in the way of the next request.
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    error::name_request(&mut answer, &request_id);
     let status = answer.status().as_u16();
     let duration_ms = started.elapsed().as_millis() as u64;
     tracing::info!(request.id = %request_id, %method, route = route.path, status, duration_ms, "call");
-    metrics::counter!("packhouse_api_calls_total", "route" => route.path, "status" => status.to_string())
-        .increment(1);
+    count(route, status, 1);
     answer
 }
 
-/// Where the caller's body was not read to its end, the connection cannot go on.
-fn finish(answer: &mut Response, request_id: &str) {
-    if matches!(answer.status(), StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    error::name_request(answer, request_id);
+/// Counts calls of a route. With none, it makes the route known to whoever reads the metrics.
+pub(super) fn count(route: &'static Route, status: u16, calls: u64) {
+    metrics::counter!("packhouse_api_calls_total", "route" => route.path, "method" => route.method.as_str(), "status" => status.to_string())
+        .increment(calls);
 }
 
 /// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
@@ -101,15 +108,15 @@ const CONFIRMATION: &str = "x-confirmation-token";
 async fn answer(
     app: Arc<App>,
     route: &'static Route,
-    request: Request,
+    (mut parts, body): (Parts, &mut CallBody),
     request_id: &str,
     judged: Arc<AtomicBool>,
     shown: &mut Shown,
 ) -> Answer {
-    let (mut parts, body) = request.into_parts();
     let address = address(&parts, &app);
     shown.address = address.to_string();
-    let body = body::read(&parts.headers, body, route.wants_body(), &app.config.limits).await?;
+    let (limits, signed) = (&app.config.limits, route.right != Right::Anyone);
+    body.check(route.wants_body(), signed, limits)?;
     shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
     let (caller, csrf) = match route.right {
         Right::Anyone => (None, None),
@@ -118,6 +125,9 @@ async fn answer(
     shown.caller = caller
         .as_ref()
         .map(|caller| (caller.member.organization, caller.member.email.clone(), credential(&caller.session)));
+    // Only now: a stranger's body is not read, and who reads a large one here is known by then.
+    let share = app.bodies.share(address);
+    let (body, share) = body.json(route.wants_body(), signed, limits, share).await?;
     let path = path(&mut parts).await?;
     let call = Call {
         address,
@@ -130,6 +140,7 @@ async fn answer(
         caller,
         right: route.right,
         judged,
+        _share: Some(share),
         app,
     };
     let mut answer = (route.handler)(call).await?;
@@ -196,7 +207,8 @@ fn query(parts: &Parts) -> Result<HashMap<String, String>, ApiError> {
     Ok(query)
 }
 
-fn address(parts: &Parts, app: &App) -> IpAddr {
+/// From which address a request comes.
+pub(super) fn address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<super::Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     super::address::caller(peer, &parts.headers, &app.config.trusted_proxies)
 }
@@ -215,6 +227,7 @@ impl Call {
             caller,
             right: Right::OfObject,
             judged: Arc::new(AtomicBool::new(false)),
+            _share: None,
             app,
         }
     }
@@ -244,6 +257,16 @@ impl Call {
         }
         self.judged.store(true, Ordering::Relaxed);
         Ok(caller)
+    }
+
+    /// The same, where the row names a permission: no object decides whether it is held, so that it stands before the question
+    /// whether there is such an object. Whatever looks up what a path names calls this first; the right in what was found is judged
+    /// after it.
+    pub(crate) fn judge_permission_of_organization(&self) -> Result<(), ApiError> {
+        match self.right {
+            Right::Holds(_) => self.judge_permission().map(|_| ()),
+            Right::Anyone | Right::SignedIn | Right::OfObject => Ok(()),
+        }
     }
 
     /// Judges a right in what was found: `code` where it is not held.

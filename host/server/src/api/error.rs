@@ -113,6 +113,10 @@ impl From<&'static Code> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
+        if error.is_out_of_descriptors() {
+            tracing::error!(%error, "no more files can be opened");
+            return ApiError::from(&catalogue::SERVER_BUSY);
+        }
         if error.is_unavailable() {
             tracing::error!(%error, "the store is unavailable");
             return ApiError::from(&catalogue::DDB_UNAVAILABLE);

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::catalogue;
 
 /// Bounds of one call and one upload.
-#[derive(Serialize, ToSchema)]
+#[derive(Default, Serialize, ToSchema)]
 pub(crate) struct FormatLimits {
     max_file_bytes: Option<u64>,
     memory_bytes: u64,
@@ -34,6 +34,10 @@ pub(crate) struct FormatView {
     kinds: Vec<String>,
     /// Whether its repositories are served.
     enabled: bool,
+    /// Whether a plugin of it is loaded. Without one its repositories are not served, whatever was switched.
+    loaded: bool,
+    /// What is amiss, for the operator; null where nothing is.
+    problem: Option<String>,
     /// Whether it can delete and mark versions.
     upkeep: bool,
     limits: FormatLimits,
@@ -50,6 +54,8 @@ impl FormatView {
             version: plugin.version().to_owned(),
             kinds: description.kinds.clone(),
             enabled: app.enabled(&description.format, switched),
+            loaded: true,
+            problem: None,
             upkeep: plugin.has_upkeep(),
             limits: FormatLimits {
                 max_file_bytes: plugin.max_file_bytes(),
@@ -57,8 +63,25 @@ impl FormatView {
                 call_timeout_ms: u64::try_from(limits.call_timeout.as_millis()).unwrap_or(u64::MAX),
                 hostcall_bytes: limits.hostcall_bytes as u64,
                 handles: limits.handles as u64,
-                concurrency: limits.concurrency as u64,
+                concurrency: plugin.concurrency() as u64,
             },
+        }
+    }
+
+    /// A format that repositories have and no plugin is loaded of.
+    fn missing(app: &App, format: String, repositories: u64) -> FormatView {
+        let folder = app.config.runtime.plugins.display();
+        FormatView {
+            problem: Some(format!(
+                "No plugin of this format is in the folder {folder}; {repositories} repositories need it."
+            )),
+            format,
+            version: String::new(),
+            kinds: Vec::new(),
+            enabled: false,
+            loaded: false,
+            upkeep: false,
+            limits: FormatLimits::default(),
         }
     }
 }
@@ -71,7 +94,7 @@ pub(crate) struct Formats {
     next: Option<String>,
 }
 
-/// Lists the loaded plugins with their limits and state.
+/// Lists the loaded plugins with their limits and state, and the formats of repositories that no plugin is loaded of.
 #[utoipa::path(get, operation_id = "list_formats", path = "/v1/formats",
     responses((status = 200, body = Formats)))]
 pub(crate) async fn list(call: Call) -> Answer {
@@ -82,7 +105,10 @@ pub(crate) async fn list(call: Call) -> Answer {
         let own = switched.iter().find(|(format, _)| *format == plugin.description().format);
         FormatView::new(&call.app, plugin, own.map(|(_, enabled)| *enabled))
     };
-    let items = call.app.runtime.plugins().iter().map(view).collect();
+    let mut items: Vec<FormatView> = call.app.runtime.plugins().iter().map(view).collect();
+    let used = call.app.store.formats_in_use(Some(call.organization()?)).await?;
+    let missing = used.into_iter().filter(|(format, _)| call.app.runtime.plugin(format).is_none());
+    items.extend(missing.map(|(format, repositories)| FormatView::missing(&call.app, format, repositories)));
     Ok(Json(Formats { items, next: None }).into_response())
 }
 
@@ -101,10 +127,10 @@ pub(crate) struct ChangeFormat {
 pub(crate) async fn change(mut call: Call) -> Answer {
     let wanted: ChangeFormat = call.body()?;
     call.only(&[])?;
+    call.judge_permission()?;
     let Some(plugin) = call.app.runtime.plugin(call.path("format")) else {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     };
-    call.judge_permission()?;
     let format = plugin.description().format.as_str();
     let action = if wanted.enabled { "enable_format" } else { "disable_format" };
     let event = call.event(action, format)?;

@@ -9,6 +9,7 @@ mod audit;
 mod body;
 mod cache;
 mod call;
+pub(crate) mod deletions;
 pub(crate) mod error;
 mod fields;
 mod formats;
@@ -37,7 +38,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn, map_response};
 use axum::response::Response;
 use axum::routing::{MethodFilter, get, on};
 use http::Method;
@@ -48,6 +49,9 @@ use http::header::{
 
 use crate::app::App;
 use crate::permissions::Permission::{ManageOwnerAccount, ManageRepositories, ManageSubscribers};
+use crate::wire::host::host;
+use crate::wire::request_id;
+pub(crate) use body::BodyBudget;
 use error::ApiError;
 use route::Right::{Anyone, Holds, OfObject, SignedIn};
 use route::Route;
@@ -310,6 +314,9 @@ pub(crate) fn router(app: Arc<App>) -> anyhow::Result<Router> {
     openapi::agrees(routes())?;
     let mut router = Router::new();
     for route in routes() {
+        for status in [500, 503] {
+            call::count(route, status, 0);
+        }
         let app = Arc::clone(&app);
         let serve = move |request: Request| call::serve(Arc::clone(&app), route, request);
         router = router.route(route.path, on(MethodFilter::try_from(route.method.clone())?, serve));
@@ -323,12 +330,22 @@ pub(crate) fn router(app: Arc<App>) -> anyhow::Result<Router> {
         .merge(health.with_state(app))
         .fallback(call::no_such_path)
         .method_not_allowed_fallback(call::no_such_method)
+        .layer(from_fn(one_host))
         .layer(map_response(secured)))
 }
 
 /// `/metrics` alone, for a listener of its own.
 pub(crate) fn metrics_router() -> Router {
     Router::new().route("/metrics", get(health::metrics))
+}
+
+/// 400 `invalid_request` for a request that does not name one host: what stands in front may have read another.
+async fn one_host(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match host(&parts) {
+        Ok(_) => next.run(Request::from_parts(parts, body)).await,
+        Err(sentence) => ApiError::invalid(sentence).into_answer(&request_id::next()),
+    }
 }
 
 /// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it.

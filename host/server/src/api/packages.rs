@@ -3,7 +3,7 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
-use packhouse_store::{RepositoryRow, Version};
+use packhouse_store::{PackageSummary, RepositoryRow, Version};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,9 +21,16 @@ pub(crate) struct PackageView {
     /// The version that was published last.
     latest: Option<String>,
     /// How many versions there are.
-    versions: usize,
+    versions: u64,
     /// When one was last published, in ms since 1970.
     updated_at: Option<u64>,
+}
+
+impl From<PackageSummary> for PackageView {
+    fn from(summary: PackageSummary) -> PackageView {
+        let PackageSummary { name, versions, latest, updated_at } = summary;
+        PackageView { name, latest, versions, updated_at }
+    }
 }
 
 /// A file of a version.
@@ -77,22 +84,29 @@ const REASON: &str = "reason";
         (status = 401, body = ErrorBody), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn list(call: Call) -> Answer {
     call.only(&["q", "limit", "after"])?;
-    let (limit, offset) = (paging::limit(&call)?, paging::after::<u32>(&call)?.unwrap_or_default());
-    let repository = readable(&call).await?;
-    let found =
-        call.app.store.search(repository.id, call.query("q").unwrap_or_default(), offset, limit).await?;
-    let end = offset.saturating_add(u32::try_from(found.names.len()).unwrap_or(u32::MAX));
-    let mut items = Vec::with_capacity(found.names.len());
-    for name in found.names {
-        let versions = call.app.store.versions(repository.id, &name).await?;
-        items.push(PackageView {
-            name,
-            latest: versions.first().map(|version| version.version.clone()),
-            versions: versions.len(),
-            updated_at: versions.iter().filter_map(|version| version.published).max(),
-        });
-    }
-    let next = (u64::from(end) < found.total).then(|| end.to_string());
+    let limit = paging::limit(&call)?;
+    let words = call.query("q").unwrap_or_default();
+    let (repository, names, next) = match words.trim() {
+        "" => {
+            let repository = readable(&call).await?;
+            let after = call.query("after").unwrap_or_default();
+            let mut names = call.app.store.package_names(repository.id, after, limit + 1).await?;
+            let more = names.len() > limit as usize;
+            names.truncate(limit as usize);
+            let next = names.last().filter(|_| more).cloned();
+            (repository, names, next)
+        }
+        words => {
+            let offset = paging::after::<u32>(&call)?.unwrap_or_default();
+            let repository = readable(&call).await?;
+            let found = call.app.store.search(repository.id, words, offset, limit).await?;
+            let end = offset.saturating_add(u32::try_from(found.names.len()).unwrap_or(u32::MAX));
+            let next = (u64::from(end) < found.total).then(|| end.to_string());
+            (repository, found.names, next)
+        }
+    };
+    let summaries = call.app.store.package_summaries(repository.id, names).await?;
+    let items = summaries.into_iter().map(PackageView::from).collect();
     Ok(Json(Page { items, next }).into_response())
 }
 

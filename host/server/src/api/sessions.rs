@@ -1,7 +1,5 @@
 //! Sign-in, sign-out, and the confirmation of who sits there.
 
-use std::time::Instant;
-
 use axum::Json;
 use axum::response::IntoResponse;
 use http::header::SET_COOKIE;
@@ -17,8 +15,9 @@ use super::members::MemberView;
 use super::portal;
 use crate::app::App;
 use crate::catalogue;
-use crate::identity::{self, Minted, Secret};
+use crate::identity::{self, Attempt, Minted, Outcome, Secret};
 use crate::sso;
+use crate::wire::client_network::ClientNetwork;
 
 /// How long a session lives: 12 hours in ms.
 const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
@@ -148,36 +147,28 @@ pub(crate) async fn begin(call: &Call, member: MemberRow) -> Result<SignedIn, Ap
     Ok(SignedIn { secret, expires_at, member })
 }
 
-/// Those of the members whose password it is; 401 for none, 429 when it was tried too often. One check for each member of
-/// that address, and one where there is none, so that the answer tells nobody who is known.
+/// Those of the members whose password it is; 401 for none, 429 when it was tried too often.
 async fn check(
     call: &Call,
     email: &str,
     password: Secret,
     known: &[MemberRow],
 ) -> Result<Vec<MemberRow>, ApiError> {
-    let address = call.address.to_string();
-    let who = [email, address.as_str()];
-    let throttle = &call.app.throttle;
-    if let Some(wait) = throttle.wait(&who, Instant::now()) {
-        return Err(ApiError::too_many(wait));
-    }
-    throttle.wrong(&who, Instant::now());
-    let mut right = Vec::new();
-    for member in known {
-        let hash = Some(member.password_hash.clone());
-        if call.app.passwords.check(password.clone(), hash).await? {
-            right.push(member.clone());
+    let attempt = Attempt {
+        account: email.to_owned(),
+        network: ClientNetwork::of(call.address),
+        password,
+        hashes: known.iter().map(|member| member.password_hash.clone()).collect(),
+    };
+    match call.app.sign_ins.attempt(attempt).await {
+        Outcome::Right(right) => {
+            let right = known.iter().zip(right).filter(|(_, right)| *right);
+            Ok(right.map(|(member, _)| member.clone()).collect())
         }
+        Outcome::Wrong => Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)),
+        Outcome::HeldUp(seconds) => Err(ApiError::too_many(seconds)),
+        Outcome::Failed => Err(ApiError::from(&catalogue::INTERNAL)),
     }
-    if known.is_empty() {
-        call.app.passwords.check(password, None).await?;
-    }
-    if right.is_empty() {
-        return Err(ApiError::from(&catalogue::INVALID_CREDENTIALS));
-    }
-    throttle.right(&who, Instant::now());
-    Ok(right)
 }
 
 /// The member of the organization that was named, or the only one.

@@ -46,27 +46,30 @@ async fn what_the_transport_says_comes_first() {
         ("PACKHOUSE_LIMITS_BODY_IDLE_MS", "1"),
     ];
     let world = World::with(&limits).await;
-    let post = |kind: &str, body: Body| {
-        let request = Request::builder().method("POST").uri("/v1/tokens").header("content-type", kind);
+    let send = |path: &str, kind: &str, body: Body| {
+        let request = Request::builder().method("POST").uri(path).header("content-type", kind);
         world.send(request.body(body).unwrap())
     };
+    // A call that needs no session: of others no body is read before it.
+    let post = |kind: &str, body: Body| send("/v1/sessions", kind, body);
     let json = "application/json";
     let many = || Body::from(format!("[{}]", vec!["1"; 99].join(",")));
     post(json, Body::from(vec![b' '; 2001])).await.is(413, "request_body_too_large");
-    post("text/plain", Body::from(vec![b' '; 2001])).await.is(413, "request_body_too_large");
-    let said = post(json, many()).await.is(413, "request_body_too_large");
-    assert_eq!(said.headers["connection"], "close");
+    post(json, many()).await.is(413, "request_body_too_large");
     post("text/plain", many()).await.is(415, "unsupported_media_type");
     post("application/jsonp", Body::from("{}")).await.is(415, "unsupported_media_type");
     post("text/plain", Body::empty()).await.is(415, "unsupported_media_type");
     for malformed in ["", "{", "{}}", "{'a': 1}", "nul", "\u{feff}{}"] {
         post(json, Body::from(malformed)).await.is(400, "malformed_json");
     }
-    post("application/json; charset=utf-8", Body::from("{}")).await.is(401, "not_signed_in");
-    let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
-    post("text/plain", Body::from_stream(never)).await.is(408, "request_timeout");
-    let deep = format!("{}{}", "[".repeat(49), "]".repeat(49));
-    post(json, Body::from(deep)).await.is(401, "not_signed_in");
+    let never = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let late = post(json, never()).await;
+    assert_eq!(late.headers["connection"], "close");
+    late.is(408, "request_timeout");
+    for body in [Body::from("{}"), Body::from("{"), Body::from(vec![b' '; 2001]), never()] {
+        send("/v1/tokens", "application/json; charset=utf-8", body).await.is(401, "not_signed_in");
+    }
+    send("/v1/tokens", "text/plain", never()).await.is(415, "unsupported_media_type");
 }
 
 #[tokio::test]
@@ -318,8 +321,8 @@ async fn packages_are_seen_by_those_who_may_read() {
     let (owner, dev) = (world.owner().await, world.sign_in("dev@example.com").await);
     let path = format!("/v1/repositories/{id}/packages");
     let page = world.get(&owner, &format!("{path}?limit=1")).await.ok(200);
-    assert_eq!((&page["items"][0]["name"], &page["next"]), (&json!("@scope/one"), &json!("1")));
-    let page = world.get(&owner, &format!("{path}?after=1")).await.ok(200);
+    assert_eq!((&page["items"][0]["name"], &page["next"]), (&json!("@scope/one"), &json!("@scope/one")));
+    let page = world.get(&owner, &format!("{path}?after=%40scope%2Fone")).await.ok(200);
     assert_eq!((&page["items"][0]["versions"], &page["next"]), (&json!(2), &Value::Null));
     assert_eq!(
         world.get(&owner, &format!("{path}?q=TWO")).await.ok(200)["items"].as_array().unwrap().len(),

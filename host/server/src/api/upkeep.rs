@@ -2,23 +2,29 @@
 //! that it should not be used. What either means is the format's; one whose plugin does not offer it answers 405.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Failure, Plugin, RequestHead, VersionState};
-use packhouse_store::{RepositoryRow, Version};
-use serde::Deserialize;
+use packhouse_store::{AuditEvent, RepositoryRow, Version};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Answer;
 use super::call::Call;
+use super::deletions;
 use super::error::{ApiError, ErrorBody};
 use super::packages::VersionView;
 use super::repositories;
 use crate::access::{Kind, Rights};
+use crate::app::App;
 use crate::catalogue::{self, Code};
 use crate::packages::view;
+
+/// How long the caller of a package's deletion waits for its end.
+const WAITED: Duration = Duration::from_secs(2);
 
 /// A version's new state.
 #[derive(Deserialize, ToSchema)]
@@ -47,8 +53,8 @@ pub(crate) async fn mark(mut call: Call) -> Answer {
     let (repository, versions) = held(&call, |rights| rights.publish).await?;
     let (name, wanted) = (call.path("name").to_owned(), call.path("version").to_owned());
     named(versions, &wanted)?;
-    let plugin = offering(&call, &repository)?;
-    let plugin_call = plugin_call(&call, &repository, &plugin, "mark_version", &format!("{name} {wanted}"))?;
+    let plugin = offering(&call.app, &repository)?;
+    let plugin_call = plugin_call(&repository, &plugin, event(&call, &repository, "mark_version", &wanted)?);
     done(plugin.mark_version(plugin_call, &name, &wanted, VersionState { state, reason }).await)?;
     let marked = named(call.app.store.versions(repository.id, &name).await?, &wanted)?;
     Ok(Json(VersionView::from(marked)).into_response())
@@ -64,36 +70,67 @@ pub(crate) async fn mark(mut call: Call) -> Answer {
 pub(crate) async fn delete_version(call: Call) -> Answer {
     call.only(&[])?;
     let (repository, versions) = held(&call, |rights| rights.delete).await?;
-    let version = named(versions, call.path("version"))?;
-    delete(&call, &repository, &[version]).await
+    let version = named(versions, call.path("version"))?.version;
+    let plugin = offering(&call.app, &repository)?;
+    let event = event(&call, &repository, "delete_version", &version)?;
+    delete_one(&repository, &plugin, event, call.path("name"), &version).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Deletes a package with all its versions, one after the other: what is interrupted has deleted some of them.
+/// How many versions of a package are left to be deleted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeletionView {
+    /// `deleting`.
+    status: &'static str,
+    /// How many there were when it began.
+    versions: usize,
+}
+
+/// Deletes a package with all its versions, one after the other. What takes longer than two seconds is answered with 202 and goes
+/// on by itself, also after a restart; until its end the versions that are left are shown.
 #[utoipa::path(delete, operation_id = "delete_package", path = "/v1/repositories/{id}/packages/{name}",
     params(("id" = String, Path), ("name" = String, Path)),
-    responses((status = 204), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
+    responses((status = 204), (status = 202, body = DeletionView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody), (status = 405, body = ErrorBody),
         (status = 409, body = ErrorBody)))]
 pub(crate) async fn delete_package(call: Call) -> Answer {
     call.only(&[])?;
     let (repository, versions) = held(&call, |rights| rights.delete).await?;
-    delete(&call, &repository, &versions).await
-}
-
-async fn delete(call: &Call, repository: &RepositoryRow, versions: &[Version]) -> Answer {
-    let plugin = offering(call, repository)?;
-    let name = call.path("name");
-    for version in versions {
-        let number = &version.version;
-        let subject = format!("{name} {number}");
-        let plugin_call = plugin_call(call, repository, &plugin, "delete_version", &subject)?;
-        done(plugin.delete_version(plugin_call, name, number).await)?;
+    offering(&call.app, &repository)?;
+    let count = versions.len();
+    let versions = versions.into_iter().map(|version| version.version).collect();
+    let Some(event) = call.event("delete_version", "")? else {
+        return Err(ApiError::from(&catalogue::INTERNAL));
+    };
+    let deletion = call.app.store.begin_deletion(repository.id, call.path("name"), versions, event).await?;
+    let app = Arc::clone(&call.app);
+    // A task of its own: it goes on when the caller does not wait for it.
+    let work = tokio::spawn(async move { deletions::carry_out(&app, deletion).await });
+    match tokio::time::timeout(WAITED, work).await {
+        Ok(Ok(Err(error))) => Err(error),
+        Ok(Ok(Ok(true))) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(Err(panic)) => Err(ApiError::Internal(panic.into())),
+        Ok(Ok(Ok(false))) | Err(_) => {
+            let view = DeletionView { status: "deleting", versions: count };
+            Ok((StatusCode::ACCEPTED, Json(view)).into_response())
+        }
     }
-    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The repository of the path and the versions of its package, where the caller holds the right: 404 for what is not there,
-/// 405 for a repository that holds nothing of its own.
+/// Deletes one version of a package by its format's own rules.
+pub(super) async fn delete_one(
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    event: AuditEvent,
+    name: &str,
+    version: &str,
+) -> Result<(), ApiError> {
+    let call = plugin_call(repository, plugin, event);
+    done(plugin.delete_version(call, name, version).await)
+}
+
+/// The repository of the path and the versions of its package, where the caller holds the right: 404 for what is not there, or what
+/// the caller may not know of, 405 for a repository that holds nothing of its own.
 async fn held(call: &Call, right: fn(&Rights) -> bool) -> Result<(RepositoryRow, Vec<Version>), ApiError> {
     let repository = repositories::find(call).await?;
     let rights = call.caller()?.permissions.rights(repository.id);
@@ -107,7 +144,9 @@ async fn held(call: &Call, right: fn(&Rights) -> bool) -> Result<(RepositoryRow,
         return Err(ApiError::from(code));
     }
     let versions = call.app.store.versions(repository.id, call.path("name")).await?;
-    if versions.is_empty() {
+    // Who may not read there is not told either which packages there are.
+    let knows = rights.read || repository.public || right(&rights);
+    if versions.is_empty() || !knows {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     }
     call.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
@@ -120,25 +159,29 @@ fn named(versions: Vec<Version>, wanted: &str) -> Result<Version, ApiError> {
 }
 
 /// The repository's plugin, where it offers to change what is there.
-fn offering(call: &Call, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
-    let plugin = call.app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
+pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
+    let plugin = app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
 
-fn plugin_call(
+/// What is remembered of a change to a version.
+fn event(
     call: &Call,
     repository: &RepositoryRow,
-    plugin: &Plugin,
     action: &str,
-    subject: &str,
-) -> Result<PluginCall, ApiError> {
-    let head = RequestHead { request_id: call.request_id.clone(), ..RequestHead::default() };
-    let subject = format!("{}/{subject}", repository.name);
-    Ok(PluginCall {
+    version: &str,
+) -> Result<AuditEvent, ApiError> {
+    let subject = format!("{}/{} {version}", repository.name, call.path("name"));
+    call.event(action, subject)?.ok_or_else(|| ApiError::from(&catalogue::INTERNAL))
+}
+
+fn plugin_call(repository: &RepositoryRow, plugin: &Plugin, event: AuditEvent) -> PluginCall {
+    let head = RequestHead { request_id: event.request_id.clone(), ..RequestHead::default() };
+    PluginCall {
         target: Some(view(repository, plugin.description())),
-        audit: call.event(action, subject)?,
+        audit: Some(event),
         ..PluginCall::new(Arc::new(head), Action::Delete)
-    })
+    }
 }
 
 /// A plugin's refusal as the API says it: by its code where the catalogue has that, else by its status, in its own words.

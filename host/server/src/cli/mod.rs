@@ -4,6 +4,7 @@ mod accounts;
 mod plugins;
 mod upkeep;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -169,8 +170,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         match cli.command {
             Command::Serve { settings: flags } => serve::serve(settings(flags)?).await,
             Command::Config { command: ConfigCommand::Show { json, settings } } => {
-                print(&config::show(&settings.inputs(), &program()?, json)?);
-                Ok(())
+                print(&config::show(&settings.inputs(), &program()?, json)?)
             }
             Command::Plugins { command } => plugins::run(command).await,
             Command::Org { command } => command.run().await,
@@ -182,11 +182,20 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("failed to start the threads of the program")?.block_on(work)
+    let runtime = runtime.context("failed to start the threads of the program")?;
+    let done = runtime.block_on(work);
+    // What still hangs by now, on a disk or a database that does not answer, does not keep the program.
+    runtime.shutdown_background();
+    done
 }
 
-/// What a command was asked for goes to standard output; everything else is logged.
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
-fn print(text: &str) {
-    println!("{text}");
+/// What a command was asked for goes to standard output; everything else is logged. Whoever reads may stop reading, as `head` does.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("failed to write to standard output")
+        }
+        _ => Ok(()),
+    }
 }

@@ -28,8 +28,7 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::List { settings } => list(*settings).await,
         PluginsCommand::Check { file } => {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
-            print(&describe(&found));
-            Ok(())
+            print(&describe(&found))
         }
     }
 }
@@ -47,7 +46,7 @@ async fn list(flags: SettingFlags) -> anyhow::Result<()> {
     files.sort();
     for file in files {
         let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
-        print(&line(&found));
+        print(&line(&found))?;
     }
     Ok(())
 }

@@ -19,8 +19,7 @@ pub(crate) async fn collect_garbage(config: Config) -> anyhow::Result<()> {
     print(&format!(
         "removed {} blobs of {} bytes, {} uploads that had expired, {} leftovers of crashes",
         collected.blobs, collected.bytes, collected.uploads, collected.leftovers
-    ));
-    Ok(())
+    ))
 }
 
 /// Checks every blob, at most so many bytes a second. An error when one is damaged.
@@ -28,9 +27,9 @@ pub(crate) async fn scrub(config: Config, bytes_per_second: Option<u64>) -> anyh
     let store = open(config).await?;
     let report = store.scrub(bytes_per_second).await.context("failed to check the blobs")?;
     store.close().await;
-    print(&format!("read {} blobs of {} bytes", report.blobs, report.bytes));
+    print(&format!("read {} blobs of {} bytes", report.blobs, report.bytes))?;
     for damaged in &report.damaged {
-        print(&describe(damaged));
+        print(&describe(damaged))?;
     }
     match report.damaged.len() {
         0 => Ok(()),

@@ -79,7 +79,7 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_METRICS_LISTEN",
         Kind::Address,
         "",
-        "A listener for /metrics alone; without it /metrics is on the API's.",
+        "A listener for /metrics alone; without it /metrics is on the API's, and names no repository.",
     ),
     key("base_url", "PACKHOUSE_BASE_URL", Kind::Url, "", "Public address of the repository host."),
     key("api_url", "PACKHOUSE_API_URL", Kind::Url, "", "Public address of the management API."),
@@ -96,6 +96,20 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Secret,
         "fs",
         "fs for the data folder, or s3://BUCKET?endpoint=..&region=..&access_key_id=..&secret_access_key=..",
+    ),
+    key(
+        "blobs_idle_ms",
+        "PACKHOUSE_BLOBS_IDLE_MS",
+        Kind::Millis,
+        "10000",
+        "Time without a byte of what was asked of S3; a part that is written may take three times as long.",
+    ),
+    key(
+        "readiness_interval_ms",
+        "PACKHOUSE_READINESS_INTERVAL_MS",
+        Kind::Millis,
+        "5000",
+        "Time between two looks at what the server stands on, for /readyz.",
     ),
     key(
         "log",
@@ -116,7 +130,7 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_SEALING_KEY",
         Kind::Secret,
         "",
-        "Key with which client secrets and upstream credentials are sealed, at least 16 characters; by default a file in the data folder.",
+        "Key with which client secrets and upstream credentials are sealed and bearers signed, at least 16 characters, the same for all servers of a database; by default a file in the data folder.",
     ),
     key(
         "smtp_url",
@@ -165,7 +179,7 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_UPSTREAM_ALLOW_NETWORKS",
         Kind::Networks,
         "",
-        "Loopback, private and link-local networks in which upstreams may be.",
+        "Loopback, private and link-local networks in which upstreams may be, and to which those that are there may lead; as 10.0.0.0/8, 10.0.0.7:8443, 127.0.0.0/8:*.",
     ),
     key(
         "upstream.connect_ms",
@@ -187,6 +201,20 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count,
         "32",
         "Requests to one repository's upstream at one time; more wait.",
+    ),
+    key(
+        "database.statement_timeout_ms",
+        "PACKHOUSE_DATABASE_STATEMENT_TIMEOUT_MS",
+        Kind::Millis,
+        "10000",
+        "Time of one statement of PostgreSQL; two seconds later its connection is given up.",
+    ),
+    key(
+        "database.lock_timeout_ms",
+        "PACKHOUSE_DATABASE_LOCK_TIMEOUT_MS",
+        Kind::Millis,
+        "3000",
+        "How long a statement of PostgreSQL waits for what another process has locked.",
     ),
     key(
         "gc.grace_ms",
@@ -217,6 +245,27 @@ pub(crate) static KEYS: &[Key] = &[
         "Time between two collections of garbage; 0 for none.",
     ),
     key(
+        "staging.repository_bytes",
+        "PACKHOUSE_STAGING_REPOSITORY_BYTES",
+        Kind::Bytes,
+        "128 GiB",
+        "Bytes of one repository that were received, decoded or uploaded and are not published yet.",
+    ),
+    key(
+        "staging.server_bytes",
+        "PACKHOUSE_STAGING_SERVER_BYTES",
+        Kind::Bytes,
+        "256 GiB",
+        "The same of all repositories together.",
+    ),
+    key(
+        "staging.keep_free_bytes",
+        "PACKHOUSE_STAGING_KEEP_FREE_BYTES",
+        Kind::Bytes,
+        "1 GiB",
+        "What stays free on the disk of a blob folder; 0 for nothing.",
+    ),
+    key(
         "limits.api_body_bytes",
         "PACKHOUSE_LIMITS_API_BODY_BYTES",
         Kind::Bytes,
@@ -231,11 +280,46 @@ pub(crate) static KEYS: &[Key] = &[
         "JSON tokens in the body of an API call.",
     ),
     key(
+        "limits.api_bodies_bytes",
+        "PACKHOUSE_LIMITS_API_BODIES_BYTES",
+        Kind::Bytes,
+        "64 MiB",
+        "Bodies of all API calls that are read at one time; more are told to come back.",
+    ),
+    key(
+        "limits.api_bodies_bytes_per_address",
+        "PACKHOUSE_LIMITS_API_BODIES_BYTES_PER_ADDRESS",
+        Kind::Bytes,
+        "8 MiB",
+        "The same of the calls from one address (IPv6: its /64).",
+    ),
+    key(
+        "limits.api_body_rate",
+        "PACKHOUSE_LIMITS_API_BODY_RATE",
+        Kind::Bytes,
+        "1 KiB",
+        "Bytes a second with which the body of an API call comes in at least; 0 for any.",
+    ),
+    key(
         "limits.body_idle_ms",
         "PACKHOUSE_LIMITS_BODY_IDLE_MS",
         Kind::Millis,
         "30000",
         "Time without a byte of a declared body, after which 408 is answered.",
+    ),
+    key(
+        "limits.send_idle_ms",
+        "PACKHOUSE_LIMITS_SEND_IDLE_MS",
+        Kind::Millis,
+        "120000",
+        "Time in which a client takes no byte of an answer, after which it is given up.",
+    ),
+    key(
+        "limits.idle_ms",
+        "PACKHOUSE_LIMITS_IDLE_MS",
+        Kind::Millis,
+        "60000",
+        "Time for which a connection is kept with nothing under way on it; 5 s at most while places are scarce.",
     ),
     key(
         "limits.header_ms",
@@ -249,14 +333,28 @@ pub(crate) static KEYS: &[Key] = &[
         "PACKHOUSE_LIMITS_CONNECTIONS",
         Kind::Count,
         "10000",
-        "Connections at one time, on each listener.",
+        "Connections at one time, on each listener; fewer where the system allows too few open files.",
+    ),
+    key(
+        "limits.connections_per_address",
+        "PACKHOUSE_LIMITS_CONNECTIONS_PER_ADDRESS",
+        Kind::Count,
+        "1000",
+        "Connections from one address (IPv6: its /64), but for trusted_proxies; never more than half of all.",
+    ),
+    key(
+        "limits.drain_ms",
+        "PACKHOUSE_LIMITS_DRAIN_MS",
+        Kind::Millis,
+        "0",
+        "Time for which a server that is to stop goes on serving with readyz at 503, so that a balancer sends no more.",
     ),
     key(
         "limits.shutdown_ms",
         "PACKHOUSE_LIMITS_SHUTDOWN_MS",
         Kind::Millis,
         "30000",
-        "Time for what is in flight when the server stops.",
+        "Time for a stop, once nothing new is accepted: for what is in flight, and for closing the store.",
     ),
 ];
 
@@ -293,6 +391,7 @@ pub(crate) static PLUGIN_KEYS: &[Key] = &[
         "8 MiB",
         "Bytes handed over in one call of the host.",
     ),
+    key("decoded_bytes", "DECODED_BYTES", Kind::Bytes, "16 GiB", "Bytes that the host decodes in one call."),
     key("handles", "HANDLES", Kind::Count, "1024", "Handles open at one time in a call."),
     key(
         "concurrency",
@@ -332,7 +431,7 @@ mod tests {
     fn the_nearest_name_is_the_one_with_fewest_changes() {
         let names = || KEYS.iter().map(|key| key.name);
         assert_eq!(nearest("packges_listen", names()), Some("packages_listen"));
-        assert_eq!(nearest("limits.api_body", names()), Some("limits.api_body_bytes"));
+        assert_eq!(nearest("limits.api_body_byte", names()), Some("limits.api_body_bytes"));
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 

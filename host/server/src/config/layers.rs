@@ -57,9 +57,9 @@ pub(crate) struct Inputs {
     pub(crate) flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// Lays file, environment and flags over the defaults, later ones winning. The second value names variables that look
-/// like settings and are none: an orchestrator makes some by itself (`PACKHOUSE_PORT`), so they are worth a warning
-/// and no refusal, while an unknown key in the file is an error.
+/// Lays file, environment and flags over the defaults, later ones winning. A variable that looks like a setting and is none is an
+/// error that names the nearest one, as a key of the file is. The second value names those that somebody else is known to set:
+/// they are worth a warning and no more.
 pub(crate) fn lay(inputs: &Inputs) -> anyhow::Result<(Settings, Vec<String>)> {
     let mut settings = defaults();
     let file = inputs.file.clone().or_else(|| {
@@ -70,7 +70,7 @@ pub(crate) fn lay(inputs: &Inputs) -> anyhow::Result<(Settings, Vec<String>)> {
             .with_context(|| format!("failed to read the configuration file {}", path.display()))?;
         lay_file(&mut settings, &path, &text)?;
     }
-    let unknown = lay_environment(&mut settings, &inputs.environment);
+    let unknown = lay_environment(&mut settings, &inputs.environment)?;
     for (name, flag, text) in &inputs.flags {
         if let Some(key) = find(name) {
             let source = Source::Flag((*flag).to_owned());
@@ -145,24 +145,69 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-fn lay_environment(settings: &mut Settings, environment: &[(String, String)]) -> Vec<String> {
-    let mut unknown = Vec::new();
-    for (variable, text) in environment.iter().filter(|(name, _)| name.starts_with("PACKHOUSE_")) {
+fn lay_environment(settings: &mut Settings, environment: &[(String, String)]) -> anyhow::Result<Vec<String>> {
+    let mut others = Vec::new();
+    for (variable, text) in environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let known = KEYS
             .iter()
-            .find(|key| key.env == variable)
+            .find(|key| key.env == variable || by_rule(key.name) == *variable)
             .map(|key| (key.name.to_owned(), key))
             .or_else(|| plugin_variable(variable));
         match known {
             Some((name, key)) => {
                 let source = Source::Environment(variable.clone());
-                settings.insert(name, Setting { key, text: text.clone(), source });
+                let setting = Setting { key, text: text.clone(), source };
+                let before = settings.insert(name, setting);
+                refuse_two_names(before.as_ref(), variable, text)?;
             }
             None if variable == FILE_VARIABLE => {}
-            None => unknown.push(variable.clone()),
+            None if is_of_others(variable, text) => others.push(variable.clone()),
+            None => {
+                let near = nearest(variable, KEYS.iter().map(|key| key.env)).unwrap_or_default();
+                bail!("unknown environment variable {variable}; the nearest known one is {near}");
+            }
         }
     }
-    unknown
+    Ok(others)
+}
+
+const PREFIX: &str = "PACKHOUSE_";
+
+/// The variable that a key has by the rule: its name in capitals. One key has a shorter one besides.
+fn by_rule(name: &str) -> String {
+    format!("{PREFIX}{}", name.replace('.', "_").to_uppercase())
+}
+
+/// A key may have two variables; which of two that differ is meant, nobody can tell.
+fn refuse_two_names(before: Option<&Setting>, variable: &str, text: &str) -> anyhow::Result<()> {
+    match before {
+        Some(Setting { source: Source::Environment(other), text: first, .. }) if first != text => {
+            bail!("{other} and {variable} are one setting, and their values differ; leave one of them out")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is set beside the server's own: by an orchestrator for a service of this name, by people who follow the documentation of
+/// clients, and for this project's tests.
+fn is_of_others(variable: &str, text: &str) -> bool {
+    let name = variable.strip_prefix(PREFIX).unwrap_or(variable);
+    let of_tests = ["TEST_", "LIVE_", "CONFORMANCE"].iter().any(|prefix| name.starts_with(prefix));
+    of_tests || OTHERS.contains(&name) || is_of_orchestrator(name, text)
+}
+
+const OTHERS: [&str; 3] = ["TOKEN", "WEED", "WASM_TOOLCHAIN"];
+
+/// `PACKHOUSE_SERVICE_HOST`, `PACKHOUSE_PORT=tcp://…`, `PACKHOUSE_API_PORT_8081_TCP_ADDR` and their like.
+fn is_of_orchestrator(name: &str, text: &str) -> bool {
+    let service = name.ends_with("SERVICE_HOST") || name.contains("SERVICE_PORT");
+    let link = name.ends_with("PORT") && text.contains("://");
+    let part = name.split_once("PORT_").is_some_and(|(_, rest)| {
+        let (port, protocol) = rest.split_once('_').unwrap_or((rest, ""));
+        let number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        number && ["TCP", "UDP", "SCTP"].iter().any(|known| protocol.starts_with(known))
+    });
+    service || link || part
 }
 
 /// `PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES`: the format stands between the prefix and the longest known key; `_` in

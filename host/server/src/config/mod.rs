@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use packhouse_runtime::{PluginConfig, RuntimeConfig};
-use packhouse_store::{BlobsConfig, StoreConfig};
+use packhouse_store::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 use url::Url;
 
 pub(crate) use layers::{Inputs, Settings};
 #[cfg(test)]
-pub(crate) use values::networks;
-pub(crate) use values::{Network, bytes};
+pub(crate) use values::upstream_networks;
+pub(crate) use values::{Network, UpstreamNetwork, bytes};
 
 use crate::identity::Secret;
 
@@ -49,7 +49,7 @@ pub(crate) struct Config {
     /// `EnvFilter` directives.
     pub(crate) log: String,
     /// Networks besides the public ones in which upstreams may be.
-    pub(crate) upstream_allow_networks: Vec<Network>,
+    pub(crate) upstream_allow_networks: Vec<UpstreamNetwork>,
     /// Bounds of requests to upstreams.
     pub(crate) upstream: crate::upstream::Bounds,
     /// Whose forwarding headers count.
@@ -68,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) gc_interval: Option<Duration>,
     /// Days for which the audit log is kept; none: for ever.
     pub(crate) audit_days: Option<u64>,
+    /// Time between two looks at what the server stands on.
+    pub(crate) readiness_interval: Duration,
 }
 
 /// The owner whom an empty database gets.
@@ -86,15 +88,46 @@ pub(crate) struct Limits {
     pub(crate) api_body_bytes: u64,
     /// JSON tokens in the body of an API call.
     pub(crate) api_json_tokens: u64,
+    /// Bytes in the bodies of all API calls that are read at one time.
+    pub(crate) api_bodies_bytes: u64,
+    /// The same of the calls from one address.
+    pub(crate) api_bodies_bytes_per_address: u64,
+    /// Bytes a second that the body of an API call comes in with at least.
+    pub(crate) api_body_rate: u64,
     /// Time without a byte of a declared body.
     pub(crate) body_idle: Duration,
+    /// Time in which a client takes no byte of an answer.
+    pub(crate) send_idle: Duration,
+    /// Time for which a connection is kept with nothing under way on it.
+    pub(crate) idle: Duration,
     /// Time for the head of a request.
     pub(crate) header: Duration,
     /// Connections at one time, on each listener.
     pub(crate) connections: usize,
-    /// Time for what is in flight at a stop.
+    /// Of these, from one address.
+    pub(crate) connections_per_address: usize,
+    /// Time between the end of readiness and the end of listening, at a stop.
+    pub(crate) drain: Duration,
+    /// Time for a stop, from the end of listening.
     pub(crate) shutdown: Duration,
 }
+
+impl Limits {
+    /// Of the time for a stop, that for what is in flight; the rest is for closing the store.
+    pub(crate) fn in_flight(&self) -> Duration {
+        self.shutdown.saturating_sub((self.shutdown / 4).min(MOST_FOR_CLOSING))
+    }
+
+    /// Of the time for a stop, the end: what has not been closed by then is left.
+    pub(crate) fn whole_stop(&self) -> Duration {
+        self.shutdown.max(LEAST_FOR_STOPPING)
+    }
+}
+
+/// Time that is set apart for closing the store, where there is so much.
+const MOST_FOR_CLOSING: Duration = Duration::from_secs(2);
+/// Time that a stop has even where the setting says less: the store is closed when it can be.
+const LEAST_FOR_STOPPING: Duration = Duration::from_millis(250);
 
 impl Config {
     /// Reads and checks the settings. `program` is the running program's file, beside which the plugins are looked
@@ -128,8 +161,8 @@ impl Config {
                 per_plugin,
             },
             disabled,
-            log: read.text("log").to_owned(),
-            upstream_allow_networks: read.parse("upstream.allow_networks", values::networks)?,
+            log: read.parse("log", values::log_levels)?,
+            upstream_allow_networks: read.parse("upstream.allow_networks", values::upstream_networks)?,
             upstream: read.upstream()?,
             trusted_proxies: read.parse("trusted_proxies", values::networks)?,
             smtp_url: read.some("smtp_url").map(Secret::new),
@@ -139,6 +172,7 @@ impl Config {
             limits: read.limits()?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
+            readiness_interval: read.millis("readiness_interval_ms")?.max(SHORTEST_INTERVAL),
             data,
         })
     }
@@ -191,23 +225,52 @@ impl Reader<'_> {
         })?;
         let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
         let upload_ttl = self.millis("gc.upload_ttl_ms")?;
-        Ok(StoreConfig { database_url, blobs, gc_grace, gc_lease, upload_ttl, ..defaults })
+        let blobs_idle = self.millis("blobs_idle_ms")?;
+        let staging = StagingLimits {
+            repository_bytes: self.parse("staging.repository_bytes", values::bytes)?,
+            server_bytes: self.parse("staging.server_bytes", values::bytes)?,
+            keep_free_bytes: self.parse("staging.keep_free_bytes", values::bytes)?,
+        };
+        let database = DatabaseLimits {
+            statement: self.parse("database.statement_timeout_ms", values::some_millis)?,
+            lock: self.parse("database.lock_timeout_ms", values::some_millis)?,
+        };
+        Ok(StoreConfig {
+            database_url,
+            database,
+            blobs,
+            blobs_idle,
+            gc_grace,
+            gc_lease,
+            upload_ttl,
+            staging,
+            ..defaults
+        })
     }
 
     fn owner(&self) -> anyhow::Result<Owner> {
         let email = self.parse("owner.email", |text| {
             crate::identity::email(text).ok_or_else(|| format!("{text:?} is no e-mail address"))
         })?;
-        Ok(Owner { email, password: self.some("owner.password").map(Secret::new) })
+        Ok(Owner { email, password: self.parse_some("owner.password", crate::identity::new_password)? })
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {
         Ok(Limits {
             api_body_bytes: self.parse("limits.api_body_bytes", values::bytes)?,
             api_json_tokens: self.parse("limits.api_json_tokens", values::count)?,
+            api_bodies_bytes: self.parse("limits.api_bodies_bytes", values::bytes)?,
+            api_bodies_bytes_per_address: self.parse("limits.api_bodies_bytes_per_address", values::bytes)?,
+            api_body_rate: self.parse("limits.api_body_rate", values::bytes)?,
             body_idle: self.millis("limits.body_idle_ms")?,
+            send_idle: self.millis("limits.send_idle_ms")?,
+            idle: self.millis("limits.idle_ms")?,
             header: self.millis("limits.header_ms")?,
             connections: usize::try_from(self.parse("limits.connections", values::count)?)?,
+            connections_per_address: usize::try_from(
+                self.parse("limits.connections_per_address", values::count)?,
+            )?,
+            drain: self.millis("limits.drain_ms")?,
             shutdown: self.millis("limits.shutdown_ms")?,
         })
     }
@@ -256,13 +319,17 @@ impl Reader<'_> {
         let mut limits = packhouse_runtime::Limits::default();
         limits.memory_bytes = size("memory_bytes")?.unwrap_or(limits.memory_bytes);
         limits.hostcall_bytes = size("hostcall_bytes")?.unwrap_or(limits.hostcall_bytes);
+        let decoded = self.parse_some(&name("decoded_bytes"), values::bytes)?;
+        limits.decoded_bytes = decoded.unwrap_or(limits.decoded_bytes);
         limits.handles = size("handles")?.unwrap_or(limits.handles);
-        limits.concurrency = size("concurrency")?.unwrap_or(limits.concurrency);
+        let concurrency = size("concurrency")?;
+        limits.concurrency = concurrency.unwrap_or(limits.concurrency);
         if let Some(timeout) = self.parse_some(&name("call_timeout_ms"), values::count)? {
             limits.call_timeout = Duration::from_millis(timeout);
         }
         Ok(PluginConfig {
             limits: Some(limits),
+            concurrency_is_set: concurrency.is_some(),
             max_file_bytes: self.parse_some(&name("max_file_bytes"), values::bytes)?,
             max_manifest_bytes: self.parse_some(&name("max_manifest_bytes"), values::bytes)?,
             wasi: self.parse_some(&name("wasi"), values::switch)?.unwrap_or(false),
@@ -270,6 +337,8 @@ impl Reader<'_> {
     }
 }
 
+/// Looks that come faster cost more than they tell.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 const DATABASES: &[&str] = &["sqlite://", "postgres://", "postgresql://"];
 
 /// The settings as `packhouse config show` prints them.

@@ -72,7 +72,7 @@ fn the_environment_can_name_the_file() {
 fn an_unknown_key_is_an_error_that_names_the_nearest() {
     for (text, near) in [
         ("packges_listen = '127.0.0.1:1'", "packages_listen"),
-        ("[limits]\napi_body = 3", "limits.api_body_bytes"),
+        ("[limits]\napi_body_byte = 3", "limits.api_body_bytes"),
         ("[plugins.maven]\nmax_file_byte = 3", "plugins.maven.max_file_bytes"),
     ] {
         let error = load(text).unwrap_err().to_string();
@@ -93,12 +93,65 @@ fn a_wrong_value_is_an_error_that_says_where_it_came_from() {
 }
 
 #[test]
-fn an_unknown_variable_is_a_warning() {
-    let inputs =
-        Inputs { environment: environment(&[("PACKHOUSE_PORT", "tcp://10.0.0.1:80")]), ..Inputs::default() };
-    let (_, warnings) = Config::load(&inputs, program()).unwrap();
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].contains("PACKHOUSE_PORT"));
+fn an_unknown_variable_is_an_error_that_names_the_nearest() {
+    for (variable, near) in [
+        ("PACKHOUSE_PACKGES_LISTEN", "PACKHOUSE_PACKAGES_LISTEN"),
+        ("PACKHOUSE_OWNER_PASWORD", "PACKHOUSE_OWNER_PASSWORD"),
+        ("PACKHOUSE_DATABASE_UR", "PACKHOUSE_DATABASE_URL"),
+    ] {
+        let inputs = Inputs { environment: environment(&[(variable, "secret text")]), ..Inputs::default() };
+        let error = Config::load(&inputs, program()).unwrap_err().to_string();
+        assert!(error.contains(variable) && error.ends_with(near) && !error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_variable_that_others_set_is_a_warning() {
+    for (variable, text) in [
+        ("PACKHOUSE_PORT", "tcp://10.0.0.1:80"),
+        ("PACKHOUSE_SERVICE_HOST", "10.0.0.1"),
+        ("PACKHOUSE_SERVICE_PORT_HTTP", "80"),
+        ("PACKHOUSE_API_PORT_8081_TCP_ADDR", "10.0.0.1"),
+        ("PACKHOUSE_TEST_LONG", "1"),
+        ("PACKHOUSE_LIVE_NPM", "https://registry.example"),
+        ("PACKHOUSE_CONFORMANCE_VERSION", "v1.1.0"),
+        ("PACKHOUSE_TOKEN", "pkh_x"),
+    ] {
+        let inputs = Inputs { environment: environment(&[(variable, text)]), ..Inputs::default() };
+        let (_, warnings) = Config::load(&inputs, program()).unwrap();
+        assert_eq!(warnings.len(), 1, "{variable}");
+        assert!(warnings[0].contains(variable) && !warnings[0].contains(text), "{warnings:?}");
+    }
+}
+
+#[test]
+fn the_plugin_folder_has_two_variables_that_must_agree() {
+    let folder = |pairs: &[(&str, &str)]| {
+        let inputs = Inputs { environment: environment(pairs), ..Inputs::default() };
+        Config::load(&inputs, program()).map(|(config, _)| config.runtime.plugins)
+    };
+    let (short, long) = ("PACKHOUSE_PLUGINS", "PACKHOUSE_PLUGINS_DIR");
+    for pairs in [&[(short, "/a")][..], &[(long, "/a")], &[(short, "/a"), (long, "/a")]] {
+        assert_eq!(folder(pairs).unwrap(), Path::new("/a"));
+    }
+    let error = folder(&[(short, "/a"), (long, "/b")]).unwrap_err().to_string();
+    assert!(error.contains(long) && error.contains("PACKHOUSE_PLUGINS "), "{error}");
+}
+
+#[test]
+fn an_owners_password_and_a_log_level_are_looked_at() {
+    for (name, text) in [("PACKHOUSE_OWNER_PASSWORD", "a"), ("PACKHOUSE_LOG", "verbose")] {
+        let inputs = Inputs { environment: environment(&[(name, text)]), ..Inputs::default() };
+        let error = Config::load(&inputs, program()).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_concurrency_that_is_the_default_counts_as_set() {
+    let set = |text: &str| load(text).unwrap().runtime.per_plugin["maven"].concurrency_is_set;
+    assert!(set("[plugins.maven]\nconcurrency = 250"));
+    assert!(!set("[plugins.maven]\nmemory_bytes = '32 MiB'"));
 }
 
 #[test]

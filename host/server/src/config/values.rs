@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::identity::{SHORTEST_KEY, Secret};
 
@@ -33,9 +34,40 @@ pub(crate) fn sealing_key(text: &str) -> Result<Secret, String> {
     }
 }
 
+/// A level of the log, or levels by target: `info`, `info,packhouse_store=debug`. A word that is no level would be taken for a target,
+/// and nothing else be logged any more.
+pub(crate) fn log_levels(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok("info".to_owned());
+    }
+    for part in text.split(',').map(str::trim) {
+        let (target, level) =
+            part.rsplit_once('=').map_or((None, part), |(target, level)| (Some(target), level));
+        let known = LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known));
+        if !known || target.is_some_and(|target| target.trim().is_empty()) {
+            return Err(format!(
+                "{part:?} is no log level; write one of {}, or levels by target as in info,packhouse_store=debug",
+                LEVELS.join(", ")
+            ));
+        }
+    }
+    Ok(text.to_owned())
+}
+
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
 /// A whole number.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
+}
+
+/// A number of milliseconds, from a tenth of a second to an hour: a time that must end, and not at once.
+pub(crate) fn some_millis(text: &str) -> Result<Duration, String> {
+    match count(text)? {
+        millis @ 100..=3_600_000 => Ok(Duration::from_millis(millis)),
+        _ => Err("write 100 to 3600000 milliseconds".to_owned()),
+    }
 }
 
 /// `true` or `false`.
@@ -120,6 +152,71 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
 }
 
+/// A network in which upstreams may be: `10.0.0.0/8`; at one port alone, `10.0.0.7:8443`, `[fd00::/8]:443`; or with all ports named,
+/// `127.0.0.0/8:*`, so that upstreams of allowed networks may lead to any of them even on loopback.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct UpstreamNetwork {
+    network: Network,
+    ports: Ports,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ports {
+    /// Nothing was said.
+    Any,
+    /// `*`.
+    All,
+    One(u16),
+}
+
+impl UpstreamNetwork {
+    /// Whether this address is in it, at this port. Where the port is not known, a network of one port holds nothing.
+    pub(crate) fn holds(&self, address: IpAddr, port: Option<u16>) -> bool {
+        let at = match self.ports {
+            Ports::Any | Ports::All => true,
+            Ports::One(own) => port == Some(own),
+        };
+        at && self.network.contains(address)
+    }
+
+    /// Whether the ports were written down.
+    pub(crate) fn names_ports(&self) -> bool {
+        self.ports != Ports::Any
+    }
+}
+
+impl FromStr for UpstreamNetwork {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<UpstreamNetwork, String> {
+        let wrong =
+            || format!("{text:?} is no network; write as in 10.0.0.0/8, 10.0.0.7:8443 or 127.0.0.0/8:*");
+        let (network, ports) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (network, rest) = rest.split_once(']').ok_or_else(wrong)?;
+                let ports =
+                    if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) };
+                (network, ports)
+            }
+            None => match text.split_once(':') {
+                Some((network, ports)) if !ports.contains(':') => (network, Some(ports)),
+                _ => (text, None),
+            },
+        };
+        let ports = match ports {
+            None => Ports::Any,
+            Some("*") => Ports::All,
+            Some(port) => Ports::One(port.parse().map_err(|_| wrong())?),
+        };
+        Ok(UpstreamNetwork { network: network.parse().map_err(|_| wrong())?, ports })
+    }
+}
+
+/// Networks for upstreams, separated by commas; none in an empty text.
+pub(crate) fn upstream_networks(text: &str) -> Result<Vec<UpstreamNetwork>, String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_is_no_level_is_no_log_level() {
+        for text in ["info", "WARN", "off", "info,packhouse_store=debug", "trace, hyper=off", ""] {
+            assert!(log_levels(text).is_ok(), "{text}");
+        }
+        for text in ["verbose", "info,packhouse_store", "info,=debug", "info,", "packhouse=loud"] {
+            assert!(log_levels(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn networks_hold_what_shares_their_prefix() {
         let held = |network: &str, address: &str| {
             network.parse::<Network>().unwrap().contains(address.parse().unwrap())
@@ -149,6 +256,24 @@ mod tests {
         assert!(held("127.0.0.1", "127.0.0.1"));
         assert!(!held("127.0.0.1", "127.0.0.2"));
         assert!("10.0.0.0/33".parse::<Network>().is_err());
+    }
+
+    #[test]
+    fn networks_of_upstreams_may_name_ports() {
+        let holds = |text: &str, address: &str, port: Option<u16>| {
+            text.parse::<UpstreamNetwork>().unwrap().holds(address.parse().unwrap(), port)
+        };
+        assert!(holds("10.0.0.0/8", "10.1.1.1", None) && holds("10.0.0.0/8", "10.1.1.1", Some(1)));
+        assert!(holds("127.0.0.0/8:*", "127.0.0.1", Some(1)));
+        assert!(holds("10.0.0.7:8443", "10.0.0.7", Some(8443)));
+        assert!(!holds("10.0.0.7:8443", "10.0.0.7", Some(443)) && !holds("10.0.0.7:8443", "10.0.0.7", None));
+        assert!(holds("fd00::/8", "fd00::1", Some(1)) && holds("[fd00::/8]:443", "fd00::1", Some(443)));
+        assert!(!holds("[fd00::/8]:443", "fd00::1", Some(80)));
+        let names = |text: &str| text.parse::<UpstreamNetwork>().unwrap().names_ports();
+        assert!(names("127.0.0.0/8:*") && names("127.0.0.1:1") && !names("127.0.0.0/8") && !names("[::1]"));
+        for wrong in ["10.0.0.0/8:", "10.0.0.0/8:x", "10.0.0.0/8:70000", "[::1", "[::1]443", "x:1"] {
+            assert!(wrong.parse::<UpstreamNetwork>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! state is looked up again with each request, and carries what of its rights was asked for.
 //!
 //! `pkb_`, the claims as JSON in base64url, a dot, and HMAC-SHA-256 over what stands before it. There is one algorithm and no
-//! header that could name another; the key is the database's, so that every process accepts what another gave out.
+//! header that could name another. The key is derived from the sealing key, which every server of a database has in common, and a
+//! salt that the database keeps: so each accepts what another gave out, and whoever reads the database can sign nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
 use crate::access::Wanted;
-use crate::identity::Secret;
+use crate::identity::{SealError, Sealer, Secret};
 
 /// How long one lives, in seconds.
 pub(crate) const LIFETIME_S: u32 = 300;
@@ -21,8 +22,21 @@ pub(crate) const LIFETIME_S: u32 = 300;
 const PREFIX: &str = "pkb_";
 /// Keeps this use of the key apart from any other.
 const DOMAIN: &[u8] = b"packhouse bearer 1\0";
-/// Under which name the key is kept.
-const KEY: &str = "bearer_key";
+/// For what the sealing key is used here.
+const PURPOSE: &str = "bearers";
+/// Under which name the database keeps the salt, which is no secret.
+const SALT: &str = "bearer_salt";
+
+/// Why a bearer could be neither signed nor checked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BearerError {
+    /// The salt could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no sealing key.
+    #[error(transparent)]
+    Key(#[from] SealError),
+}
 
 /// Whose credential a bearer stands for.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -125,32 +139,39 @@ pub(crate) fn says_bearer(presented: &str) -> bool {
     presented.starts_with(PREFIX)
 }
 
-/// Signs and checks bearers. The key is read once from the database, which is given one when it has none.
+/// Signs and checks bearers. The key is made once, of the sealing key and of the salt in the database, which is given one when
+/// it has none.
 #[derive(Default)]
 pub(crate) struct Bearers {
-    key: OnceCell<Vec<u8>>,
+    key: OnceCell<[u8; 32]>,
 }
 
 impl Bearers {
     /// The bearer of these claims.
-    pub(crate) async fn sign(&self, store: &Store, bearer: &Bearer) -> Result<Secret, StoreError> {
+    pub(crate) async fn sign(
+        &self,
+        store: &Store,
+        sealer: &Sealer,
+        bearer: &Bearer,
+    ) -> Result<Secret, BearerError> {
         let claims = serde_json::to_vec(bearer)
             .map_err(|error| StoreError::Corrupt(format!("a bearer's claims: {error}")))?;
         let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(claims));
-        let mac = mac(self.key(store).await?, &body)?.finalize().into_bytes();
+        let mac = mac(self.key(store, sealer).await?, &body)?.finalize().into_bytes();
         Ok(Secret::new(format!("{body}.{}", URL_SAFE_NO_PAD.encode(mac))))
     }
 
-    /// The claims of a bearer that this database's key signed and that has not expired at `now`; else none.
+    /// The claims of a bearer that was signed with this key for this database and that has not expired at `now`; else none.
     pub(crate) async fn verify(
         &self,
         store: &Store,
+        sealer: &Sealer,
         presented: &str,
         now: i64,
-    ) -> Result<Option<Bearer>, StoreError> {
+    ) -> Result<Option<Bearer>, BearerError> {
         let Some((body, signature)) = presented.split_once('.') else { return Ok(None) };
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return Ok(None) };
-        if mac(self.key(store).await?, body)?.verify_slice(&signature).is_err() {
+        if mac(self.key(store, sealer).await?, body)?.verify_slice(&signature).is_err() {
             return Ok(None);
         }
         let claims = body.strip_prefix(PREFIX).and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok());
@@ -158,13 +179,13 @@ impl Bearers {
         Ok(bearer.filter(|bearer| bearer.expires_at > now))
     }
 
-    async fn key(&self, store: &Store) -> Result<&[u8], StoreError> {
-        let read = async || {
+    async fn key(&self, store: &Store, sealer: &Sealer) -> Result<&[u8; 32], BearerError> {
+        let make = async || {
             let fresh: [u8; 32] = rand::random();
-            let kept = store.agreed(KEY, &hex::encode(fresh)).await?;
-            hex::decode(kept).map_err(|error| StoreError::Corrupt(format!("the key of bearers: {error}")))
+            let salt = store.agreed(SALT, &hex::encode(fresh)).await?;
+            Ok(sealer.derive(PURPOSE, &salt)?)
         };
-        self.key.get_or_try_init(read).await.map(Vec::as_slice)
+        self.key.get_or_try_init(make).await
     }
 }
 
@@ -191,17 +212,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_this_database_signed_is_taken() {
+    async fn only_what_this_key_signed_for_this_database_is_taken() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let here = Store::open(StoreConfig::new(folders[0].path())).await.unwrap();
         let elsewhere = Store::open(StoreConfig::new(folders[1].path())).await.unwrap();
-        let signed = Bearers::default().sign(&here, &bearer()).await.unwrap();
+        let sealer = |key: &str| Sealer::new(Some(Secret::new(key)), folders[0].path());
+        let (own, other) = (sealer("the key of this database"), sealer("another key than this"));
+        let signed = Bearers::default().sign(&here, &own, &bearer()).await.unwrap();
         let text = signed.reveal();
         // Another process of the same database.
         let bearers = Bearers::default();
-        assert_eq!(bearers.verify(&here, text, 999).await.unwrap(), Some(bearer()));
-        assert_eq!(bearers.verify(&here, text, 1_000).await.unwrap(), None);
-        assert_eq!(Bearers::default().verify(&elsewhere, text, 0).await.unwrap(), None);
+        assert_eq!(bearers.verify(&here, &own, text, 999).await.unwrap(), Some(bearer()));
+        assert_eq!(bearers.verify(&here, &own, text, 1_000).await.unwrap(), None);
+        assert_eq!(Bearers::default().verify(&elsewhere, &own, text, 0).await.unwrap(), None);
+        // A copy of the database without the key is none that signs.
+        assert_eq!(Bearers::default().verify(&here, &other, text, 0).await.unwrap(), None);
 
         let (body, mac) = text.split_once('.').unwrap();
         let more = Bearer { expires_at: i64::MAX, ..bearer() };
@@ -219,7 +244,7 @@ mod tests {
             String::new(),
             PREFIX.to_owned(),
         ] {
-            assert_eq!(bearers.verify(&here, &forged, 0).await.unwrap(), None, "{forged}");
+            assert_eq!(bearers.verify(&here, &own, &forged, 0).await.unwrap(), None, "{forged}");
         }
     }
 

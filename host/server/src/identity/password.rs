@@ -8,7 +8,26 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use tokio::sync::Semaphore;
 
-use super::Secret;
+use super::{Secret, says_token};
+
+/// The shortest password that is taken, in characters.
+const SHORTEST: usize = 8;
+/// The longest, in bytes.
+const LONGEST: usize = 1024;
+
+/// A new password, of whomever and however it came; else what is wrong with it, to be read after its name, without its text.
+pub(crate) fn new_password(text: &str) -> Result<Secret, String> {
+    if text.trim().is_empty() {
+        return Err("must not be blank".to_owned());
+    }
+    if text.chars().count() < SHORTEST || text.len() > LONGEST {
+        return Err(format!("has at least {SHORTEST} characters and at most {LONGEST} bytes"));
+    }
+    if says_token(text) {
+        return Err("must not begin like a token".to_owned());
+    }
+    Ok(Secret::new(text))
+}
 
 /// Checks passwords, at most as many at once as there are processors.
 #[derive(Clone)]
@@ -62,6 +81,14 @@ fn verify(password: &Secret, hash: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_short_blank_or_like_a_token_is_no_password() {
+        for text in ["", "a", "seven c", "        ", "pkh_0123456789abcdef", &"x".repeat(LONGEST + 1)] {
+            assert!(new_password(text).is_err(), "{text:?}");
+        }
+        assert!(new_password("eight ch").is_ok());
+    }
 
     #[tokio::test]
     async fn a_password_is_checked_against_its_hash_alone() {

@@ -3,7 +3,9 @@
 //!
 //! The setting `sealing_key` is any text of at least 16 characters; the key is its SHA-256 under a name of its own. Without it a
 //! random key is kept in the file `sealing.key` of the data folder, readable by its owner alone and made when something is
-//! sealed for the first time. Servers that share a database must share the key: each sealed text says by which key it was sealed.
+//! needed for the first time. Servers that share a database must share the key: each sealed text says by which key it was sealed.
+//!
+//! Keys of other uses are derived from it, so that they need be kept nowhere.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -15,6 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
 
 use super::Secret;
@@ -58,6 +61,7 @@ pub(crate) struct Sealer {
 
 /// A key in use.
 struct Ready {
+    key: [u8; 32],
     cipher: XChaCha20Poly1305,
     /// Names the key without telling it.
     id: String,
@@ -99,6 +103,21 @@ impl Sealer {
         String::from_utf8(opened).map(Secret::new).map_err(|_| damaged())
     }
 
+    /// A key for another use than sealing, the same for every server that has the sealing key, and telling nothing of it. `salt`
+    /// may be known to anyone. Fails with `Key`.
+    pub(crate) fn derive(&self, purpose: &str, salt: &str) -> Result<[u8; 32], SealError> {
+        let ready = self.ready()?;
+        let mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&ready.key);
+        let mac = mac.map_err(|_| SealError::Damaged(purpose.to_owned()))?;
+        let parts = ["packhouse derived key 1\0", purpose, "\0", salt];
+        Ok(parts.iter().fold(mac, |mac, part| mac.chain_update(part)).finalize().into_bytes().into())
+    }
+
+    /// Names the key without telling it. Fails with `Key`.
+    pub(crate) fn id(&self) -> Result<&str, SealError> {
+        Ok(&self.ready()?.id)
+    }
+
     fn ready(&self) -> Result<&Ready, SealError> {
         if let Some(ready) = self.key.get() {
             return Ok(ready);
@@ -119,7 +138,7 @@ impl From<&Secret> for Ready {
             .into();
         let id = Sha256::new_with_prefix("packhouse sealing key id 1\0").chain_update(key).finalize();
         let id = id.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ready { cipher: XChaCha20Poly1305::new(&Key::from(key)), id }
+        Ready { key, cipher: XChaCha20Poly1305::new(&Key::from(key)), id }
     }
 }
 
@@ -175,6 +194,26 @@ mod tests {
         assert!(matches!(sealer.open("sso 8", &sealed), Err(SealError::Damaged(_))));
         assert!(matches!(chosen("another key, not this").open("sso 7", &sealed), Err(SealError::OtherKey)));
         assert_ne!(sealer.seal("sso 7", &Secret::new("client secret")).unwrap(), sealed);
+    }
+
+    #[test]
+    fn a_derived_key_is_that_of_its_use_and_salt_alone() {
+        let sealer = chosen("an operator's own key");
+        let key = sealer.derive("bearers", "1").unwrap();
+        assert_eq!(chosen("an operator's own key").derive("bearers", "1").unwrap(), key);
+        for other in [
+            sealer.derive("bearers", "2").unwrap(),
+            sealer.derive("bearer", "s1").unwrap(),
+            chosen("another key, not this").derive("bearers", "1").unwrap(),
+            Sha256::new_with_prefix("packhouse sealing key 1\0")
+                .chain_update("an operator's own key")
+                .finalize()
+                .into(),
+        ] {
+            assert_ne!(other, key);
+        }
+        assert_eq!(sealer.id().unwrap(), chosen("an operator's own key").id().unwrap());
+        assert_ne!(sealer.id().unwrap(), chosen("another key, not this").id().unwrap());
     }
 
     #[test]

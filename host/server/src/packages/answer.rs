@@ -9,6 +9,7 @@ use packhouse_store::{AuditEvent, RepositoryRow};
 
 use super::identify::{Bearing, Known};
 use super::kept::{self, Answers, Key, Revisions};
+use super::names::Names;
 use super::receive::{self, Arriving};
 use super::scope::Scopes;
 use super::send::{self, Prepared};
@@ -54,7 +55,7 @@ impl Asking<'_> {
         body: &mut Arriving,
     ) -> Result<Arc<Prepared>, Refused> {
         let members = self.members();
-        let revisions = Revisions::of(self.repository, &members);
+        let revisions = Revisions::of(self.repository, self.all_members());
         let key = Key::of(self.repository.id, &members, &self.head);
         if let Some(kept) = key.as_ref().and_then(|key| answers.get(key, &revisions)) {
             self.admit(&kept.intent)?;
@@ -63,6 +64,7 @@ impl Asking<'_> {
         let intent = self.route().await?;
         self.admit(&intent)?;
         self.refuse_empty_group(&intent, &members)?;
+        self.refuse_claimed(&intent)?;
         let others = self.others(&intent, &members).await?;
         let (prepared, keepable) = self.ask(&intent, others, body).await?;
         let Some(key) = key.filter(|_| keepable) else { return Ok(Arc::new(prepared)) };
@@ -80,6 +82,11 @@ impl Asking<'_> {
         }
     }
 
+    /// A group's members, whoever may read them.
+    fn all_members(&self) -> impl Iterator<Item = &RepositoryRow> {
+        self.known.facts.members.iter().map(|member| &member.row)
+    }
+
     fn refuse_empty_group(&self, intent: &Intent, members: &[&RepositoryRow]) -> Result<(), Refused> {
         let group = Kind::of(&self.repository.kind) == Kind::Group;
         match group && intent.action == Action::Read && members.is_empty() {
@@ -88,7 +95,31 @@ impl Asking<'_> {
         }
     }
 
-    /// What is handed over besides the target: the members of a group, and what the intent reads from, where both the credential
+    /// A proxy has no package whose name it claims, whatever it has fetched of it before.
+    fn refuse_claimed(&self, intent: &Intent) -> Result<(), Refused> {
+        if Kind::of(&self.repository.kind) != Kind::Proxy || intent.packages.is_empty() {
+            return Ok(());
+        }
+        let names = Names::of(self.plugin.description(), [self.repository]);
+        match intent.packages.iter().any(|name| names.claims(name)) {
+            true => Err(Refused::of(&catalogue::NAME_CLAIMED)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a group's proxies may serve what the request is about. Where it names no package, nothing that the caller cannot see
+    /// may stand in their way: the plugin then judges by what it is handed.
+    async fn proxies_serve(&self, intent: &Intent, members: &[&RepositoryRow]) -> Result<bool, Refused> {
+        let is_hosted = |row: &&RepositoryRow| Kind::of(&row.kind) == Kind::Hosted;
+        if intent.packages.is_empty() {
+            let seen = |row: &RepositoryRow| members.iter().any(|member| member.id == row.id);
+            return Ok(intent.many_packages || self.all_members().filter(is_hosted).all(seen));
+        }
+        let names = Names::of(self.plugin.description(), self.all_members().chain([self.repository]));
+        Ok(names.withheld(&self.app.store, &intent.packages).await?.is_empty())
+    }
+
+    /// What is handed over besides the target: the members of a group that may serve, and what the intent reads from, where both the credential
     /// and the bearer that it came in allow it.
     async fn others(
         &self,
@@ -96,7 +127,11 @@ impl Asking<'_> {
         members: &[&RepositoryRow],
     ) -> Result<Vec<RepositoryView>, Refused> {
         let description = self.plugin.description();
-        let mut views: Vec<RepositoryView> = members.iter().map(|row| call::view(row, description)).collect();
+        let is_proxy = |row: &RepositoryRow| Kind::of(&row.kind) == Kind::Proxy;
+        // Only a group has members: for what is none nothing is asked.
+        let proxies = !members.iter().any(|row| is_proxy(row)) || self.proxies_serve(intent, members).await?;
+        let serving = members.iter().filter(|row| proxies || !is_proxy(row));
+        let mut views: Vec<RepositoryView> = serving.map(|row| call::view(row, description)).collect();
         let wanted = Wanted::Read { for_publish: false };
         let granted = |name: &&String| match &self.known.bearing {
             Bearing::Granted(grants) => grants.iter().any(|grant| {
@@ -110,7 +145,8 @@ impl Asking<'_> {
         let found = self.app.store.look_up_others(organization, &names, &self.known.facts).await?;
         let readable = authorize::readable(self.known, description, &found, self.now);
         let named = |name: &String| readable.iter().find(|row| row.name == *name);
-        views.extend(names.iter().filter_map(named).map(|row| call::view(row, description)));
+        let named = names.iter().filter_map(named).filter(|row| proxies || !is_proxy(row));
+        views.extend(named.map(|row| call::view(row, description)));
         Ok(views)
     }
 
@@ -131,6 +167,7 @@ impl Asking<'_> {
         let caller = Caller {
             known: Arc::clone(self.known),
             organization: self.repository.organization,
+            repository: Some(self.repository.name.clone()),
             peer: self.peer,
             request_id: self.head.request_id.clone(),
         };

@@ -20,7 +20,7 @@ use crate::upstream::End;
 const TRIES: u32 = 3;
 
 /// The repository as its plugin sees it: every setting of the format's has a value, a proxy's `upstream` is its address, and
-/// `max_file_bytes` is what the operator allows, or else the plugin.
+/// `max_file_bytes` is what the operator allows, or else the plugin. Patterns of names are spelt as the format spells names.
 pub(crate) fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
     let mut settings = settings::effective(&row.settings, row.public, Some(description));
     settings
@@ -28,6 +28,7 @@ pub(crate) fn view(row: &RepositoryRow, description: &Description) -> Repository
     settings.extend(
         description.limits.max_file_bytes.map(|bytes| (settings::MAX_FILE_BYTES.to_owned(), bytes.into())),
     );
+    settings::fold_patterns(&mut settings, description.name_folding);
     let settings = Value::Object(settings);
     RepositoryView {
         id: row.id,
@@ -112,14 +113,22 @@ fn end(handled: &Result<Result<Answer, Failure>, CallError>) -> End {
         Ok(Ok(_)) => End::Well,
         Ok(Err(failure)) if failure.status < 500 => End::Well,
         Ok(Err(_)) => End::Badly,
-        Err(CallError::Store(_) | CallError::Busy(_) | CallError::NotOffered(_) | CallError::Host(_)) => {
-            End::Otherwise
-        }
+        Err(
+            CallError::Store(_)
+            | CallError::Busy(_)
+            | CallError::NotOffered(_)
+            | CallError::TooMany { .. }
+            | CallError::Host(_),
+        ) => End::Otherwise,
         Err(_) => End::Badly,
     }
 }
 
 fn failed(plugin: &Plugin, function: &'static str, head: &RequestHead, error: CallError) -> Refused {
+    if matches!(error, CallError::TooMany { .. }) {
+        // The caller's doing, which a stranger can repeat: no fault of the plugin's, and nothing to fill a log with.
+        return Refused::from(error);
+    }
     let format = plugin.description().format.as_str();
     let (request_id, kind) = (head.request_id.as_str(), error.kind());
     tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");

@@ -20,10 +20,14 @@ const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
 const FILE_BYTES: u64 = 64 * 1024;
 /// Bytes of a key; a request with a longer one is asked of the plugin each time.
 const KEY_BYTES: usize = 4 * 1024;
+/// Files that are held open, where there are as many descriptors as one could want.
+#[cfg(test)]
+const MANY_FILES: usize = 16 * 1024;
 /// What an entry costs besides its key and content: headers, handles, the cache's own book-keeping.
 const ENTRY_BYTES: u64 = 1024;
 
-/// When an answer was made: it holds as long as these are the repository's, and those of its members that were handed over.
+/// When an answer was made: it holds as long as these are the repository's, and those of its members. Also of members that were not
+/// handed over: what they hold hides what others have.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Revisions {
     records: u64,
@@ -32,14 +36,16 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// As they were read with the credential, with the members that this caller may read: who may read others gets other
-    /// answers.
-    pub(crate) fn of(repository: &RepositoryRow, members: &[&RepositoryRow]) -> Self {
-        let of = |row: &&RepositoryRow| (row.id, row.revision, row.settings_revision);
+    /// As they were read with the credential, with all members, whoever may read them.
+    pub(crate) fn of<'a>(
+        repository: &RepositoryRow,
+        members: impl IntoIterator<Item = &'a RepositoryRow>,
+    ) -> Self {
+        let of = |row: &RepositoryRow| (row.id, row.revision, row.settings_revision);
         Self {
             records: repository.revision,
             settings: repository.settings_revision,
-            members: members.iter().map(of).collect(),
+            members: members.into_iter().map(of).collect(),
         }
     }
 }
@@ -58,7 +64,7 @@ pub(crate) struct Kept {
 pub(crate) struct Key(Box<[u8]>);
 
 impl Key {
-    /// With the members that are handed over, so that callers who may read different ones do not displace each other's answers.
+    /// With the members that the caller may read: who may read others gets other answers, and does not displace these.
     /// None for a request whose answer is never kept.
     pub(crate) fn of(
         repository: RepositoryId,
@@ -104,14 +110,15 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Nothing is kept yet.
-    pub(crate) fn new() -> Self {
-        Self::within(TOTAL_BYTES)
+    /// Nothing is kept yet. Of stored files that are not in memory at most so many are held open.
+    pub(crate) fn new(files: usize) -> Self {
+        Self::within(TOTAL_BYTES, files)
     }
 
-    fn within(total: u64) -> Self {
+    fn within(total: u64, files: usize) -> Self {
         let items = usize::try_from(total / (4 * ENTRY_BYTES)).unwrap_or(usize::MAX);
-        Self { cache: Cache::with_weighter(items, total, Weight) }
+        let weight = Weight { file: total / (files.max(1) as u64) };
+        Self { cache: Cache::with_weighter(items, total, weight) }
     }
 
     /// The answer to this request, if it was made at these revisions.
@@ -146,14 +153,18 @@ pub(crate) async fn in_memory(answer: Prepared) -> Result<Prepared, StoreError> 
     Ok(answer.with_bytes(bytes.freeze()))
 }
 
+/// Bytes; a file that is held open weighs as much as its share of them.
 #[derive(Clone)]
-struct Weight;
+struct Weight {
+    file: u64,
+}
 
 impl Weighter<Box<[u8]>, Arc<Kept>> for Weight {
     fn weight(&self, key: &Box<[u8]>, kept: &Arc<Kept>) -> u64 {
         let content = match kept.answer.content() {
             Content::Inline(bytes) => bytes.len() as u64,
-            Content::Blob(_) | Content::Arriving(_) | Content::None => 0,
+            Content::Blob(_) | Content::Arriving(_) => self.file,
+            Content::None => 0,
         };
         ENTRY_BYTES + key.len() as u64 + content
     }
@@ -188,6 +199,8 @@ mod tests {
             also_read: Vec::new(),
             check: false,
             for_publish: false,
+            packages: Vec::new(),
+            many_packages: false,
             for_caller: false,
         }
     }
@@ -228,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_holds_until_something_is_changed() {
-        let answers = Answers::new();
+        let answers = Answers::new(MANY_FILES);
         answers.keep(key(&["a"], ""), at(3, 1, 1), intent(), answer(200, 10).await);
         assert!(answers.get(&key(&["a"], ""), &at(3, 1, 1)).is_some());
         assert!(answers.get(&key(&["b"], ""), &at(3, 1, 1)).is_none());
@@ -239,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_large_or_no_success_is_not_kept() {
-        let answers = Answers::new();
+        let answers = Answers::new(MANY_FILES);
         answers.keep(
             key(&["large"], ""),
             at(3, 1, 1),
@@ -253,7 +266,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_bounded() {
-        let answers = Answers::within(4 * 1024 * 1024);
+        let answers = Answers::within(4 * 1024 * 1024, MANY_FILES);
         for number in 0..200 {
             let path = number.to_string();
             answers.keep(key(&[&path], ""), at(3, 1, 1), intent(), answer(200, 200 * 1024).await);

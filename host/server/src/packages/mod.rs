@@ -5,17 +5,21 @@ mod answer;
 mod authorize;
 mod call;
 mod head;
+mod health;
 mod identify;
 mod kept;
 mod log;
 mod members;
 mod multipart;
+mod names;
 mod organizations;
 mod receive;
+mod repositories;
 mod resolve;
 mod scope;
 mod send;
 mod shape;
+mod stranger;
 mod token_service;
 mod unnamed;
 
@@ -40,27 +44,34 @@ use self::head::Circumstances;
 use self::identify::Credential;
 pub(crate) use self::identify::Known;
 use self::kept::Answers;
+pub(crate) use self::names::withheld as withheld_names;
 pub(crate) use self::receive::Arriving;
 use self::resolve::{Below, Place, Target};
 use self::scope::Scopes;
 use self::send::Asked;
 use self::shape::{Frame, Refused};
+use self::stranger::Stranger;
 use self::unnamed::Unnamed;
+use crate::access;
 use crate::api::address::caller;
 use crate::app::App;
 use crate::catalogue;
-use crate::listen;
+use crate::listen::{self, NoPlace};
 use crate::wire::body::Body;
+use crate::wire::connection::ConnectionState;
 use crate::wire::request_id;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What is told of a repository whose format no loaded plugin has: nobody switched it off.
+const NOT_LOADED: &str =
+    "No plugin for this format is loaded; the server's operator finds why in its log and on /readyz.";
 
 /// The repository host's state.
 struct Packages {
     app: Arc<App>,
     answers: Answers,
     organizations: organizations::Organizations,
-    meters: log::Meters,
 }
 
 /// What is found out about a request on its way, for its answer's shape and its line in the log.
@@ -72,6 +83,8 @@ struct Visit {
     token_service: Option<String>,
     base_url: String,
     credential: Option<String>,
+    /// The format that it turned out to be about, for the metrics.
+    format: Option<String>,
     /// Whose the credential is.
     caller: Option<String>,
     organization: Option<OrganizationId>,
@@ -79,7 +92,7 @@ struct Visit {
 
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
 pub(crate) async fn run(app: Arc<App>, listener: TcpListener) {
-    let (limits, stop) = (app.config.limits, app.stop.clone());
+    let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
     let packages = Arc::new(Packages::new(app));
     let service = move |peer: SocketAddr| {
         let packages = Arc::clone(&packages);
@@ -88,23 +101,24 @@ pub(crate) async fn run(app: Arc<App>, listener: TcpListener) {
             async move { Ok::<_, Infallible>(packages.serve(peer.ip(), request).await) }
         })
     };
-    listen::serve(listener, limits, stop, service).await;
+    listen::serve(listener, rules, service).await;
 }
 
 impl Packages {
     /// A host for this program's repositories.
     fn new(app: Arc<App>) -> Self {
         Self {
+            answers: Answers::new(app.shares.kept_files),
             app,
-            answers: Answers::new(),
             organizations: organizations::Organizations::default(),
-            meters: log::Meters::new(),
         }
     }
 
     /// Answers a request; every failure is an answer too.
     async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
+        let meters = &self.app.meters.packages;
+        let ticket = meters.under_way.begin();
         let (parts, body) = request.into_parts();
         let mut visit = Visit {
             request_id: request_id::next(),
@@ -113,11 +127,16 @@ impl Packages {
             token_service: None,
             base_url: String::new(),
             credential: None,
+            format: None,
             caller: None,
             organization: None,
         };
         let mut body = Arriving::new(body, self.app.config.limits.body_idle);
-        let mut response = match self.answer(&parts, &mut body, &mut visit).await {
+        let outcome = match parts.extensions.get::<NoPlace>() {
+            Some(NoPlace) => Err(Refused::of(&catalogue::SERVER_BUSY)),
+            None => self.answer(&parts, &mut body, &mut visit).await,
+        };
+        let mut response = match outcome {
             Ok(response) => response,
             Err(refused) => {
                 self.count(&refused, &visit);
@@ -132,9 +151,9 @@ impl Packages {
         if let Ok(id) = HeaderValue::from_str(&visit.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        self.meters.answered(&parts.method, response.status(), started.elapsed());
+        meters.answered(visit.format.as_deref(), &parts.method, response.status(), started.elapsed());
         log::line(&parts, &response, &visit, started.elapsed());
-        response
+        response.map(|body| body.with_ticket(ticket))
     }
 
     /// Counts the refusal of a credential, for the audit log.
@@ -175,9 +194,10 @@ impl Packages {
         let Target { host, place, query } = resolve::resolve(parts, &self.app.runtime)?;
         match &place {
             Place::Bare => return bare(parts),
+            Place::Health(health) => return health::answer(&self.app, *health, parts),
             Place::Nowhere => return Err(Refused::of(&catalogue::UNAUTHORIZED)),
             Place::NotEnabled => return Err(Refused::of(&catalogue::NOT_ENABLED)),
-            Place::TokenService(_) | Place::Below(_) => (),
+            Place::TokenService(_) | Place::Below(_) | Place::Repositories => (),
         }
         let organization = self.organizations.find(&self.app, host.as_deref()).await?;
         visit.base_url = organizations::base_url(&self.app, organization.as_ref(), host.as_deref());
@@ -187,13 +207,25 @@ impl Packages {
             Place::TokenService(plugin) => {
                 // Whoever is refused here shall show a password, not ask for a bearer.
                 visit.style = plugin.description().error_style;
+                visit.format = Some(plugin.description().format.clone());
                 visit.organization = Some(organization.id);
                 let service = token_service::Service { app: &self.app, plugin: &plugin, peer: visit.peer };
                 let (answer, credential) = service.answer(parts, query, body, organization.id).await?;
                 visit.credential = credential;
                 Ok(answer)
             }
-            Place::Bare | Place::Nowhere | Place::NotEnabled => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+            Place::Repositories => {
+                let list = repositories::List {
+                    app: &self.app,
+                    parts,
+                    query: &query,
+                    organization: organization.id,
+                };
+                list.answer(visit).await
+            }
+            Place::Bare | Place::Health(_) | Place::Nowhere | Place::NotEnabled => {
+                Err(Refused::of(&catalogue::UNAUTHORIZED))
+            }
         }
     }
 
@@ -206,6 +238,7 @@ impl Packages {
         (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
     ) -> Result<Response<Body>, Refused> {
         let credential = (Credential::read(&parts.headers), visit.peer);
+        let bears = matches!(credential.0, Credential::Bearer(_));
         visit.organization = Some(organization.id);
         let claim = below.claim.clone();
         let service = claim.as_ref().map(|claim| claim.plugin.description());
@@ -230,16 +263,37 @@ impl Packages {
             claim.as_ref().is_none_or(|claim| claim.plugin.description().format == row.format)
         };
         let repository = known.facts.repository.as_ref().filter(of_claim);
+        let public = repository.is_some_and(|row| row.public);
+        if claim.is_none() && !public && access::is_stranger(&known.presented, now) {
+            let stranger = Stranger {
+                app: &self.app,
+                parts,
+                below: &below,
+                query: &query,
+                known: &known,
+                organization: organization.id,
+                peer: visit.peer,
+                base_url: &visit.base_url,
+                request_id: &visit.request_id,
+                bears,
+            };
+            if !stranger.makes_sense().await? {
+                return Err(encoded_slash());
+            }
+            let Some(opened) = stranger.opened().await? else { return Err(stranger.refusal().await) };
+            if repository.is_none_or(|row| row.format != opened.plugin.description().format) {
+                visit.style = opened.plugin.description().error_style;
+                let prepared = stranger.offer(opened, body).await?;
+                return Ok(send::respond(&prepared, asked(parts, &visit.request_id)).await?);
+            }
+        }
         let of_format = |row: &RepositoryRow| self.app.runtime.plugin(&row.format);
         let plugin = claim.as_ref().map(|claim| Arc::clone(&claim.plugin));
         let plugin = plugin.or_else(|| repository.and_then(of_format));
         let description = plugin.as_ref().map(|plugin| plugin.description());
         visit.speak_as(description);
         if below.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
-            return Err(Refused::with(
-                &catalogue::MALFORMED_ADDRESS,
-                "a path segment may not hold an encoded slash here",
-            ));
+            return Err(encoded_slash());
         }
 
         let on = |plugin: &&Plugin| self.app.enabled(&plugin.description().format, known.facts.enabled);
@@ -247,8 +301,11 @@ impl Packages {
         let Some(plugin) = serving else {
             let wanted = authorize::wanted_by_method(parts.method.as_str());
             let facts = repository.map(|row| authorize::facts(row, false));
-            authorize::authorize(&known.presented, &authorize::rules(description), wanted, facts, now)?;
-            return Err(Refused::of(&catalogue::FORMAT_DISABLED));
+            let rules = authorize::rules(description);
+            let judged = authorize::authorize(&known.presented, &rules, wanted, facts, now);
+            let refused = judged.err().unwrap_or_else(|| Refused::of(&catalogue::FORMAT_DISABLED));
+            let not_loaded = plugin.is_none() && refused.is_of(&catalogue::FORMAT_DISABLED);
+            return Err(if not_loaded { refused.in_words(NOT_LOADED) } else { refused });
         };
         let template = claim.as_ref().and_then(|claim| claim.challenge.as_deref());
         let words = plugin.description().token_service.as_ref();
@@ -284,13 +341,22 @@ impl Packages {
                 }
             }
         };
-        let asked = Asked {
-            head: parts.method == Method::HEAD,
-            reads: parts.method == Method::HEAD || parts.method == Method::GET,
-            headers: &parts.headers,
-            request_id: &visit.request_id,
-        };
-        Ok(send::respond(&prepared, asked))
+        Ok(send::respond(&prepared, asked(parts, &visit.request_id)).await?)
+    }
+}
+
+fn encoded_slash() -> Refused {
+    Refused::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
+}
+
+/// What an answer is sent by.
+fn asked<'a>(parts: &'a Parts, request_id: &'a str) -> Asked<'a> {
+    Asked {
+        head: parts.method == Method::HEAD,
+        reads: parts.method == Method::HEAD || parts.method == Method::GET,
+        headers: &parts.headers,
+        request_id,
+        connection: parts.extensions.get::<Arc<ConnectionState>>(),
     }
 }
 
@@ -298,6 +364,7 @@ impl Visit {
     /// Refusals look as the format's description wants them from here on.
     fn speak_as(&mut self, description: Option<&Description>) {
         self.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        self.format = description.map(|description| description.format.clone());
         let bearer = description.filter(|description| description.challenge == Challenge::Bearer);
         self.token_service =
             bearer.and_then(|description| Some(description.token_service.as_ref()?.path.clone()));

@@ -5,7 +5,7 @@ mod splitter;
 mod tests;
 
 use packhouse_runtime::Part;
-use packhouse_store::{Algorithm, Blob, Stager, Store};
+use packhouse_store::{Algorithm, Blob, RepositoryId, Stager, Store};
 use splitter::{Event, Head, Splitter};
 
 use crate::catalogue;
@@ -17,7 +17,7 @@ const MAX_PARTS: usize = 1000;
 
 /// Takes in a form. 400 for a body that is none or is damaged, 413 for more than `limit` bytes together.
 pub(crate) async fn receive(
-    store: &Store,
+    (store, target): (&Store, Option<RepositoryId>),
     digests: &[Algorithm],
     content_type: &[u8],
     limit: u64,
@@ -35,7 +35,7 @@ pub(crate) async fn receive(
         while let Some(event) = splitter.next().map_err(damaged)? {
             match event {
                 Event::Begin(head) if parts.len() < MAX_PARTS => {
-                    open = Some((head, store.stage(digests, limit)))
+                    open = Some((head, store.stage(digests, limit).of(target)))
                 }
                 Event::Begin(_) => return Err(damaged("The form has too many parts.")),
                 Event::Data(bytes) => {

@@ -155,12 +155,12 @@ pub(crate) async fn receive(
     match &intent.body {
         BodyPlan::None => Ok(Received::default()),
         BodyPlan::Body { limit } => {
-            let blob = stage(store, intent, *limit, body).await?;
+            let blob = stage(store, target, intent, *limit, body).await?;
             Ok(Received { body: Some(blob), ..Received::default() })
         }
         BodyPlan::Parts { limit } => {
             let form = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-            let parts = multipart::receive(store, &intent.digests, form, *limit, body).await?;
+            let parts = multipart::receive((store, target), &intent.digests, form, *limit, body).await?;
             Ok(Received { parts, ..Received::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
@@ -170,8 +170,14 @@ pub(crate) async fn receive(
     }
 }
 
-async fn stage(store: &Store, intent: &Intent, limit: u64, body: &mut Arriving) -> Result<Blob, Refused> {
-    let mut stager = store.stage(&intent.digests, limit);
+async fn stage(
+    store: &Store,
+    target: Option<RepositoryId>,
+    intent: &Intent,
+    limit: u64,
+    body: &mut Arriving,
+) -> Result<Blob, Refused> {
+    let mut stager = store.stage(&intent.digests, limit).of(target);
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
             StoreError::TooLarge { limit, .. } => of_manifest(intent, too_large(limit)),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, Uri, Version};
 use packhouse_runtime::{Claim, ErrorStyle, Plugin, Runtime};
 
 use crate::catalogue;
+use crate::packages::health::{self, Health};
 use crate::packages::shape::Refused;
 use crate::path::{self, Path, PathError};
+use crate::wire::host::host;
 
 /// Bytes of a path with its query.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
@@ -22,10 +22,14 @@ const MAX_HEADERS: usize = 100;
 pub(crate) enum Place {
     /// The bare host, which checks no credential.
     Bare,
+    /// How the server is, which checks no credential either.
+    Health(Health),
     /// Nothing that is served.
     Nowhere,
     /// Trusted publishing, which is not offered yet: clients then use their token.
     NotEnabled,
+    /// The list of what a credential reaches.
+    Repositories,
     /// The token service of this plugin's format.
     TokenService(Arc<Plugin>),
     /// Something below a repository's address, or below a claim.
@@ -33,6 +37,7 @@ pub(crate) enum Place {
 }
 
 /// A path below a repository's address, or below a claim.
+#[derive(Clone)]
 pub(crate) struct Below {
     /// The repository's name, which may be no repository's; none below a claim that names none.
     pub(crate) name: Option<String>,
@@ -70,10 +75,7 @@ pub(crate) struct Target {
 /// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
 pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refused> {
     within_limits(parts)?;
-    let host = host(&parts.uri, &parts.headers)?;
-    if host.is_none() && parts.version == Version::HTTP_11 {
-        return Err(Refused::with(&catalogue::INVALID_REQUEST, "The request has no Host field."));
-    }
+    let host = host(parts).map_err(|sentence| Refused::with(&catalogue::INVALID_REQUEST, sentence))?;
     let path = Path::parse(parts.uri.path()).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
     Ok(Target { host, place: place(path, runtime), query })
@@ -109,31 +111,15 @@ fn malformed(error: PathError) -> Refused {
     }
 }
 
-/// The host that is meant: the target's own where it has one, else the one `Host` field there may be.
-fn host(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, Refused> {
-    let mut fields = headers.get_all(HOST).iter();
-    let field = fields.next();
-    if fields.next().is_some() {
-        return Err(Refused::with(&catalogue::INVALID_REQUEST, "The request has several Host fields."));
-    }
-    let host = match (uri.authority(), field) {
-        (Some(authority), _) => authority.as_str().as_bytes(),
-        (None, Some(field)) => field.as_bytes(),
-        (None, None) => return Ok(None),
-    };
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
-    match std::str::from_utf8(host) {
-        Ok(text) if host.iter().all(allowed) => Ok(Some(text.to_ascii_lowercase())),
-        _ => Err(Refused::with(&catalogue::INVALID_REQUEST, "The Host field is no host's name.")),
-    }
-}
-
 fn place(path: Path, runtime: &Runtime) -> Place {
     if path.segments.is_empty() {
         return Place::Bare;
     }
     if path.segments.first().is_some_and(|first| first == "repositories") {
         return below_repositories(path);
+    }
+    if let Some(health) = health::asked(&path.segments) {
+        return Place::Health(health);
     }
     if is_trusted_publishing(&path.segments) {
         return Place::NotEnabled;
@@ -162,6 +148,7 @@ fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> 
 
 fn below_repositories(path: Path) -> Place {
     let encoded_slash = path.encoded_slash;
+    let is_list = path.segments.len() == 2;
     let mut segments = path.segments.into_iter().skip(1);
     match segments.next().filter(|name| !name.is_empty()) {
         Some(name) => {
@@ -174,6 +161,7 @@ fn below_repositories(path: Path) -> Place {
                 address,
             })
         }
+        None if is_list => Place::Repositories,
         None => Place::Nowhere,
     }
 }
@@ -254,9 +242,8 @@ mod tests {
                 (Some(name), rest.iter().map(ToString::to_string).collect())
             );
         }
-        for raw in ["/repositories", "/repositories/"] {
-            assert!(matches!(below_repositories(Path::parse(raw).unwrap()), Place::Nowhere));
-        }
+        assert!(matches!(below_repositories(Path::parse("/repositories").unwrap()), Place::Nowhere));
+        assert!(matches!(below_repositories(Path::parse("/repositories/").unwrap()), Place::Repositories));
     }
 
     #[test]
@@ -267,17 +254,5 @@ mod tests {
         for path in ["/_/oidc", "/-/any/v1/search", "/x/oidc/audience"] {
             assert!(!is_trusted_publishing(&segments(path)), "{path}");
         }
-    }
-
-    #[test]
-    fn the_targets_own_host_decides() {
-        let one = HeaderMap::from_iter([(HOST, "Other.example".parse().unwrap())]);
-        assert_eq!(host(&"/".parse().unwrap(), &one).unwrap().unwrap(), "other.example");
-        assert_eq!(host(&"http://a.example:80/".parse().unwrap(), &one).unwrap().unwrap(), "a.example:80");
-        let mut two = one.clone();
-        two.append(HOST, "b".parse().unwrap());
-        assert!(host(&"/".parse().unwrap(), &two).is_err());
-        let odd = HeaderMap::from_iter([(HOST, "a\"b".parse().unwrap())]);
-        assert!(host(&"/".parse().unwrap(), &odd).is_err());
     }
 }

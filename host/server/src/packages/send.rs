@@ -1,6 +1,7 @@
 //! Send: a plugin's answer as an HTTP response. Validators, ranges, HEAD and the headers that keep browsers from harm are made
 //! here, once for all formats; `prepare` once for an answer, `respond` for each request that it answers.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::wire::body::Body;
 use crate::wire::conditional::{self, Outcome, Validators};
+use crate::wire::connection::{ConnectionState, Hold};
 use crate::wire::range::{self, Wanted};
 
 /// What a client published runs nowhere.
@@ -199,49 +201,75 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// Its id.
     pub(crate) request_id: &'a str,
+    /// The connection that it shares with others, whose answers together may hold so much memory; none for one that has it for itself.
+    pub(crate) connection: Option<&'a Arc<ConnectionState>>,
 }
 
-/// The response to one request.
-pub(crate) fn respond(prepared: &Prepared, asked: Asked<'_>) -> Response<Body> {
-    let Some(validators) = prepared.validators.as_ref().filter(|_| asked.reads) else {
-        return whole(prepared, asked);
-    };
-    match conditional::judge(asked.headers, validators) {
-        Outcome::NotModified => without_content(prepared, StatusCode::NOT_MODIFIED),
-        Outcome::Failed => without_content(prepared, StatusCode::PRECONDITION_FAILED),
-        Outcome::Send => ranged(prepared, validators, asked),
+impl Asked<'_> {
+    /// What an answer of so many bytes that are read in pieces may hold.
+    fn hold_pieces(&self, length: u64) -> Option<Hold> {
+        self.connection.map(|connection| connection.hold_pieces(length, PIECE))
+    }
+
+    /// What an answer of these bytes holds.
+    fn hold(&self, bytes: &Bytes) -> Option<Hold> {
+        self.connection.map(|connection| connection.hold(bytes.len()))
     }
 }
 
-fn ranged(prepared: &Prepared, validators: &Validators, asked: Asked<'_>) -> Response<Body> {
+/// Bytes of the pieces in which a stored file is read where nothing else is said.
+const PIECE: usize = 256 * 1024;
+
+fn piece(hold: Option<&Hold>) -> usize {
+    hold.and_then(Hold::piece).unwrap_or(PIECE)
+}
+
+/// The response to one request, with the first bytes of a stored file at hand: an error when they cannot be read, for which there
+/// is still time before the head is sent.
+pub(crate) async fn respond(prepared: &Prepared, asked: Asked<'_>) -> Result<Response<Body>, StoreError> {
+    let Some(validators) = prepared.validators.as_ref().filter(|_| asked.reads) else {
+        return whole(prepared, asked).await;
+    };
+    match conditional::judge(asked.headers, validators) {
+        Outcome::NotModified => Ok(without_content(prepared, StatusCode::NOT_MODIFIED)),
+        Outcome::Failed => Ok(without_content(prepared, StatusCode::PRECONDITION_FAILED)),
+        Outcome::Send => ranged(prepared, validators, asked).await,
+    }
+}
+
+async fn ranged(
+    prepared: &Prepared,
+    validators: &Validators,
+    asked: Asked<'_>,
+) -> Result<Response<Body>, StoreError> {
     let size = size(&prepared.content);
     let field = asked.headers.get(RANGE).filter(|_| conditional::range_counts(asked.headers, validators));
     let part = match field.map_or(Wanted::Whole, |field| range::wanted(field.as_bytes(), size)) {
-        Wanted::Whole => return whole(prepared, asked),
+        Wanted::Whole => return whole(prepared, asked).await,
         Wanted::Part(part) => part,
         Wanted::Unsatisfiable => {
             let mut response = without_content(prepared, StatusCode::RANGE_NOT_SATISFIABLE);
             content_range(&mut response, &format!("bytes */{size}"));
-            return response;
+            return Ok(response);
         }
     };
     let length = part.end - part.start;
     let stated = format!("bytes {}-{}/{size}", part.start, part.end - 1);
-    let mut response = filled(prepared, asked, StatusCode::PARTIAL_CONTENT, part, length);
+    let mut response = filled(prepared, asked, StatusCode::PARTIAL_CONTENT, part, length).await?;
     content_range(&mut response, &stated);
-    response
+    Ok(response)
 }
 
 fn content_range(response: &mut Response<Body>, stated: &str) {
     response.headers_mut().extend(HeaderValue::from_str(stated).ok().map(|value| (CONTENT_RANGE, value)));
 }
 
-fn whole(prepared: &Prepared, asked: Asked<'_>) -> Response<Body> {
+async fn whole(prepared: &Prepared, asked: Asked<'_>) -> Result<Response<Body>, StoreError> {
     if let Content::Arriving(arriving) = &prepared.content {
-        return as_it_comes(prepared, arriving, asked);
+        return Ok(as_it_comes(prepared, arriving, asked));
     }
     let size = size(&prepared.content);
-    filled(prepared, asked, prepared.status, 0..size, size)
+    filled(prepared, asked, prepared.status, 0..size, size).await
 }
 
 /// Bytes that still arrive: of a length that the upstream announced, or of none.
@@ -249,7 +277,7 @@ fn as_it_comes(prepared: &Prepared, arriving: &Arriving, asked: Asked<'_>) -> Re
     let length = arriving.declared();
     let body = match asked.head {
         true => Body::empty(),
-        false => Body::arriving(arriving.stream(), length, asked.request_id),
+        false => arriving_body(arriving, asked),
     };
     let mut response = Response::new(body);
     *response.status_mut() = prepared.status;
@@ -258,21 +286,33 @@ fn as_it_comes(prepared: &Prepared, arriving: &Arriving, asked: Asked<'_>) -> Re
     response
 }
 
-fn filled(
+fn arriving_body(arriving: &Arriving, asked: Asked<'_>) -> Body {
+    let hold = asked.hold_pieces(arriving.declared().unwrap_or(u64::MAX));
+    let bytes = arriving.stream_in(piece(hold.as_ref()));
+    Body::arriving(bytes, arriving.declared(), asked.request_id).holding(hold)
+}
+
+async fn filled(
     prepared: &Prepared,
     asked: Asked<'_>,
     status: StatusCode,
     part: std::ops::Range<u64>,
     length: u64,
-) -> Response<Body> {
+) -> Result<Response<Body>, StoreError> {
     let body = match &prepared.content {
         _ if asked.head => Body::empty(),
         Content::None => Body::empty(),
-        Content::Arriving(arriving) => {
-            Body::arriving(arriving.stream(), arriving.declared(), asked.request_id)
+        Content::Arriving(arriving) => arriving_body(arriving, asked),
+        Content::Inline(bytes) => {
+            let bytes = cut(bytes, part);
+            let hold = asked.hold(&bytes);
+            Body::full(bytes).holding(hold)
         }
-        Content::Inline(bytes) => Body::full(cut(bytes, part)),
-        Content::Blob(blob) => Body::stream(blob.stream(part), length, asked.request_id),
+        Content::Blob(blob) => {
+            let hold = asked.hold_pieces(length);
+            let bytes = blob.stream_in(part, piece(hold.as_ref())).begun().await?;
+            Body::stream(bytes, length, asked.request_id).holding(hold)
+        }
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -282,7 +322,7 @@ fn filled(
     if states_length {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    response
+    Ok(response)
 }
 
 /// 204 and 304 have no length at all.
@@ -319,6 +359,7 @@ pub(crate) fn size(content: &Content) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
     use http::header::{CACHE_CONTROL, IF_NONE_MATCH, IF_RANGE};
     use http_body::Body as _;
 
@@ -335,7 +376,9 @@ mod tests {
     fn sent(prepared: &Prepared, method: &str, fields: &[(HeaderName, HeaderValue)]) -> Response<Body> {
         let headers: HeaderMap = fields.iter().cloned().collect();
         let reads = matches!(method, "GET" | "HEAD");
-        respond(prepared, Asked { head: method == "HEAD", reads, headers: &headers, request_id: "r" })
+        let asked =
+            Asked { head: method == "HEAD", reads, headers: &headers, request_id: "r", connection: None };
+        respond(prepared, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
     }
 
     fn length(response: &Response<Body>) -> u64 {

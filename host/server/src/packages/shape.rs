@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Refusal;
 use crate::catalogue::{self, Code, Place};
+use crate::identity::BearerError;
 use crate::packages::identify::Bearing;
 use crate::wire::body::Body;
 
@@ -91,6 +92,19 @@ impl Refused {
         }
     }
 
+    /// Whether it is as this row of the catalogue says.
+    pub(crate) fn is_of(&self, row: &'static Code) -> bool {
+        self.row.is_some_and(|own| std::ptr::eq(own, row))
+    }
+
+    /// The same in other words than its row's.
+    pub(crate) fn in_words(mut self, sentence: &str) -> Self {
+        if let Some(problem) = self.problems.first_mut() {
+            sentence.clone_into(&mut problem.message);
+        }
+        self
+    }
+
     /// The same with the words that it has in a registry's answer.
     pub(crate) fn in_registry(mut self, row: &'static Code) -> Self {
         self.in_registry = Some(row);
@@ -167,11 +181,24 @@ impl From<StoreError> for Refused {
                     Part::SignInSettings => &catalogue::SSO_CONFIG_UNAVAILABLE,
                 })
             }
+            StoreError::Unavailable { .. } if error.is_out_of_descriptors() => {
+                tracing::error!(%error, "no more files can be opened");
+                Self::of(&catalogue::SERVER_BUSY)
+            }
             StoreError::Unavailable { .. } => {
                 tracing::error!(%error, "the store cannot be reached");
                 Self::of(&catalogue::DDB_UNAVAILABLE)
             }
+            // Nothing is wrong with the request, and what is missing may be put back.
+            StoreError::Corrupt(_) => {
+                tracing::error!(%error, "what is stored cannot be served");
+                Self::of(&catalogue::DDB_UNAVAILABLE)
+            }
             StoreError::TooLarge { limit, .. } => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
+            StoreError::NoRoom { .. } => {
+                tracing::warn!(%error, "bytes are refused");
+                Self::of(&catalogue::STAGING_FULL)
+            }
             StoreError::BrokenOff(_) => {
                 tracing::warn!(%error, "an upstream did not send what it began");
                 Self::of(&catalogue::UPSTREAM_UNAVAILABLE)
@@ -184,11 +211,25 @@ impl From<StoreError> for Refused {
     }
 }
 
+impl From<BearerError> for Refused {
+    fn from(error: BearerError) -> Self {
+        match error {
+            BearerError::Store(error) => Self::from(error),
+            BearerError::Key(error) => {
+                tracing::error!(%error, "bearers can be neither given out nor checked");
+                Self::of(&catalogue::INTERNAL)
+            }
+        }
+    }
+}
+
 impl From<CallError> for Refused {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Store(error) => Self::from(error),
             CallError::Busy(_) => Self::of(&catalogue::FORMAT_BUSY),
+            CallError::TooMany { retry_after_s } => Self::of(&catalogue::TOO_MANY_ATTEMPTS)
+                .and_header(RETRY_AFTER, HeaderValue::from(retry_after_s)),
             _ => Self::of(&catalogue::INTERNAL),
         }
     }
@@ -344,6 +385,7 @@ fn registry_problem(problem: &Problem) -> Value {
 static REGISTRY_ROWS: &[(&Code, &Code)] = &[
     (&catalogue::WRITES_NOT_PERMITTED_ON_GROUP, &catalogue::REGISTRY_GROUP_WRITE),
     (&catalogue::GROUP_EMPTY, &catalogue::REGISTRY_GROUP_EMPTY),
+    (&catalogue::NAME_CLAIMED, &catalogue::REGISTRY_MANIFEST_UNKNOWN),
     (&catalogue::NO_REPOSITORY_NAME, &catalogue::REGISTRY_NAME_REPOSITORY),
     (&catalogue::MALFORMED_ADDRESS, &catalogue::REGISTRY_NAME_PATH),
 ];

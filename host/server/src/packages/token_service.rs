@@ -82,7 +82,7 @@ impl Service<'_> {
         if let Some(key) = &known.facts.key {
             self.app.store.access_key_used(key.id, now);
         }
-        let signed = self.app.bearers.sign(&self.app.store, &bearer).await?;
+        let signed = self.app.bearers.sign(&self.app.store, &self.app.sealer, &bearer).await?;
         Ok((self.response(&signed, &bearer.grants, parts.method == Method::HEAD), known.credential))
     }
 

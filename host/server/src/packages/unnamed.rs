@@ -63,6 +63,7 @@ impl Unnamed<'_> {
         let caller = Caller {
             known: Arc::clone(self.known),
             organization: self.organization,
+            repository: None,
             peer: self.peer,
             request_id: self.head.request_id.clone(),
         };

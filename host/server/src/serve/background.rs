@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::metrics;
+use crate::metrics::{self, Collection};
 
 /// How often the recorder of metrics is tended.
 const TEND: Duration = Duration::from_secs(30);
@@ -20,7 +20,10 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub(crate) async fn collect(app: Arc<App>) {
     let Some(interval) = app.config.gc_interval else { return };
     while pause(interval, &app.stop).await {
-        match app.store.collect_garbage().await {
+        let running = Collection::begin();
+        let collected = app.store.collect_garbage().await;
+        running.end(collected.is_ok());
+        match collected {
             Ok(collected) => tracing::info!(?collected, "garbage was collected"),
             Err(error) => tracing::warn!(%error, "garbage could not be collected; the next time will do"),
         }

@@ -1,7 +1,9 @@
 //! The first start: one organization and its owner in an empty database. And on every start the public address, where
 //! there is one organization alone and it comes from the settings.
 
-use anyhow::{Context, ensure};
+use std::io::Write as _;
+
+use anyhow::Context;
 use packhouse_store::{NewMember, NewOrganization, OrganizationRow};
 
 use crate::address::{host, text};
@@ -28,7 +30,6 @@ async fn found(app: &App) -> anyhow::Result<()> {
         Some(password) => (password.clone(), false),
         None => (random_password(), true),
     };
-    ensure!(!password.reveal().trim().is_empty(), "owner.password must not be blank");
     let permissions = serde_json::to_string(&Permissions::everything())?;
     let member = NewMember {
         email: owner.email.clone(),
@@ -44,18 +45,25 @@ async fn found(app: &App) -> anyhow::Result<()> {
     };
     let made = app.store.bootstrap(organization, member).await.context("failed to make the first owner")?;
     if made.is_some() && random {
-        show(&owner.email, &password);
+        show(&owner.email, &password).with_context(|| {
+            format!(
+                "failed to print the password of {0}; set one with `packhouse member set-password {0}`",
+                owner.email
+            )
+        })?;
     }
     Ok(())
 }
 
-/// Printed once, on the terminal and never in the log: nobody can read it again.
-#[expect(
-    clippy::print_stdout,
-    reason = "the one place where a secret is told to the person who starts the server"
-)]
-fn show(email: &str, password: &Secret) {
-    println!("The first owner is {email}, with the password {}\nIt is not shown again.", password.reveal());
+/// Printed once, on the terminal and never in the log, and once the ports are bound: nobody can read it again.
+fn show(email: &str, password: &Secret) -> std::io::Result<()> {
+    let mut terminal = std::io::stdout().lock();
+    writeln!(
+        terminal,
+        "The first owner is {email}, with the password {}\nIt is not shown again.",
+        password.reveal()
+    )?;
+    terminal.flush()
 }
 
 async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {

@@ -11,8 +11,6 @@ use crate::config::Config;
 /// and nothing is locked.
 pub(crate) fn take(config: &Config) -> anyhow::Result<Option<File>> {
     let data = &config.data;
-    std::fs::create_dir_all(data)
-        .with_context(|| format!("failed to make the data folder {}", data.display()))?;
     if !config.store.database_url.starts_with("sqlite:") {
         return Ok(None);
     }

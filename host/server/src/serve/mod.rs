@@ -6,9 +6,16 @@
 mod background;
 mod first;
 mod lock;
+mod private;
+mod sealing;
+mod stop;
+mod watch;
+
+pub(crate) use private::make_files_private;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -18,38 +25,68 @@ use hyper::service::service_fn;
 use packhouse_runtime::Runtime;
 use packhouse_store::Store;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt;
 
 use crate::api::{self, Peer};
 use crate::app::{App, Listening};
-use crate::config::{Config, Limits};
+use crate::config::Config;
+use crate::listen::{self, Rules, Windows};
 use crate::mail::Mail;
-use crate::{listen, metrics, packages};
+use crate::metrics::RequestMeters;
+use crate::{descriptors, metrics, packages};
+use stop::Signals;
+
+/// Connections to the listener of the metrics.
+const METRICS_CONNECTIONS: usize = 16;
+
+use self::watch::Watch;
+
+/// How long the storage of blobs may take at the start to say whether it may be used.
+const ADMISSION: Duration = Duration::from_secs(5);
 
 /// Serves until SIGTERM or SIGINT. An error is one that kept it from starting.
 pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     metrics::install()?;
+    private::data_folder(&config)?;
+    descriptors::raise();
     let _lock = lock::take(&config)?;
     let mail = Mail::new(&config)?;
     let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
+    admitted(&store).await?;
     let runtime =
         Runtime::load(config.runtime.clone(), store.clone()).await.context("failed to load the plugins")?;
     let app = Arc::new(App::new(config, store, runtime, mail));
-    first::prepare(&app).await?;
+    metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
+    sealing::check(&app).await?;
+    // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
     let sockets = Sockets::bind(&app.config).await?;
+    first::prepare(&app).await?;
     let mut signals = Signals::catch()?;
-    let hosts = start(&app, sockets)?;
+    let mut watch = Watch::new(&app);
+    watch.look().await;
+    let hosts = start(&app, sockets, watch)?;
     app.set_serving(true);
     signals.wait().await;
-    tracing::info!("stopping");
-    app.set_serving(false);
-    app.stop.cancel();
-    hosts.finish().await;
-    app.store.close().await;
-    tracing::info!("stopped");
+    stop::stop(&app, hosts, &mut signals).await;
     Ok(())
+}
+
+/// Credentials that S3 refuses end the start. Storage that does not answer does not: what lies in the database is served meanwhile.
+async fn admitted(store: &Store) -> anyhow::Result<()> {
+    match tokio::time::timeout(ADMISSION, store.admits_blobs()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) if !error.is_unavailable() => Err(error).context("failed to use the storage of blobs"),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the storage of blobs does not work; the server starts without it");
+            Ok(())
+        }
+        Err(_) => {
+            tracing::warn!("the storage of blobs does not answer; the server starts without it");
+            Ok(())
+        }
+    }
 }
 
 /// The bound sockets.
@@ -76,69 +113,72 @@ async fn bind(address: &str, setting: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address} ({setting})"))
 }
 
-/// SIGTERM and SIGINT, caught from before anything listens.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn catch() -> anyhow::Result<Signals> {
-        let catch = |kind| signal(kind).context("failed to catch signals");
-        Ok(Signals { terminate: catch(SignalKind::terminate())?, interrupt: catch(SignalKind::interrupt())? })
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
 /// What runs until the stop.
 struct Hosts {
-    tasks: Vec<tokio::task::JoinHandle<()>>,
+    listeners: Vec<JoinHandle<()>>,
+    background: Vec<JoinHandle<()>>,
 }
 
 impl Hosts {
-    async fn finish(self) {
-        for task in self.tasks {
+    /// Waits for the listeners, which end in time, and so long at most for what is done now and then.
+    async fn finish(self, at_most: Duration) {
+        let end = Instant::now() + at_most;
+        for task in self.listeners {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a host ended badly");
+            }
+        }
+        for task in self.background {
+            match timeout_at(end, task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a task ended badly"),
+                Err(_) => tracing::warn!("a task in the background has not ended in time"),
             }
         }
     }
 }
 
-fn start(app: &Arc<App>, sockets: Sockets) -> anyhow::Result<Hosts> {
+fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts> {
     let listening = Listening { packages: sockets.packages.local_addr()?, api: sockets.api.local_addr()? };
     // Set once: this is the only place.
     let _ = app.listening.set(listening);
     tracing::info!(packages = %listening.packages, api = %listening.api, "serving");
-    let limits = app.config.limits;
-    let stop = &app.stop;
-    let mut tasks = vec![
+    tracing::info!(shares = ?app.shares, "what is served at one time");
+    let rules = app.rules(Windows::CALLS);
+    let meters = || Arc::clone(&app.meters.api);
+    let mut listeners = vec![
         tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
-        tokio::spawn(serve_router(api::router(Arc::clone(app))?, sockets.api, limits, stop.clone())),
-        tokio::spawn(background::collect(Arc::clone(app))),
-        tokio::spawn(background::forget_audit(Arc::clone(app))),
-        tokio::spawn(background::tend_metrics(stop.clone())),
+        tokio::spawn(serve_router(api::router(Arc::clone(app))?, sockets.api, rules.clone(), meters())),
     ];
     if let Some(listener) = sockets.metrics {
-        tasks.push(tokio::spawn(serve_router(api::metrics_router(), listener, limits, stop.clone())));
+        let rules = Rules { connections: rules.connections.min(METRICS_CONNECTIONS), ..rules };
+        listeners.push(tokio::spawn(serve_router(api::metrics_router(), listener, rules, meters())));
     }
-    Ok(Hosts { tasks })
+    let background = vec![
+        tokio::spawn(background::collect(Arc::clone(app))),
+        tokio::spawn(background::forget_audit(Arc::clone(app))),
+        tokio::spawn(api::deletions::resume(Arc::clone(app))),
+        tokio::spawn(background::tend_metrics(app.stop.clone())),
+        tokio::spawn(watch.run()),
+    ];
+    Ok(Hosts { listeners, background })
 }
 
-async fn serve_router(router: Router, listener: TcpListener, limits: Limits, stop: CancellationToken) {
+async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meters: Arc<RequestMeters>) {
     let make = move |peer: SocketAddr| {
-        let router = router.clone();
+        let (router, meters) = (router.clone(), Arc::clone(&meters));
         service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(Peer(peer.ip()));
-            router.clone().oneshot(request)
+            let (router, meters) = (router.clone(), Arc::clone(&meters));
+            async move {
+                let (_ticket, began) = (meters.under_way.begin(), Instant::now());
+                let method = request.method().clone();
+                let answer = router.oneshot(request).await?;
+                meters.answered(None, &method, answer.status(), began.elapsed());
+                Ok(answer)
+            }
         })
     };
-    listen::serve(listener, limits, stop, make).await;
+    listen::serve(listener, rules, make).await;
 }

@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 
 use packhouse_runtime::{Login, LoginState, RepositoryView, ServiceError, TokenView};
-use packhouse_store::{AuditEvent, NewLogin, TokenId, TokenRow, now_ms};
+use packhouse_store::{AuditEvent, LoginBegun, LoginRow, NewLogin, TokenId, TokenRow, now_ms};
 use sha2::{Digest as _, Sha256};
 
 use super::CallServices;
 use crate::access::{Presented, State};
 use crate::api::logins;
 use crate::identity;
+use crate::wire::client_network::ClientNetwork;
 
-/// Sign-ins that one address may have open in an organization.
+/// Sign-ins that one address may have open in an organization. Nobody need have signed in to begin one.
 const OPEN_FROM_ONE: u32 = 20;
-/// Sign-ins that may be open in an organization.
+/// Sign-ins that may be open in an organization; beyond these the oldest go.
 const OPEN: u32 = 2_000;
 /// How long a client waits before it asks again, in seconds.
 const PAUSE_S: u32 = 1;
@@ -27,29 +28,38 @@ pub(super) async fn begin_login(
 ) -> Result<Login, ServiceError> {
     let poll = identity::mint_poll();
     let page = logins::page_of(&poll);
-    let (now, address) = (now_ms(), services.caller.peer.to_string());
+    let (now, address) = (now_ms(), ClientNetwork::of(services.caller.peer).to_string());
+    // Where the caller may not know whether there is a repository, there is none to make a token for.
+    let facts = &services.caller.known.facts;
+    let repository = facts.repository.as_ref().map(|row| row.id).filter(|id| *id == target.id);
     let login = NewLogin {
         poll_sha256: sha256(&poll),
         page_sha256: sha256(&page),
         organization: services.caller.organization,
-        repository: target.id,
+        repository,
+        name: &target.name,
         address: &address,
         created_at: now,
         expires_at: now + logins::LIFETIME_MS,
     };
     match services.app.store.begin_login(login, OPEN_FROM_ONE, OPEN).await? {
-        true => Ok(Login { url: logins::url(&services.app, &page), id: poll }),
-        false => Err(ServiceError::TooLarge(u64::from(OPEN_FROM_ONE))),
+        LoginBegun::Begun => Ok(Login { url: logins::url(&services.app, &page), id: poll }),
+        LoginBegun::TooMany { until } => {
+            let wait_ms = u64::try_from(until - now).unwrap_or_default();
+            Err(ServiceError::TooMany { retry_after_s: wait_ms.div_ceil(1000).max(1) })
+        }
     }
 }
 
 /// Where a sign-in stands. The token is handed out once.
 pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<LoginState, ServiceError> {
     let asked = sha256(id);
-    let target = services.caller.known.facts.repository.as_ref().map(|row| row.id);
+    let here = services.caller.repository.as_deref();
     let found = services.app.store.login_asked_for(&asked).await?;
-    let Some(login) = found.filter(|login| Some(login.repository) == target && login.expires_at > now_ms())
-    else {
+    let is_here = |login: &LoginRow| {
+        login.organization == services.caller.organization && Some(login.name.as_str()) == here
+    };
+    let Some(login) = found.filter(|login| is_here(login) && login.expires_at > now_ms()) else {
         return Ok(LoginState::Gone);
     };
     match (login.token, login.sealed) {

@@ -128,7 +128,7 @@ impl Exchange<'_> {
     }
 
     async fn redeem(&self, client: &Known, flow: &Flow, code: &str) -> Result<CoreTokenResponse, Refused> {
-        let http = self.providers.http();
+        let http = self.providers.http(&self.settings.issuer);
         let request = client
             .exchange_code(AuthorizationCode::new(code.to_owned()))
             .map_err(|error| ProviderError::of("it names no token endpoint", &error))?;
@@ -154,7 +154,7 @@ impl Exchange<'_> {
         let (email, verified, name) = match claims.email() {
             Some(email) => (email.to_string(), claims.email_verified(), named(claims.name())),
             None => {
-                let http = self.providers.http();
+                let http = self.providers.http(&self.settings.issuer);
                 let request = client
                     .user_info(answer.access_token().clone(), Some(claims.subject().clone()))
                     .map_err(|_| Refused::Answer("the provider tells no e-mail address"))?;

@@ -4,7 +4,7 @@
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -13,8 +13,9 @@ use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
 use reqwest::{Client, redirect};
 use url::{Host, Url};
 
-use crate::config::Network;
+use crate::config::UpstreamNetwork;
 use crate::upstream::address::{Addresses, SystemNames};
+use crate::upstream::reach::{Reach, Way};
 
 /// How long is believed what a provider says of itself.
 const FRESH: Duration = Duration::from_secs(600);
@@ -49,30 +50,49 @@ type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
 
 /// All providers.
 pub(crate) struct Providers {
-    http: Arc<Http>,
+    addresses: Addresses,
+    allowed: Vec<UpstreamNetwork>,
+    askers: Mutex<HashMap<String, Arc<Http>>>,
     known: Mutex<HashMap<String, (Instant, Found)>>,
 }
 
 impl Providers {
     /// At public addresses over TLS, and in these networks with or without it.
-    pub(crate) fn new(allowed: &[Network]) -> Providers {
+    pub(crate) fn new(allowed: &[UpstreamNetwork]) -> Providers {
         let addresses = Addresses::new(allowed, Arc::new(SystemNames));
-        let client = client(&addresses).map_err(|error| ProviderError::of("no HTTP client", &error));
-        let http = Arc::new(Http { client, addresses, allowed: allowed.to_vec() });
-        Providers { http, known: Mutex::default() }
+        let (askers, known) = (Mutex::default(), Mutex::default());
+        Providers { addresses, allowed: allowed.to_vec(), askers, known }
     }
 
-    /// For what asks a provider.
+    /// For what asks this provider: at its own address, and where it may lead.
     pub(crate) fn http(
         &self,
+        issuer: &str,
     ) -> impl Fn(HttpRequest) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> + use<> {
-        let http = Arc::clone(&self.http);
-        move |request| Arc::clone(&http).send(request)
+        let http = self.asker(issuer);
+        move |request| {
+            let http = http.clone();
+            Box::pin(async move { http?.send(request).await })
+        }
+    }
+
+    fn asker(&self, issuer: &str) -> Result<Arc<Http>, ProviderError> {
+        let home: Url = issuer.parse().map_err(|error| ProviderError::of("issuer", &error))?;
+        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
+        if askers.len() >= MOST {
+            askers.clear();
+        }
+        let http = askers.entry(issuer.to_owned()).or_insert_with(|| {
+            let reach = Reach::of(&self.addresses, &home);
+            Arc::new(Http { reach, allowed: self.allowed.clone(), clients: Default::default() })
+        });
+        Ok(Arc::clone(http))
     }
 
     /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
     pub(crate) fn check(&self, url: &Url) -> Result<(), ProviderError> {
-        self.http.check(url)
+        self.addresses.check(url).map_err(|error| ProviderError(error.to_string()))?;
+        check_scheme(url, &self.allowed)
     }
 
     /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
@@ -97,9 +117,9 @@ impl Providers {
     }
 
     async fn discover(&self, issuer: &str) -> Found {
+        let http = self.http(issuer);
         let issuer =
             IssuerUrl::new(issuer.to_owned()).map_err(|error| ProviderError::of("issuer", &error))?;
-        let http = self.http();
         let found = CoreProviderMetadata::discover_async(issuer, &http).await;
         found.map(Arc::new).map_err(|error| match error {
             // An answer that was no answer is not repeated to anybody.
@@ -111,31 +131,40 @@ impl Providers {
     }
 }
 
-/// How providers are asked.
+/// How one provider is asked.
 struct Http {
-    client: Result<Client, ProviderError>,
-    addresses: Addresses,
-    allowed: Vec<Network>,
+    reach: Reach,
+    allowed: Vec<UpstreamNetwork>,
+    /// One for each way, made when it is first gone.
+    clients: [OnceLock<Result<Client, ProviderError>>; 3],
+}
+
+/// https, or http in an allowed network.
+fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderError> {
+    let port = url.port_or_known_default();
+    let allowed = |ip| allowed.iter().any(|network| network.holds(ip, port));
+    let near = match url.host() {
+        Some(Host::Ipv4(ip)) => allowed(ip.into()),
+        Some(Host::Ipv6(ip)) => allowed(ip.into()),
+        Some(Host::Domain(name)) => name == "localhost" && allowed([127, 0, 0, 1].into()),
+        None => false,
+    };
+    match url.scheme() == "https" || near {
+        true => Ok(()),
+        false => Err(ProviderError("a provider is reached over https".to_owned())),
+    }
 }
 
 impl Http {
-    fn check(&self, url: &Url) -> Result<(), ProviderError> {
-        self.addresses.check(url).map_err(|error| ProviderError(error.to_string()))?;
-        match url.scheme() {
-            "https" => Ok(()),
-            _ if self.is_near(url) => Ok(()),
-            _ => Err(ProviderError("a provider is reached over https".to_owned())),
-        }
-    }
-
-    fn is_near(&self, url: &Url) -> bool {
-        let allowed = |ip| self.allowed.iter().any(|network| network.contains(ip));
-        match url.host() {
-            Some(Host::Ipv4(ip)) => allowed(ip.into()),
-            Some(Host::Ipv6(ip)) => allowed(ip.into()),
-            Some(Host::Domain(name)) => name == "localhost" && allowed([127, 0, 0, 1].into()),
-            None => false,
-        }
+    fn client(&self, way: Way) -> Result<&Client, ProviderError> {
+        let [home, beside, public] = &self.clients;
+        let known = match way {
+            Way::Home => home,
+            Way::Beside => beside,
+            Way::Public => public,
+        };
+        let made = || client(&self.reach, way).map_err(|error| ProviderError::of("no HTTP client", &error));
+        known.get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
     fn send(
@@ -152,8 +181,9 @@ impl Http {
         let wrong = |error: reqwest::Error| ProviderError::of("it cannot be reached", &error.without_url());
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
-        self.check(&url)?;
-        let client = self.client.as_ref().map_err(Clone::clone)?;
+        let way = self.reach.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
+        check_scheme(&url, &self.allowed)?;
+        let client = self.client(way)?;
         let asked = client.request(parts.method, url).headers(parts.headers).body(body);
         let mut answer = asked.send().await.map_err(wrong)?;
         let mut bytes = Vec::new();
@@ -170,7 +200,7 @@ impl Http {
     }
 }
 
-fn client(addresses: &Addresses) -> Result<Client, reqwest::Error> {
+fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
     let builder = || {
         Client::builder()
             .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
@@ -178,7 +208,7 @@ fn client(addresses: &Addresses) -> Result<Client, reqwest::Error> {
             .referer(false)
             .no_proxy()
             .connect_timeout(PATIENCE)
-            .dns_resolver(addresses.clone())
+            .dns_resolver(reach.resolver(way))
     };
     // A system without certificates of its own can still reach a provider that needs none.
     builder().build().or_else(|_| builder().tls_certs_only([]).build())

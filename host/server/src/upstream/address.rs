@@ -1,16 +1,15 @@
 //! Where an upstream may be: http and https, at addresses of the public internet, and where the operator allows more.
 //!
 //! A name is resolved once, and the connection goes to an address that was judged: a name that turns to another address at a
-//! second look-up gains nothing. Redirects and links in metadata go the same way.
+//! second look-up gains nothing. Where redirects and links in metadata may lead is told by [`reach`](super::reach).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::config::Network;
+use crate::config::UpstreamNetwork;
 
 /// Looks names up.
 pub(crate) trait Names: Send + Sync + 'static {
@@ -33,56 +32,82 @@ impl Names for SystemNames {
 /// Judges addresses.
 #[derive(Clone)]
 pub(crate) struct Addresses {
-    allowed: Arc<[Network]>,
+    allowed: Arc<[UpstreamNetwork]>,
     names: Arc<dyn Names>,
 }
 
 /// An address that nobody is sent to.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0} is not an address that an upstream may have; the setting upstream.allow_networks allows more")]
-pub(crate) struct NotAllowed(String);
+pub(crate) enum NotAllowed {
+    /// Whoever it is that names it.
+    #[error(
+        "{0} is not an address that an upstream may have; the setting upstream.allow_networks allows more"
+    )]
+    At(String),
+    /// By this upstream.
+    #[error(
+        "{0} is not an address that this upstream may lead to; upstream.allow_networks says where upstreams of inner networks may"
+    )]
+    Led(String),
+}
 
-impl Addresses {
-    /// Public addresses, and those in these networks.
-    pub(crate) fn new(allowed: &[Network], names: Arc<dyn Names>) -> Addresses {
-        Addresses { allowed: allowed.into(), names }
+impl NotAllowed {
+    pub(crate) fn at(address: impl Into<String>) -> Self {
+        Self::At(address.into())
     }
 
-    /// Judges what can be told before a name is looked up.
-    pub(crate) fn check(&self, url: &Url) -> Result<(), NotAllowed> {
-        let ip = match url.host() {
-            _ if !matches!(url.scheme(), "http" | "https") => return Err(NotAllowed(url.to_string())),
-            None => return Err(NotAllowed(url.to_string())),
-            Some(Host::Domain(_)) => return Ok(()),
-            Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-            Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
-        };
-        if self.allows(ip) { Ok(()) } else { Err(NotAllowed(ip.to_string())) }
-    }
-
-    fn allows(&self, ip: IpAddr) -> bool {
-        is_public(ip) || self.allowed.iter().any(|network| network.contains(ip))
+    pub(crate) fn led(address: impl Into<String>) -> Self {
+        Self::Led(address.into())
     }
 }
 
-impl Resolve for Addresses {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (host, addresses) = (name.as_str().to_owned(), self.clone());
-        Box::pin(async move {
-            let found = addresses.names.look_up(host.clone()).await?;
-            let good: Vec<SocketAddr> =
-                found.iter().filter(|ip| addresses.allows(**ip)).map(|ip| SocketAddr::new(*ip, 0)).collect();
-            match (good.is_empty(), found.first()) {
-                (false, _) => Ok(Box::new(good.into_iter()) as Addrs),
-                (true, Some(ip)) => Err(NotAllowed(format!("{host} ({ip})")).into()),
-                (true, None) => Err(std::io::Error::other(format!("{host} has no address")).into()),
-            }
-        })
+impl Addresses {
+    /// Public addresses, and those in these networks.
+    pub(crate) fn new(allowed: &[UpstreamNetwork], names: Arc<dyn Names>) -> Addresses {
+        Addresses { allowed: allowed.into(), names }
+    }
+
+    /// Judges what can be told of an upstream's own address before its name is looked up.
+    pub(crate) fn check(&self, url: &Url) -> Result<(), NotAllowed> {
+        self.check_scheme(url)?;
+        let ip = match url.host() {
+            None | Some(Host::Domain(_)) => return Ok(()),
+            Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
+            Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
+        };
+        let allowed = self.allows(ip, url.port_or_known_default());
+        if allowed { Ok(()) } else { Err(NotAllowed::at(ip.to_string())) }
+    }
+
+    /// http or https, and a host.
+    pub(crate) fn check_scheme(&self, url: &Url) -> Result<(), NotAllowed> {
+        match url.host().is_some() && matches!(url.scheme(), "http" | "https") {
+            true => Ok(()),
+            false => Err(NotAllowed::at(url.to_string())),
+        }
+    }
+
+    /// The addresses of a host.
+    pub(crate) async fn look_up(&self, host: String) -> std::io::Result<Vec<IpAddr>> {
+        self.names.look_up(host).await
+    }
+
+    /// Whether an upstream may be there. Where the port is not known, a network that is allowed at one port alone does not count.
+    pub(crate) fn allows(&self, ip: IpAddr, port: Option<u16>) -> bool {
+        is_public(ip) || self.allowed.iter().any(|network| network.holds(ip, port))
+    }
+
+    /// Whether an upstream of an allowed network, itself at the port `home`, may lead there.
+    pub(crate) fn leads(&self, ip: IpAddr, port: Option<u16>, home: Option<u16>) -> bool {
+        let own = port.is_some() && port == home;
+        let named =
+            |network: &UpstreamNetwork| network.names_ports() || own || !ip.to_canonical().is_loopback();
+        self.allowed.iter().any(|network| network.holds(ip, port) && named(network))
     }
 }
 
 /// Whether an address is one of the public internet (RFC 6890 and what was registered since).
-fn is_public(ip: IpAddr) -> bool {
+pub(crate) fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
         IpAddr::V6(ip) => is_public_v6(ip),
@@ -123,12 +148,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
-    fn addresses(allowed: &str, names: impl Names) -> Addresses {
-        Addresses::new(&crate::config::networks(allowed).unwrap(), Arc::new(names))
+    fn addresses(allowed: &str) -> Addresses {
+        Addresses::new(&crate::config::upstream_networks(allowed).unwrap(), Arc::new(SystemNames))
     }
 
     #[test]
@@ -179,12 +202,15 @@ mod tests {
 
     #[test]
     fn what_an_address_shows_is_judged_before_anything_is_sent() {
-        let addresses = addresses("10.0.0.0/8", SystemNames);
-        for right in ["https://repo.test/x", "http://1.1.1.1/", "http://10.0.0.1:8080/"] {
+        let addresses = addresses("10.0.0.0/8,192.168.0.1:8443");
+        for right in
+            ["https://repo.test/x", "http://1.1.1.1/", "http://10.0.0.1:8080/", "http://192.168.0.1:8443/"]
+        {
             assert!(addresses.check(&right.parse().unwrap()).is_ok(), "{right}");
         }
         for wrong in [
             "http://127.0.0.1/",
+            "http://192.168.0.1/",
             "http://2130706433/",
             "http://0x7f.1/",
             "http://[::1]/",
@@ -196,31 +222,5 @@ mod tests {
         ] {
             assert!(addresses.check(&wrong.parse().unwrap()).is_err(), "{wrong}");
         }
-    }
-
-    /// Answers the first look-up with one address and every later one with another.
-    struct Turning(Mutex<Vec<&'static str>>);
-
-    impl Names for Turning {
-        fn look_up(&self, _host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
-            let mut left = self.0.lock().unwrap();
-            let answer = if left.len() > 1 { left.remove(0) } else { left[0] };
-            Box::pin(async move { Ok(answer.split(' ').map(|ip| ip.parse().unwrap()).collect()) })
-        }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_turns_to_a_private_address_is_refused() {
-        let addresses = addresses("", Turning(Mutex::new(vec!["1.1.1.1", "127.0.0.1"])));
-        let look_up = async || addresses.resolve("turning.test".parse().unwrap()).await.map(Vec::from_iter);
-        assert_eq!(look_up().await.unwrap(), ["1.1.1.1:0".parse().unwrap()]);
-        assert!(look_up().await.unwrap_err().to_string().contains("turning.test (127.0.0.1)"));
-    }
-
-    #[tokio::test]
-    async fn of_a_names_addresses_the_private_ones_are_left_out() {
-        let addresses = addresses("", Turning(Mutex::new(vec!["10.0.0.1 1.1.1.1 ::1"])));
-        let found = addresses.resolve("mixed.test".parse().unwrap()).await.unwrap();
-        assert_eq!(Vec::from_iter(found), ["1.1.1.1:0".parse().unwrap()]);
     }
 }

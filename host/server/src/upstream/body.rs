@@ -1,11 +1,13 @@
 //! An upstream's bytes on their way in: decoded, counted, written down, and checked before they are kept.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{GzipDecoder, ZlibDecoder, ZstdDecoder};
 use bytes::{Bytes, BytesMut};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use packhouse_store::{Algorithm, Arrival, Blob, Digest, StoreError};
@@ -68,8 +70,18 @@ fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
     .boxed()
 }
 
-/// The bytes decoded.
+/// What is decoded may be so many times what came …
+const RATIO: u64 = 100;
+/// … and so many bytes whatever came.
+const ALWAYS: u64 = 64 << 20;
+
+/// The bytes decoded; ends with an error where they grow out of all proportion.
 fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
+    let came = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&came);
+    let chunks = chunks.inspect_ok(move |chunk| {
+        counted.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+    });
     let reader = BufReader::new(StreamReader::new(chunks));
     let reader: std::pin::Pin<Box<dyn AsyncRead + Send>> = match coding {
         Coding::Plain => Box::pin(reader),
@@ -81,10 +93,15 @@ fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
         Coding::Deflate => Box::pin(ZlibDecoder::new(reader)),
         Coding::Zstd => Box::pin(ZstdDecoder::new(reader)),
     };
-    stream::try_unfold(reader, |mut reader| async move {
+    stream::try_unfold((reader, came, 0_u64), |(mut reader, came, before)| async move {
         let mut bytes = BytesMut::with_capacity(CHUNK);
         let read = reader.read_buf(&mut bytes).await?;
-        Ok((read > 0).then(|| (bytes.freeze(), reader)))
+        let observed = before + read as u64;
+        let limit = came.load(Ordering::Relaxed).saturating_mul(RATIO).max(ALWAYS);
+        if observed > limit {
+            return Err(io::Error::other(StoreError::TooLarge { limit, observed }));
+        }
+        Ok((read > 0).then(|| (bytes.freeze(), (reader, came, observed))))
     })
     .boxed()
 }

@@ -1,13 +1,13 @@
 //! New metadata on trial: what an upstream sends takes the place of what is kept once a plugin could make sense of it.
 //!
-//! The host can tell that bytes are whole, but not that they are metadata. So an answer that a plugin reads and no digest vouches
-//! for stays beside the cache until a call that used it ends well. When the call fails for it, it is thrown away, and what was kept
+//! The host can tell that bytes are whole, but not that they are metadata. So an answer that a plugin reads, and every head, stays
+//! beside the cache until a call that used it ends well. When the call fails for it, it is thrown away, and what was kept
 //! before serves on. It lies in memory and in files without a name: a restart loses nothing but a question.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use packhouse_store::{CachedAnswer, RepositoryId, Store, StoreError, now_ms};
+use packhouse_store::{CachedAnswer, RepositoryId, ShownFile, Store, StoreError, now_ms};
 
 use super::lock;
 use super::negative::Key;
@@ -23,7 +23,15 @@ const HELD: i64 = 30_000;
 #[derive(Default)]
 pub(crate) struct Candidate {
     state: tokio::sync::Mutex<State>,
-    answer: Mutex<Option<CachedAnswer>>,
+    arrived: Mutex<Option<Arrived>>,
+}
+
+/// All of an answer, and as which file it is shown once it is kept.
+struct Arrived {
+    answer: CachedAnswer,
+    shown: Option<ShownFile>,
+    /// Until when (ms since 1970) it serves whoever comes to judge it.
+    until: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -40,9 +48,9 @@ enum State {
 }
 
 impl Candidate {
-    /// The answer, once all of it has come.
-    pub(crate) fn answer(&self) -> Option<CachedAnswer> {
-        lock(&self.answer).clone()
+    /// The answer, once all of it has come and as long as it waits.
+    fn answer(&self, now: i64) -> Option<CachedAnswer> {
+        lock(&self.arrived).as_ref().filter(|arrived| now < arrived.until).map(|it| it.answer.clone())
     }
 }
 
@@ -57,8 +65,8 @@ impl Candidates {
     /// The one that came last and that nobody has judged yet.
     pub(crate) fn get(&self, key: Key) -> Option<(Arc<Candidate>, CachedAnswer)> {
         let candidate = lock(&self.waiting).get(&key).cloned()?;
-        let answer = candidate.answer()?;
-        (answer.fetched_at.saturating_add(PATIENCE) > now_ms()).then_some((candidate, answer))
+        let answer = candidate.answer(now_ms())?;
+        Some((candidate, answer))
     }
 
     /// All of it has come. A call that passed it on without looking may have ended well by now.
@@ -67,16 +75,18 @@ impl Candidates {
         store: &Store,
         key: Key,
         candidate: &Arc<Candidate>,
-        answer: CachedAnswer,
+        (answer, shown): (CachedAnswer, Option<ShownFile>),
     ) -> Result<(), StoreError> {
         let mut state = candidate.state.lock().await;
         match *state {
             State::Proven => {
-                store.cache(key.0, &answer, None).await?;
+                store.cache(key.0, &answer, shown).await?;
                 *state = State::Kept;
+                lock(&self.held).remove(&key);
             }
             State::OnTrial => {
-                *lock(&candidate.answer) = Some(answer);
+                let until = answer.fetched_at.saturating_add(PATIENCE);
+                *lock(&candidate.arrived) = Some(Arrived { answer, shown, until });
                 self.put(key, candidate);
             }
             State::Kept | State::Refused => {}
@@ -95,12 +105,15 @@ impl Candidates {
         if *state != State::OnTrial {
             return Ok(());
         }
-        let Some(answer) = candidate.answer() else {
+        let arrived = lock(&candidate.arrived).as_ref().map(|it| (it.answer.clone(), it.shown.clone()));
+        let Some((answer, shown)) = arrived else {
             *state = State::Proven;
             return Ok(());
         };
-        store.cache(key.0, &answer, None).await?;
+        store.cache(key.0, &answer, shown).await?;
         *state = State::Kept;
+        // The upstream is mended: the next time its turn comes, it is asked.
+        lock(&self.held).remove(&key);
         self.remove(key, candidate);
         Ok(())
     }
@@ -115,6 +128,14 @@ impl Candidates {
         }
     }
 
+    /// A call failed that used it, and something else may be to blame. It is believed for no longer than what was thrown away is
+    /// left alone: an upstream that is mended by then is asked.
+    pub(crate) fn doubt(&self, candidate: &Candidate) {
+        if let Some(arrived) = lock(&candidate.arrived).as_mut() {
+            arrived.until = arrived.until.min(now_ms().saturating_add(HELD));
+        }
+    }
+
     /// Whether what the upstream has now was thrown away just before.
     pub(crate) fn is_held(&self, key: Key) -> bool {
         lock(&self.held).get(&key).is_some_and(|until| now_ms() < *until)
@@ -124,16 +145,16 @@ impl Candidates {
     pub(crate) fn purge(&self, repository: RepositoryId, prefix: &str) {
         lock(&self.held).retain(|key, _| key.0 != repository);
         self.waiting().retain(|key, candidate| {
-            let begins = |answer: &CachedAnswer| answer.target.starts_with(prefix);
-            key.0 != repository || !lock(&candidate.answer).as_ref().is_some_and(begins)
+            let begins = |arrived: &Arrived| arrived.answer.target.starts_with(prefix);
+            key.0 != repository || !lock(&candidate.arrived).as_ref().is_some_and(begins)
         });
     }
 
     fn put(&self, key: Key, candidate: &Arc<Candidate>) {
         let mut waiting = self.waiting();
         if waiting.len() >= MOST {
-            let young = |answer: &CachedAnswer| answer.fetched_at.saturating_add(PATIENCE) > now_ms();
-            waiting.retain(|_, candidate| lock(&candidate.answer).as_ref().is_some_and(young));
+            let now = now_ms();
+            waiting.retain(|_, it| lock(&it.arrived).as_ref().is_some_and(|arrived| now < arrived.until));
         }
         bounded(&mut waiting).insert(key, Arc::clone(candidate));
     }
@@ -178,7 +199,8 @@ mod tests {
 
     fn on_trial(candidates: &Candidates, number: i64, fetched_at: i64) -> (Key, Arc<Candidate>) {
         let (key, candidate) = (Key(RepositoryId(number), [0; 32]), Arc::new(Candidate::default()));
-        *lock(&candidate.answer) = Some(answer("/a/b", fetched_at));
+        let until = fetched_at + PATIENCE;
+        *lock(&candidate.arrived) = Some(Arrived { answer: answer("/a/b", fetched_at), shown: None, until });
         candidates.put(key, &candidate);
         (key, candidate)
     }
@@ -202,6 +224,16 @@ mod tests {
         let (_, newer) = on_trial(&candidates, 1, now_ms());
         candidates.refuse(key, &former, 0).await;
         assert!(candidates.get(key).is_some_and(|(found, _)| Arc::ptr_eq(&found, &newer)));
+    }
+
+    #[test]
+    fn what_is_doubted_is_believed_for_half_a_minute() {
+        let candidates = Candidates::default();
+        let (key, candidate) = on_trial(&candidates, 1, now_ms());
+        candidates.doubt(&candidate);
+        assert!(candidates.get(key).is_some());
+        let now = now_ms();
+        assert!(candidate.answer(now + HELD - 1_000).is_some() && candidate.answer(now + HELD).is_none());
     }
 
     #[test]

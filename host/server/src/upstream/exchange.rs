@@ -168,8 +168,9 @@ pub(crate) async fn send(
     url: &Url,
     authorization: Option<HeaderValue>,
 ) -> Result<Response, Trouble> {
-    site.addresses.check(url).map_err(|error| Trouble::Refused(error.to_string()))?;
-    let mut request = site.client.request(method.clone(), url.clone()).headers(question.headers.clone());
+    let way = site.reach.judge(url).await.map_err(|error| Trouble::Refused(error.to_string()))?;
+    let mut request =
+        site.client(way)?.request(method.clone(), url.clone()).headers(question.headers.clone());
     if let Some(body) = question.body.clone().filter(|_| *method == Method::POST) {
         request = request.body(body);
     }

@@ -212,6 +212,7 @@ impl Crew {
         let declared = body::declared(response.headers(), coding);
         let limit = self.plan.limit;
         let (mut arrival, arriving) = self.upstreams.store.arrive(&algorithms, limit, declared);
+        arrival = arrival.of(self.plan.repository);
         bytes.send_replace(Some(arriving));
         let taken = match declared.filter(|length| *length > limit) {
             Some(observed) => Err(StoreError::TooLarge { limit, observed }),
@@ -278,9 +279,9 @@ impl Crew {
             validated_at: now,
         };
         let store = &self.upstreams.store;
-        if self.plan.is_on_trial() && answer.blob.is_some() {
-            let key = negative::Key(*repository, *name);
-            return self.upstreams.candidates.came(store, key, &self.flight.candidate, answer).await;
+        if self.plan.is_on_trial() {
+            let (key, candidate) = (negative::Key(*repository, *name), &self.flight.candidate);
+            return self.upstreams.candidates.came(store, key, candidate, (answer, shown)).await;
         }
         store.cache(*repository, &answer, shown).await
     }

@@ -19,6 +19,7 @@ mod fly;
 mod negative;
 mod plan;
 mod policy;
+pub(crate) mod reach;
 mod reply;
 mod site;
 #[cfg(test)]
@@ -55,6 +56,8 @@ pub(crate) struct Upstreams {
     sealer: Sealer,
     addresses: Addresses,
     bounds: Bounds,
+    /// Whether metrics may name repositories: whoever reaches the API's listener reads those that stand there.
+    named: bool,
     sites: Mutex<HashMap<RepositoryId, Known>>,
     flights: Mutex<HashMap<Key, Arc<Flight>>>,
     negatives: Negatives,
@@ -79,6 +82,7 @@ impl Upstreams {
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             addresses: Addresses::new(allowed, Arc::new(SystemNames)),
             bounds,
+            named: config.metrics_listen.is_some(),
             sites: Mutex::default(),
             flights: Mutex::default(),
             negatives: Negatives::default(),
@@ -120,16 +124,22 @@ impl Upstreams {
         }
         match end {
             End::Well => {
-                for Used { key, candidate, .. } in used {
-                    if let Err(error) = self.candidates.prove(&self.store, key, &candidate).await {
+                // A call may have asked for dozens: their commits share a flush.
+                let proofs = used.iter().map(|Used { key, candidate, .. }| async move {
+                    if let Err(error) = self.candidates.prove(&self.store, *key, candidate).await {
                         tracing::warn!(%error, repository = %key.0, "an upstream's answer could not be kept");
                     }
-                }
+                });
+                futures::future::join_all(proofs).await;
                 None
             }
             // Of more than one thing that may have led to it, the answers are not to blame before they are alone with it.
             End::Badly if !failed => self.throw_away(errand, used).await,
-            End::Badly | End::Otherwise => None,
+            End::Badly => {
+                used.iter().for_each(|it| self.candidates.doubt(&it.candidate));
+                None
+            }
+            End::Otherwise => None,
         }
     }
 
@@ -208,7 +218,10 @@ impl Upstreams {
         if let Some(known) = known.filter(|known| known.connection == connection) {
             return Ok((Arc::clone(&known.site), Arc::clone(&known.counts)));
         }
-        let counts = known.map_or_else(|| Counts::new(&proxy.name), |known| Arc::clone(&known.counts));
+        let counts = known.map_or_else(
+            || Counts::new(self.named.then_some(proxy.name.as_str())),
+            |known| Arc::clone(&known.counts),
+        );
         let site = Arc::new(Site::new(&plan.policy, &self.addresses, (self.bounds, room))?);
         let known = Known { connection, site: Arc::clone(&site), counts: Arc::clone(&counts) };
         sites.insert(proxy.id, known);

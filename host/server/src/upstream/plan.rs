@@ -57,9 +57,10 @@ impl Plan {
         self.question.method == Method::GET || self.question.method == Method::HEAD
     }
 
-    /// Whether its answer is one that a plugin must make sense of before it is kept.
+    /// Whether its answer is one that a plugin must make sense of before it is kept: metadata, and every head, which nothing
+    /// vouches for.
     pub(crate) fn is_on_trial(&self) -> bool {
-        self.question.method == Method::GET && !self.is_file() && self.show_as.is_none()
+        self.question.method == Method::HEAD || (self.question.method == Method::GET && !self.is_file())
     }
 
     /// Whether it asks for a file that never changes, and so for its very bytes.

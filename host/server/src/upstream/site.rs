@@ -1,7 +1,7 @@
 //! One proxy's upstream: its client, its places, its health, and what is counted of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics::Counter;
@@ -15,6 +15,7 @@ use super::address::Addresses;
 use super::breaker::Breaker;
 use super::credentials::Keyring;
 use super::policy::Policy;
+use super::reach::{Reach, Way};
 use super::trouble::Trouble;
 
 /// Connections that are kept for the next request.
@@ -35,9 +36,11 @@ pub(crate) struct Bounds {
 pub(crate) struct Site {
     /// Where it is.
     pub(crate) upstream: Url,
-    /// Follows no redirect by itself.
-    pub(crate) client: Client,
-    pub(crate) addresses: Addresses,
+    /// Where it is, and may lead.
+    pub(crate) reach: Reach,
+    policy: Policy,
+    /// One for each way, made when it is first gone.
+    clients: [OnceLock<Result<Client, Trouble>>; 3],
     pub(crate) bounds: Bounds,
     pub(crate) breaker: Breaker,
     pub(crate) keyring: Keyring,
@@ -55,17 +58,43 @@ impl Site {
         addresses: &Addresses,
         (bounds, room): (Bounds, usize),
     ) -> Result<Site, Trouble> {
-        Ok(Site {
+        if let Some(address) = &policy.egress_proxy {
+            let url: Url =
+                address.parse().map_err(|error| Trouble::Unavailable(format!("egress_proxy: {error}")))?;
+            addresses.check(&url).map_err(|error| Trouble::Refused(error.to_string()))?;
+        }
+        let site = Site {
             upstream: policy.upstream.clone(),
-            client: client(policy, addresses, bounds)?,
-            addresses: addresses.clone(),
+            reach: match &policy.egress_proxy {
+                // Its name is the proxy's to look up.
+                Some(_) => Reach::of(addresses, &policy.upstream).not_looked_up(),
+                None => Reach::of(addresses, &policy.upstream),
+            },
+            policy: policy.clone(),
+            clients: Default::default(),
             bounds,
             breaker: Breaker::default(),
             keyring: Keyring::default(),
             room: Arc::new(Semaphore::new(room)),
             places: Semaphore::new(bounds.concurrency),
             shrinking: tokio::sync::Mutex::default(),
-        })
+        };
+        site.client(Way::Home)?;
+        Ok(site)
+    }
+
+    /// For requests that go this way. It follows no redirect by itself.
+    pub(crate) fn client(&self, way: Way) -> Result<&Client, Trouble> {
+        let [home, beside, public] = &self.clients;
+        let known = match way {
+            Way::Home => home,
+            Way::Beside => beside,
+            Way::Public => public,
+        };
+        known
+            .get_or_init(|| client(&self.policy, &self.reach, way, self.bounds))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     /// Waits for a place among the requests that are under way.
@@ -76,7 +105,7 @@ impl Site {
     }
 }
 
-fn client(policy: &Policy, addresses: &Addresses, bounds: Bounds) -> Result<Client, Trouble> {
+fn client(policy: &Policy, reach: &Reach, way: Way, bounds: Bounds) -> Result<Client, Trouble> {
     let wrong = |what: &str, error: reqwest::Error| Trouble::Unavailable(format!("{what}: {error}"));
     let build = |system: bool| -> Result<Client, Trouble> {
         let mut builder = Client::builder()
@@ -85,13 +114,16 @@ fn client(policy: &Policy, addresses: &Addresses, bounds: Bounds) -> Result<Clie
             .referer(false)
             .no_proxy()
             .connect_timeout(bounds.connect)
-            .pool_max_idle_per_host(IDLE)
-            .dns_resolver(addresses.clone());
+            .pool_max_idle_per_host(IDLE);
         if let Some(address) = &policy.egress_proxy {
             let url: Url =
                 address.parse().map_err(|error| Trouble::Unavailable(format!("egress_proxy: {error}")))?;
-            addresses.check(&url).map_err(|error| Trouble::Refused(error.to_string()))?;
+            // The one name that is looked up here is then the proxy's.
+            let proxy = reach.with_home(&url);
+            builder = builder.dns_resolver(proxy.resolver(Way::Home));
             builder = builder.proxy(Proxy::all(url).map_err(|error| wrong("egress_proxy", error))?);
+        } else {
+            builder = builder.dns_resolver(reach.resolver(way));
         }
         let own = policy.ca_pem.as_deref().map(|pem| Certificate::from_pem_bundle(pem.as_bytes()));
         let own = own.transpose().map_err(|error| wrong("ca_pem", error))?.unwrap_or_default();
@@ -135,9 +167,11 @@ pub(crate) struct CountsView {
 }
 
 impl Counts {
-    pub(crate) fn new(repository: &str) -> Arc<Counts> {
-        let metrics = ["hit", "miss", "stale", "error"].map(|result| {
-            metrics::counter!("packhouse_upstream_answers_total", "repository" => repository.to_owned(), "result" => result)
+    /// Nothing is counted yet. `repository` is its name in the metrics; without one, all repositories are counted together there.
+    pub(crate) fn new(repository: Option<&str>) -> Arc<Counts> {
+        let metrics = ["hit", "miss", "stale", "error"].map(|result| match repository {
+            Some(repository) => metrics::counter!("packhouse_upstream_answers_total", "repository" => repository.to_owned(), "result" => result),
+            None => metrics::counter!("packhouse_upstream_answers_total", "result" => result),
         });
         Arc::new(Counts { own: Default::default(), metrics })
     }

@@ -61,7 +61,7 @@ fn site(port: u16, names: &Arc<Turning>) -> (Site, Question) {
         settings: serde_json::Value::Object(settings).to_string().into(),
     };
     let policy = Policy::of(&view).unwrap();
-    let allowed = crate::config::networks("127.0.0.1/32").unwrap();
+    let allowed = crate::config::upstream_networks("127.0.0.1/32").unwrap();
     let names: Arc<dyn Names> = Arc::clone(names) as Arc<dyn Names>;
     let patience = Duration::from_secs(30);
     let bounds = Bounds { connect: patience, idle: patience, concurrency: 1 };

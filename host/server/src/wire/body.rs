@@ -8,10 +8,25 @@ use futures::Stream;
 use http_body::{Frame, SizeHint};
 use packhouse_store::StoreError;
 
+use super::connection::Hold;
+use crate::metrics::Ticket;
+
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
 /// An answer's body.
-pub(crate) struct Body(Inner);
+pub(crate) struct Body {
+    inner: Inner,
+    /// What it may hold in memory, where that is counted.
+    _hold: Option<Hold>,
+    /// Dropped with the body, when all of it is sent or nobody wants it any more.
+    _ticket: Option<Ticket>,
+}
+
+impl From<Inner> for Body {
+    fn from(inner: Inner) -> Self {
+        Self { inner, _hold: None, _ticket: None }
+    }
+}
 
 enum Inner {
     Full(Option<Bytes>),
@@ -28,14 +43,19 @@ enum Inner {
 }
 
 impl Body {
+    /// The same, with what says that its request is under way.
+    pub(crate) fn with_ticket(self, ticket: Ticket) -> Self {
+        Self { _ticket: Some(ticket), ..self }
+    }
+
     /// No bytes.
     pub(crate) fn empty() -> Self {
-        Self(Inner::Full(None))
+        Inner::Full(None).into()
     }
 
     /// Bytes that are in memory anyway.
     pub(crate) fn full(bytes: Bytes) -> Self {
-        Self(Inner::Full(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Inner::Full(Some(bytes).filter(|bytes| !bytes.is_empty())).into()
     }
 
     /// `length` bytes from storage. If they break off, so does the connection, and the log says why under `request_id`.
@@ -44,7 +64,7 @@ impl Body {
         length: u64,
         request_id: &str,
     ) -> Self {
-        Self(Inner::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() })
+        Inner::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() }.into()
     }
 
     /// Bytes that still come in, of this length where it is known. If they break off, so does the connection.
@@ -55,8 +75,13 @@ impl Body {
     ) -> Self {
         match length {
             Some(length) => Self::stream(chunks, length, request_id),
-            None => Self(Inner::Open { chunks: Box::pin(chunks), request_id: request_id.to_owned() }),
+            None => Inner::Open { chunks: Box::pin(chunks), request_id: request_id.to_owned() }.into(),
         }
+    }
+
+    /// The same with what it holds in memory, which is given back with it.
+    pub(crate) fn holding(self, hold: Option<Hold>) -> Self {
+        Self { _hold: hold, ..self }
     }
 }
 
@@ -68,7 +93,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        match &mut self.0 {
+        match &mut self.inner {
             Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
                 Some(Ok(bytes)) => Some(Ok(Frame::data(bytes))),
@@ -99,7 +124,7 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.inner {
             Inner::Full(bytes) => bytes.is_none(),
             // Asked to the end, so that a blob which does not match its check value is never taken for whole.
             Inner::Stream { .. } | Inner::Open { .. } => false,
@@ -107,7 +132,7 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Inner::Stream { left, .. } => SizeHint::with_exact(*left),
             Inner::Open { .. } => SizeHint::default(),

@@ -2,8 +2,12 @@
 //! knows of organizations, repositories or plugins.
 
 pub(crate) mod body;
+pub(crate) mod client_network;
 pub(crate) mod conditional;
+pub(crate) mod connection;
 pub(crate) mod guard;
 pub(crate) mod heads;
+pub(crate) mod host;
+pub(crate) mod outbox;
 pub(crate) mod range;
 pub(crate) mod request_id;

@@ -1,4 +1,5 @@
-//! Invitations: each accepted once, and used up by the attempt of someone who has an account already.
+//! Invitations: each accepted once, used up by the attempt of someone who has an account already, and good only as long as who
+//! invited may still grant what it grants.
 
 use std::fmt;
 
@@ -29,6 +30,21 @@ pub struct InvitationRow {
 impl fmt::Debug for InvitationRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InvitationRow").field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+/// What who accepts an invitation brings.
+#[derive(Clone)]
+pub struct NewPassword {
+    /// As people see the new member.
+    pub name: String,
+    /// Argon2id in PHC form.
+    pub password_hash: String,
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewPassword").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -72,23 +88,34 @@ impl Store {
         row.map(|row| invitation(secret_sha256, &row)).transpose()
     }
 
-    /// Uses an invitation up, for the one caller who is first, and makes the member that it was for.
+    /// Uses an invitation up, for the one caller who is first, and makes the member that it was for. `Gone` as well where `may`
+    /// says that the member who invited, as that is now, must not grant this: then the invitation has ended.
     pub async fn accept_invitation(
         &self,
         secret_sha256: &[u8; 32],
         now: i64,
-        name: String,
-        password_hash: String,
+        accepted: NewPassword,
+        may: fn(&MemberRow, &InvitationRow) -> bool,
         audit: Option<AuditEvent>,
     ) -> Result<Accepted, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let take = format!(
-            "DELETE FROM invitations WHERE secret_sha256 = $1 AND expires_at > $2 RETURNING {COLUMNS}"
-        );
-        let Some(row) = transaction.fetch_one(take, values![secret_sha256, now]).await? else {
+        let find = "SELECT invited_by FROM invitations WHERE secret_sha256 = $1 AND expires_at > $2";
+        let Some(row) = transaction.fetch_one(find, values![secret_sha256, now]).await? else {
             return Ok(Accepted::Gone);
         };
-        let InvitationRow { organization, email, permissions, .. } = invitation(secret_sha256, &row)?;
+        // Before the code is touched, as every change of a member does.
+        let inviter = members::lock(&mut transaction, &[MemberId(row.columns().int()?)]).await?;
+        let take = format!("DELETE FROM invitations WHERE secret_sha256 = $1 RETURNING {COLUMNS}");
+        let Some(row) = transaction.fetch_one(take, values![secret_sha256]).await? else {
+            return Ok(Accepted::Gone);
+        };
+        let invitation = invitation(secret_sha256, &row)?;
+        if !inviter.iter().any(|inviter| may(inviter, &invitation)) {
+            transaction.commit().await?;
+            return Ok(Accepted::Gone);
+        }
+        let InvitationRow { organization, email, permissions, .. } = invitation;
+        let NewPassword { name, password_hash } = accepted;
         let new = NewMember { email, name, password_hash, permissions };
         let made = members::insert(&mut transaction, organization, new).await?;
         let detail = format!(r#"{{"member":{}}}"#, made.is_some());

@@ -19,8 +19,10 @@ pub struct NewLogin<'a> {
     pub page_sha256: [u8; 32],
     /// Where it is good.
     pub organization: OrganizationId,
-    /// The repository that the token is for.
-    pub repository: RepositoryId,
+    /// The repository that the token is for; none where there is none of that name, and nobody is told so.
+    pub repository: Option<RepositoryId>,
+    /// The name of the repository, as the client gave it.
+    pub name: &'a str,
     /// Where the client is.
     pub address: &'a str,
     /// ms since 1970.
@@ -34,14 +36,28 @@ pub struct NewLogin<'a> {
 pub struct LoginRow {
     /// Where it is good.
     pub organization: OrganizationId,
-    /// The repository that the token is for.
-    pub repository: RepositoryId,
+    /// The repository that the token is for; none for a name that no repository had.
+    pub repository: Option<RepositoryId>,
+    /// Its name, as the client gave it.
+    pub name: String,
     /// The token that was made.
     pub token: Option<TokenId>,
     /// Its secret, sealed, until it is fetched.
     pub sealed: Option<String>,
     /// ms since 1970.
     pub expires_at: i64,
+}
+
+/// Whether a sign-in was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginBegun {
+    /// It was.
+    Begun,
+    /// The address has too many open.
+    TooMany {
+        /// When the first of them expires, in ms since 1970.
+        until: i64,
+    },
 }
 
 impl fmt::Debug for LoginRow {
@@ -51,33 +67,49 @@ impl fmt::Debug for LoginRow {
 }
 
 impl Store {
-    /// Begins a sign-in and forgets those that have expired; false when this address has `from_one` open already, or the
-    /// organization `of_all`.
+    /// Begins a sign-in and forgets those that have expired. An address that has `from_one` open begins no more; where the
+    /// organization has `of_all` open, the oldest make room: whoever fills the table keeps nobody else out. Those that a person has
+    /// finished are not open.
+    ///
+    /// # Errors
+    /// Those of the database.
     pub async fn begin_login(
         &self,
         login: NewLogin<'_>,
         from_one: u32,
         of_all: u32,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<LoginBegun, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let forget = "DELETE FROM logins WHERE expires_at <= $1";
         transaction.execute(forget, values![login.created_at]).await?;
-        let insert = "INSERT INTO logins (poll_sha256, page_sha256, organization, repository, address, created_at, expires_at) \
-                      SELECT $1, $2, $3, $4, $5, $6, $7 \
-                      WHERE (SELECT COUNT(*) FROM logins WHERE organization = $3 AND address = $5) < $8 \
-                      AND (SELECT COUNT(*) FROM logins WHERE organization = $3) < $9";
+        let insert = "INSERT INTO logins (poll_sha256, page_sha256, organization, repository, address, created_at, expires_at, name) \
+                      SELECT $1, $2, $3, $4, $5, $6, $7, $9 \
+                      WHERE (SELECT COUNT(*) FROM logins WHERE organization = $3 AND address = $5 AND token IS NULL) < $8";
         let values = values![
             &login.poll_sha256,
             &login.page_sha256,
             login.organization.0,
-            login.repository.0,
+            login.repository.map(|repository| repository.0),
             login.address,
             login.created_at,
             login.expires_at,
             i64::from(from_one),
-            i64::from(of_all),
+            login.name,
         ];
-        let begun = transaction.execute(insert, values).await? == 1;
+        let begun = if transaction.execute(insert, values).await? == 1 {
+            let make_room = "DELETE FROM logins WHERE poll_sha256 IN (SELECT poll_sha256 FROM logins \
+                             WHERE organization = $1 AND token IS NULL AND poll_sha256 <> $2 \
+                             ORDER BY created_at DESC, poll_sha256 LIMIT $3 OFFSET $4)";
+            let others = i64::from(of_all) - 1;
+            let values = values![login.organization.0, &login.poll_sha256, i64::MAX, others];
+            transaction.execute(make_room, values).await?;
+            LoginBegun::Begun
+        } else {
+            let first = "SELECT MIN(expires_at) FROM logins WHERE organization = $1 AND address = $2 AND token IS NULL";
+            let row = transaction.fetch_one(first, values![login.organization.0, login.address]).await?;
+            let until = row.map_or(Ok(None), |row| row.columns().opt_int())?;
+            LoginBegun::TooMany { until: until.unwrap_or(login.created_at) }
+        };
         transaction.commit().await?;
         Ok(begun)
     }
@@ -93,13 +125,15 @@ impl Store {
     }
 
     async fn login(&self, by: &'static str, sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
-        let sql =
-            format!("SELECT organization, repository, token, sealed, expires_at FROM logins WHERE {by} = $1");
+        let sql = format!(
+            "SELECT organization, repository, name, token, sealed, expires_at FROM logins WHERE {by} = $1"
+        );
         let Some(row) = self.inner.db.fetch_one(sql, values![sha256]).await? else { return Ok(None) };
         let mut columns = row.columns();
         Ok(Some(LoginRow {
             organization: OrganizationId(columns.int()?),
-            repository: RepositoryId(columns.int()?),
+            repository: columns.opt_int()?.map(RepositoryId),
+            name: columns.text()?,
             token: columns.opt_int()?.map(TokenId),
             sealed: columns.opt_text()?,
             expires_at: columns.int()?,

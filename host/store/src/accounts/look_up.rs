@@ -195,27 +195,52 @@ impl Store {
         let mut values = values![organization.0, token, owner];
         values.extend(among);
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter()
-            .map(|row| {
-                let mut columns = row.columns();
-                Ok(Reached { row: repository(&mut columns)?, reaches: columns.opt_int()?.is_some() })
-            })
-            .collect()
+        rows.iter().map(reached).collect()
+    }
+
+    /// Repositories in the order of their making, after the identifier `after`, at most `limit`: where `facts` has a token or a key,
+    /// those that it reaches and those that anyone may read, else all.
+    pub async fn list_reached(
+        &self,
+        organization: OrganizationId,
+        facts: &LookUp,
+        after: Option<RepositoryId>,
+        limit: u32,
+    ) -> Result<Vec<Reached>, StoreError> {
+        let token = facts.token.as_ref().map(|token| token.id.0);
+        let owner = facts.key.as_ref().map(|key| key.owner.0);
+        let sql = list_reached_sql(token.is_some() || owner.is_some());
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let values = values![organization.0, token, owner, after, i64::from(limit)];
+        let rows = self.inner.db.fetch(sql, values).await?;
+        rows.iter().map(reached).collect()
     }
 }
+
+fn reached(row: &Row) -> Result<Reached, StoreError> {
+    let mut columns = row.columns();
+    Ok(Reached { row: repository(&mut columns)?, reaches: columns.opt_int()?.is_some() })
+}
+
+/// Something where the token or the key's owner reaches a repository.
+const REACHES: &str = "COALESCE(x.repository, y.repository, (SELECT z.repository \
+    FROM subscriber_groups g JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
+    WHERE g.subscriber = $3 LIMIT 1))";
+/// An organization's repositories with what [`REACHES`] is about.
+const AMONG: &str = "FROM repositories r \
+    LEFT JOIN token_repositories x ON x.token = $2 AND x.repository = r.id \
+    LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id WHERE r.organization = $1";
 
 /// Repositories by one of their keys, each with whether the token or the key's owner reaches it.
 pub(crate) fn reached_sql(column: &str, count: usize) -> String {
     let places: Vec<String> = (4..count + 4).map(|at| format!("${at}")).collect();
-    format!(
-        "SELECT {REPOSITORY_COLUMNS}, COALESCE(x.repository, y.repository, (SELECT z.repository \
-         FROM subscriber_groups g JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
-         WHERE g.subscriber = $3 LIMIT 1)) FROM repositories r \
-         LEFT JOIN token_repositories x ON x.token = $2 AND x.repository = r.id \
-         LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id \
-         WHERE r.organization = $1 AND {column} IN ({})",
-        places.join(",")
-    )
+    format!("SELECT {REPOSITORY_COLUMNS}, {REACHES} {AMONG} AND {column} IN ({})", places.join(","))
+}
+
+fn list_reached_sql(reached_alone: bool) -> String {
+    let alone =
+        if reached_alone { format!("AND (r.public = 1 OR {REACHES} IS NOT NULL)") } else { String::new() };
+    format!("SELECT {REPOSITORY_COLUMNS}, {REACHES} {AMONG} AND r.id > $4 {alone} ORDER BY r.id LIMIT $5")
 }
 
 /// One row, whatever is there: each part begins with whether it is. A key reaches what its owner has, and where that is a

@@ -109,7 +109,8 @@ impl Store {
     }
 
     /// Sets what a member may do, if that is still what was read; `needed` tells from permissions whether a member is one of
-    /// whom there must be another.
+    /// whom there must be another. Another than before ends the password resets that the member made, those of its own password,
+    /// and what it has invited to: they were judged by what it could do.
     pub async fn set_member_permissions(
         &self,
         read: &MemberRow,
@@ -129,6 +130,14 @@ impl Store {
         let values = values![read.organization.0, read.id.0, read.permissions.as_str(), permissions];
         if transaction.execute(update, values).await? == 0 {
             return Ok(MemberChange::Changed);
+        }
+        if read.permissions != permissions {
+            for ended in [
+                "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
+                "DELETE FROM invitations WHERE invited_by = $1",
+            ] {
+                transaction.execute(ended, values![read.id.0]).await?;
+            }
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
@@ -203,6 +212,24 @@ pub(super) fn member(columns: &mut Columns<'_>) -> Result<MemberRow, StoreError>
     })
 }
 
+/// Those of these members who are there, who do not change before the transaction ends.
+pub(super) async fn lock(
+    transaction: &mut Transaction,
+    ids: &[MemberId],
+) -> Result<Vec<MemberRow>, StoreError> {
+    let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    // In one order, so that two who lock the same never wait for each other.
+    ids.sort_unstable();
+    ids.dedup();
+    let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE m.id = $1{}", transaction.for_update());
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let row = transaction.fetch_one(sql.clone(), values![id]).await?;
+        found.extend(row.map(|row| member(&mut row.columns())).transpose()?);
+    }
+    Ok(found)
+}
+
 /// None when the e-mail is in use.
 pub(super) async fn insert(
     transaction: &mut Transaction,
@@ -234,7 +261,7 @@ pub(super) async fn set_password(
     for ended in [
         "DELETE FROM sessions WHERE member = $1",
         "DELETE FROM confirmations WHERE member = $1",
-        "DELETE FROM password_resets WHERE member = $1",
+        "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
     ] {
         transaction.execute(ended, values![id.0]).await?;
     }

@@ -20,4 +20,19 @@ impl Store {
             |row| row.columns().text(),
         )
     }
+
+    /// Keeps this text under this name from now on, or with none nothing; answers what was kept before.
+    pub async fn replace_fact(&self, name: &str, text: Option<&str>) -> Result<Option<String>, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let take = "DELETE FROM meta WHERE name = $1 RETURNING value";
+        let before = transaction.fetch_one(take, values![name]).await?;
+        if let Some(text) = text {
+            // Another process may have put its own there meanwhile: the last one stays.
+            let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) \
+                          ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+            transaction.execute(insert, values![name, text]).await?;
+        }
+        transaction.commit().await?;
+        before.map(|row| row.columns().text()).transpose()
+    }
 }

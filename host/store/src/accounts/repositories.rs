@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::audit::remember;
-use crate::db::{Columns, Transaction, Value, signed, values};
+use crate::db::{Columns, Row, Transaction, Value, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
@@ -114,11 +114,31 @@ impl Store {
         self.repositories("r.organization = $1 AND r.id > $2 ORDER BY r.id LIMIT $3", values).await
     }
 
+    /// The formats that repositories have, of this organization or of all, with how many those are.
+    pub async fn formats_in_use(
+        &self,
+        organization: Option<OrganizationId>,
+    ) -> Result<Vec<(String, u64)>, StoreError> {
+        let (condition, values) = match organization {
+            Some(organization) => ("WHERE organization = $1", values![organization.0]),
+            None => ("", vec![]),
+        };
+        let sql =
+            format!("SELECT format, COUNT(*) FROM repositories {condition} GROUP BY format ORDER BY format");
+        let rows = self.inner.db.look(sql, values).await?;
+        let read = |row: &Row| {
+            let mut columns = row.columns();
+            Ok((columns.text()?, columns.unsigned()?))
+        };
+        rows.iter().map(read).collect()
+    }
+
     /// Writes back `public`, `settings`, `upstream` and `members` where `settings_revision` is still the row's: true, else
-    /// false and nothing is changed.
+    /// false and nothing is changed. Takes the credentials for its upstream away where `forget_credentials` says so.
     pub async fn update_repository(
         &self,
         row: &RepositoryRow,
+        forget_credentials: bool,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -136,6 +156,10 @@ impl Store {
         ];
         let changed = transaction.execute(update, values).await? == 1;
         if changed {
+            if forget_credentials {
+                let forget = "DELETE FROM upstream_credentials WHERE repository = $1";
+                transaction.execute(forget, values![row.id.0]).await?;
+            }
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
         }
@@ -165,14 +189,24 @@ impl Store {
     }
 
     /// The groups that have this repository as a member.
+    pub async fn groups_with(
+        &self,
+        organization: OrganizationId,
+        id: RepositoryId,
+    ) -> Result<Vec<RepositoryRow>, StoreError> {
+        let condition = "r.organization = $1 AND r.members <> '[]' ORDER BY r.id";
+        let groups = self.repositories(condition, values![organization.0]).await?;
+        Ok(groups.into_iter().filter(|group| group.members.contains(&id)).collect())
+    }
+
+    /// Their identifiers.
     pub async fn groups_of(
         &self,
         organization: OrganizationId,
         id: RepositoryId,
     ) -> Result<Vec<RepositoryId>, StoreError> {
-        let condition = "r.organization = $1 AND r.members <> '[]' ORDER BY r.id";
-        let groups = self.repositories(condition, values![organization.0]).await?;
-        Ok(groups.into_iter().filter(|group| group.members.contains(&id)).map(|group| group.id).collect())
+        let groups = self.groups_with(organization, id).await?;
+        Ok(groups.into_iter().map(|group| group.id).collect())
     }
 
     async fn repositories(

@@ -18,6 +18,7 @@ use super::stage::Stager;
 use super::storage::blocking;
 use crate::digest::Algorithm;
 use crate::error::StoreError;
+use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// How much lies in memory before a file is made.
@@ -85,6 +86,13 @@ impl Store {
 }
 
 impl Arrival {
+    /// The same, counted among what is staged for this repository.
+    #[must_use]
+    pub fn of(mut self, repository: RepositoryId) -> Arrival {
+        self.stager = self.stager.take().map(|stager| stager.of(Some(repository)));
+        self
+    }
+
     /// Adds bytes at the end, for readers too. `TooLarge` past the limit, `Unavailable` when the storage failed.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         if bytes.is_empty() {
@@ -238,8 +246,14 @@ impl Arriving {
 
     /// All bytes in the order of their coming, the last piece once they are right. Ends with its first error.
     pub fn stream(&self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
-        stream::try_unfold((self.clone(), 0_u64), |(arriving, at)| async move {
-            let bytes = arriving.next(at).await?;
+        self.stream_in(CHUNK as usize)
+    }
+
+    /// The same in pieces of at most so many bytes, where many are sent at one time.
+    pub fn stream_in(&self, piece: usize) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
+        let most = u32::try_from(piece).unwrap_or(CHUNK).clamp(1, CHUNK);
+        stream::try_unfold((self.clone(), 0_u64), move |(arriving, at)| async move {
+            let bytes = arriving.next(at, most).await?;
             let next = at + bytes.len() as u64;
             Ok((!bytes.is_empty()).then_some((bytes, (arriving, next))))
         })
@@ -247,10 +261,10 @@ impl Arriving {
     }
 
     /// What may be sent from here on; nothing at the end.
-    async fn next(&self, at: u64) -> Result<Bytes, StoreError> {
+    async fn next(&self, at: u64, most: u32) -> Result<Bytes, StoreError> {
         let progress = self.until(|progress| progress.shown > at || progress.end.is_some()).await?;
         if progress.shown > at {
-            let length = u32::try_from(progress.shown - at).unwrap_or(CHUNK).min(CHUNK);
+            let length = u32::try_from(progress.shown - at).unwrap_or(most).min(most);
             return self.shared.read(at, length).await;
         }
         progress.end.ok_or_else(lost)?.blob().map(|_| Bytes::new())

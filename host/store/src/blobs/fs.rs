@@ -10,9 +10,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
+
+use super::budget::Lease;
 
 /// Ends the name of the file beside a staging folder that its process has locked.
 const LOCK: &str = "lock";
@@ -38,6 +40,11 @@ impl Folder {
         Ok(Folder { root: root.to_owned(), staging, _lock: lock })
     }
 
+    /// Where it is.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A new file for bytes that arrive. Dropped unsettled, it is gone.
     pub(crate) fn begin(&self) -> io::Result<BlobFile> {
         let path = self.staging.join(random_id());
@@ -55,9 +62,9 @@ impl Folder {
         }
     }
 
-    /// Makes the bytes durable under a key of their own, which is returned. Once a sync has failed the file is lost: what the
+    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the file is lost: what the
     /// system has dropped no second sync brings back, so none is tried.
-    pub(crate) fn settle(&self, file: &BlobFile) -> io::Result<String> {
+    pub(crate) fn settle(&self, file: &BlobFile, now: SystemTime) -> io::Result<String> {
         file.check()?;
         let mut path = file.path();
         if let Some(key) = self.key_of(&path) {
@@ -67,7 +74,7 @@ impl Folder {
         let key = new_key();
         let target = self.blob_path(&key);
         // The sweep tells leftovers by their age, and this may have been written long ago.
-        file.file.set_modified(SystemTime::now())?;
+        file.file.set_modified(now)?;
         file.sync()?;
         fs::rename(&*path, &target)?;
         *path = target;
@@ -79,6 +86,11 @@ impl Folder {
     /// Removes a blob. One that is not there is no fault.
     pub(crate) fn remove(&self, key: &str) -> io::Result<()> {
         gone(fs::remove_file(self.blob_path(key)))
+    }
+
+    /// Whether the folder of blobs is there and can be listed.
+    pub(crate) fn knock(&self) -> io::Result<()> {
+        fs::read_dir(self.root.join("blobs"))?.next().transpose().map(|_| ())
     }
 
     /// Writes, syncs, reads and removes a file.
@@ -94,7 +106,12 @@ impl Folder {
 
     /// The file of an upload that holds `length` bytes, with anything beyond cut off, locked against other appends. None when
     /// another append holds it.
-    pub(crate) fn open_upload(&self, name: &str, length: u64) -> io::Result<Option<BlobFile>> {
+    pub(crate) fn open_upload(
+        &self,
+        name: &str,
+        length: u64,
+        now: SystemTime,
+    ) -> io::Result<Option<BlobFile>> {
         let path = self.upload_path(name);
         let fresh = !path.exists();
         let file = new_file().create(true).truncate(false).open(&path)?;
@@ -108,12 +125,25 @@ impl Folder {
         }
         file.set_len(length)?;
         // A sweep tells by the age what is a leftover.
-        file.set_modified(SystemTime::now())?;
+        file.set_modified(now)?;
         io::Seek::seek(&mut &file, io::SeekFrom::Start(length))?;
         if fresh {
             sync_parent(&path)?;
         }
         Ok(Some(BlobFile::new(file, path, false)))
+    }
+
+    /// Whether an append, of whatever process, has the file of an upload open.
+    pub(crate) fn is_appended_to(&self, name: &str) -> io::Result<bool> {
+        match OpenOptions::new().write(true).open(self.upload_path(name)) {
+            Ok(file) => match file.try_lock() {
+                Ok(()) => Ok(false),
+                Err(fs::TryLockError::WouldBlock) => Ok(true),
+                Err(fs::TryLockError::Error(error)) => Err(error),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes the file of an upload as one that is staged.
@@ -147,16 +177,16 @@ impl Folder {
         Ok(swept)
     }
 
-    /// Keys of blobs, of one of the 256 folders, that were settled at least `age` ago.
-    pub(crate) fn settled_before(&self, shard: u8, age: Duration) -> io::Result<Vec<String>> {
+    /// Keys of blobs, of one of the 256 folders, that were settled before this.
+    pub(crate) fn settled_before(&self, shard: u8, before: SystemTime) -> io::Result<Vec<String>> {
         let folder = self.root.join("blobs").join(hex::encode([shard]));
-        let names = names_before(&folder, age)?;
+        let names = names_before(&folder, before)?;
         Ok(names.into_iter().map(|name| format!("{}/{name}", hex::encode([shard]))).collect())
     }
 
-    /// Names of uploads whose files were not touched for `age`.
-    pub(crate) fn uploads_before(&self, age: Duration) -> io::Result<Vec<String>> {
-        names_before(&self.root.join("uploads"), age)
+    /// Names of uploads whose files were not touched since this.
+    pub(crate) fn uploads_before(&self, before: SystemTime) -> io::Result<Vec<String>> {
+        names_before(&self.root.join("uploads"), before)
     }
 
     fn blob_path(&self, key: &str) -> PathBuf {
@@ -189,11 +219,19 @@ pub(crate) struct BlobFile {
     owned: AtomicBool,
     /// A sync failed: what is in it is not known.
     lost: AtomicBool,
+    /// While it is staged.
+    lease: Mutex<Option<Lease>>,
 }
 
 impl BlobFile {
     fn new(file: File, path: PathBuf, owned: bool) -> BlobFile {
-        BlobFile { file, path: Mutex::new(path), owned: AtomicBool::new(owned), lost: AtomicBool::new(false) }
+        let (path, owned, lost) = (Mutex::new(path), AtomicBool::new(owned), AtomicBool::new(false));
+        BlobFile { file, path, owned, lost, lease: Mutex::default() }
+    }
+
+    /// Counts as staged by this lease, or no longer.
+    pub(crate) fn hold(&self, lease: Option<Lease>) {
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
     }
 
     /// Writes all the pieces at the end.
@@ -335,7 +373,7 @@ fn is_abandoned(lock: &Path) -> bool {
     }
 }
 
-fn names_before(folder: &Path, age: Duration) -> io::Result<Vec<String>> {
+fn names_before(folder: &Path, before: SystemTime) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -344,15 +382,11 @@ fn names_before(folder: &Path, age: Duration) -> io::Result<Vec<String>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        if is_older(modified, age)
+        if modified <= before
             && let Ok(name) = entry.file_name().into_string()
         {
             names.push(name);
         }
     }
     Ok(names)
-}
-
-fn is_older(at: SystemTime, age: Duration) -> bool {
-    at.elapsed().is_ok_and(|elapsed| elapsed >= age)
 }

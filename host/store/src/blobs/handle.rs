@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use super::hashing::Hasher;
 use super::row::BlobRow;
 use super::source::{Source, part};
-use super::stream::BlobStream;
+use super::stream::{BlobStream, CHUNK};
 use crate::digest::{Algorithm, Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -194,7 +194,13 @@ impl Blob {
     /// the last chunk is withheld and `Corrupt` told if they are not what was stored: so nobody receives a damaged blob to its
     /// end.
     pub fn stream(&self, range: Range<u64>) -> BlobStream {
-        BlobStream::new(self, range)
+        BlobStream::new(self, range, CHUNK)
+    }
+
+    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes from an
+    /// object store comes in the pieces in which that sends it.
+    pub fn stream_in(&self, range: Range<u64>, chunk: usize) -> BlobStream {
+        BlobStream::new(self, range, chunk)
     }
 
     pub(crate) fn facts(&self) -> MutexGuard<'_, Known> {

@@ -7,7 +7,7 @@ use super::source::Source;
 use crate::db::{Row, is_retryable, values};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// The columns of a blob's row, in the order in which `read_row` takes them.
@@ -38,7 +38,7 @@ impl Store {
     ) -> Result<Option<Blob>, StoreError> {
         let Some((row, until)) = self.held_row(repository, sha256).await? else { return Ok(None) };
         // Written at most once in a quarter of its time: reads stay reads.
-        let due = self.lease_end(now_ms()) - self.lease_ms() / 4;
+        let due = self.lease_end(self.now_ms()) - self.lease_ms() / 4;
         if until.map_or(for_publish, |until| until < due) && !self.lease(repository, row.id).await? {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ impl Store {
              WHERE b.sha256 = $2 AND (l.until > $3 \
              OR EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = b.id AND r.repository = $1))"
         );
-        let now = now_ms();
+        let now = self.now_ms();
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
@@ -88,8 +88,8 @@ impl Store {
         let sql = "INSERT INTO leases (blob, repository, until) SELECT id, $2, $3 FROM blobs WHERE id = $1 \
                    ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
         loop {
-            let values = values![blob, repository.0, self.lease_end(now_ms())];
-            match self.inner.db.execute(sql, values).await {
+            let values = values![blob, repository.0, self.lease_end(self.now_ms())];
+            match self.execute_for(repository, sql, values).await {
                 // PostgreSQL had seen the blob, and a collection was faster: look again.
                 Err(error) if is_retryable(&error) => {}
                 leased => return Ok(leased? == 1),

@@ -1,6 +1,7 @@
 //! Blobs: handles to bytes, the staging of new ones, and the storage that holds them.
 
 mod arriving;
+pub(crate) mod budget;
 mod check;
 pub(crate) mod fs;
 mod handle;

@@ -6,16 +6,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum, S3ConditionalPut};
 use object_store::memory::InMemory;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, Result,
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMode, PutOptions, PutPayload, Result, RetryConfig,
 };
 
 use crate::error::StoreError;
@@ -24,6 +26,21 @@ use crate::error::StoreError;
 pub(crate) const PART: usize = 5 * 1024 * 1024;
 /// The most parts of an object.
 pub(crate) const PARTS: usize = 10_000;
+/// A write may take as many times as long as a read may go without a byte: how much of a part has gone out is not seen.
+const WRITE_FACTOR: u32 = 3;
+/// Putting the parts of a large object together takes S3 longer than to take one of them.
+const COMPLETE_FACTOR: u32 = 6;
+/// How often a request is tried again that a bucket failed, or that its connection broke off under.
+const RETRIES: usize = 3;
+/// Time for a connection.
+const CONNECT: &str = "3 seconds";
+/// There is none on the whole of a transfer: what counts is the time without a byte.
+const TRANSFER: &str = "7 days";
+
+/// What the keys of objects begin with that are written to find out whether they can be.
+const CANARY: &str = "canary/";
+/// One that is older was left behind.
+const CANARY_LIVES_MS: i64 = 60 * 60 * 1000;
 
 /// What a bucket does, of the crate's two traits.
 trait Bucket: ObjectStore + MultipartStore {}
@@ -35,6 +52,10 @@ pub(crate) struct Objects {
     bucket: Arc<dyn Bucket>,
     /// What all keys begin with, of a store that has a part of a bucket.
     prefix: Path,
+    /// The object that is written to see whether it can be: one name for each process, so that one is left behind at most.
+    canary: Arc<str>,
+    /// Time for an answer, and without a byte of it.
+    idle: Duration,
 }
 
 /// A multipart upload: where the parts go.
@@ -49,19 +70,28 @@ pub(crate) struct Multipart {
 impl Objects {
     /// A bucket that lives as long as the process.
     pub(crate) fn in_memory() -> Objects {
-        Objects { bucket: Arc::new(InMemory::new()), prefix: Path::default() }
+        Objects::new(Arc::new(InMemory::new()), Path::default(), Duration::from_secs(60))
+    }
+
+    fn new(bucket: Arc<dyn Bucket>, prefix: Path, idle: Duration) -> Objects {
+        let canary = format!("canary/{}", super::fs::random_id()).into();
+        Objects { bucket, prefix, canary, idle }
     }
 
     /// The bucket, or the part of one, of `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address
-    /// does not say comes from the environment (`AWS_…`). `Invalid` names what is wrong, without the values.
-    pub(crate) fn s3(address: &str) -> std::result::Result<Objects, StoreError> {
+    /// does not say comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write
+    /// after three times as long. `Invalid` names what is wrong, without the values.
+    pub(crate) fn s3(address: &str, idle: Duration) -> std::result::Result<Objects, StoreError> {
         let url = url::Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
         let bucket =
             url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
             .with_checksum_algorithm(Checksum::SHA256)
-            .with_conditional_put(S3ConditionalPut::ETagMatch);
+            .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_retry(retries(idle))
+            .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT)
+            .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TRANSFER);
         for (name, value) in url.query_pairs() {
             let key: AmazonS3ConfigKey =
                 name.parse().map_err(|_| invalid(&format!("has a parameter that is not known: {name}")))?;
@@ -70,65 +100,130 @@ impl Objects {
         let bucket = builder.build().map_err(|error| invalid(&format!("does not make sense: {error}")))?;
         let prefix = Path::from_url_path(url.path())
             .map_err(|error| invalid(&format!("has no usable path: {error}")))?;
-        Ok(Objects { bucket: Arc::new(bucket), prefix })
+        Ok(Objects::new(Arc::new(bucket), prefix, idle))
     }
 
     /// Writes a whole object under a key that is not taken.
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.bucket.put_opts(&self.path(key), bytes.into(), options).await {
+        let path = self.path(key);
+        match within(self.to_write(), self.bucket.put_opts(&path, bytes.into(), options)).await {
             // The key is random, so what is there is this very object, put by a try whose answer was lost.
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
+    /// The text of an object beside the blobs; none when there is no such object.
+    pub(crate) async fn read_mark(&self, name: &str) -> Result<Option<String>> {
+        match self.bucket.get(&self.beside(name)).await {
+            Ok(found) => Ok(Some(String::from_utf8_lossy(&found.bytes().await?).into_owned())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes an object beside the blobs, unless there is one: then this is an error.
+    pub(crate) async fn write_mark(&self, name: &str, text: String) -> Result<()> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        self.bucket.put_opts(&self.beside(name), text.into(), options).await.map(|_| ())
+    }
+
+    /// The bucket's time, in ms since 1970: that of an object which was written just now.
+    pub(crate) async fn now_ms(&self) -> Result<i64> {
+        let key = format!("{CANARY}{}", super::fs::random_id());
+        self.put(&key, Bytes::from_static(b"clock")).await?;
+        let found = self.bucket.head(&self.path(&key)).await;
+        self.remove(&key).await?;
+        Ok(found?.last_modified.timestamp_millis())
+    }
+
+    /// The keys of all objects that were there at this time already, in ms by the bucket's clock; as they are listed.
+    pub(crate) fn keys_until(&self, until: i64) -> BoxStream<'static, Result<String>> {
+        let folder: Path = self.prefix.parts().chain(std::iter::once("blobs".into())).collect();
+        let listed = self.bucket.list(Some(&folder));
+        let key = move |found: Result<ObjectMeta>| {
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => return Some(Err(error)),
+            };
+            let parts: Vec<_> = found.location.prefix_match(&folder)?.collect();
+            let key = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
+            // Whoever wrote a canary is about to remove it.
+            let until = if key.starts_with(CANARY) { until.saturating_sub(CANARY_LIVES_MS) } else { until };
+            (found.last_modified.timestamp_millis() <= until).then_some(Ok(key))
+        };
+        listed.filter_map(move |found| std::future::ready(key(found))).boxed()
+    }
+
+    fn beside(&self, name: &str) -> Path {
+        self.prefix.parts().chain(std::iter::once(name.into())).collect()
+    }
+
     /// Begins an object of many parts.
     pub(crate) async fn begin(&self, key: &str) -> Result<Multipart> {
-        let id = self.bucket.create_multipart(&self.path(key)).await?;
+        let path = self.path(key);
+        let id = within(self.to_write(), self.bucket.create_multipart(&path)).await?;
         Ok(Multipart { key: key.to_owned(), id })
     }
 
     /// Adds part `number`, counted from 0; what stands for it at the end.
     pub(crate) async fn put_part(&self, to: &Multipart, number: usize, pieces: Vec<Bytes>) -> Result<String> {
         let payload: PutPayload = pieces.into_iter().collect();
-        Ok(self.bucket.put_part(&self.path(&to.key), &to.id, number, payload).await?.content_id)
+        let path = self.path(&to.key);
+        let put = self.bucket.put_part(&path, &to.id, number, payload);
+        Ok(within(self.to_write(), put).await?.content_id)
     }
 
     /// Makes the object of its parts.
     pub(crate) async fn complete(&self, to: &Multipart, parts: &[String]) -> Result<()> {
         let parts = parts.iter().map(|id| PartId { content_id: id.clone() }).collect();
-        self.bucket.complete_multipart(&self.path(&to.key), &to.id, parts).await?;
+        let path = self.path(&to.key);
+        within(self.idle * COMPLETE_FACTOR, self.bucket.complete_multipart(&path, &to.id, parts)).await?;
         Ok(())
     }
 
     /// Forgets an upload's parts. That there are none is no fault.
     pub(crate) async fn abort(&self, to: &Multipart) -> Result<()> {
-        found(self.bucket.abort_multipart(&self.path(&to.key), &to.id).await)
+        let path = self.path(&to.key);
+        found(within(self.to_write(), self.bucket.abort_multipart(&path, &to.id)).await)
     }
 
     /// Removes an object. One that is not there is no fault.
     pub(crate) async fn remove(&self, key: &str) -> Result<()> {
-        found(self.bucket.delete(&self.path(key)).await)
+        let path = self.path(key);
+        found(within(self.to_write(), self.bucket.delete(&path)).await)
     }
 
-    /// The bytes of a range, as they come.
+    /// The bytes of a range, as they come. Each piece is waited for no longer than the time without a byte.
     pub(crate) async fn get(
         &self,
         key: &str,
         range: Range<u64>,
     ) -> Result<BoxStream<'static, Result<Bytes>>> {
         let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-        Ok(self.bucket.get_opts(&self.path(key), options).await?.into_stream())
+        let path = self.path(key);
+        let pieces = within(self.idle, self.bucket.get_opts(&path, options)).await?.into_stream();
+        let idle = self.idle;
+        let next = move |mut pieces: BoxStream<'static, Result<Bytes>>| async move {
+            let next = async { pieces.next().await.transpose() };
+            Ok(within(idle, next).await?.map(|piece| (piece, pieces)))
+        };
+        Ok(stream::try_unfold(pieces, next).boxed())
     }
 
     /// How many bytes an object has; none when there is no such object.
     pub(crate) async fn length(&self, key: &str) -> Result<Option<u64>> {
-        match self.bucket.head(&self.path(key)).await {
+        let path = self.path(key);
+        match within(self.idle, self.bucket.head(&path)).await {
             Ok(found) => Ok(Some(found.size)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    fn to_write(&self) -> Duration {
+        self.idle * WRITE_FACTOR
     }
 
     fn path(&self, key: &str) -> Path {
@@ -139,21 +234,59 @@ impl Objects {
             .collect()
     }
 
+    /// Whether the bucket answers: asks for an object that nobody ever makes.
+    pub(crate) async fn knock(&self) -> Result<()> {
+        self.length("canary/none").await.map(|_| ())
+    }
+
+    /// As [`canary`](Objects::canary); `Invalid` where the bucket answers that this program may not use it.
+    pub(crate) async fn admits(&self) -> std::result::Result<(), StoreError> {
+        match self.canary().await {
+            Ok(()) => Ok(()),
+            Err(Error::PermissionDenied { .. } | Error::Unauthenticated { .. }) => Err(StoreError::Invalid(
+                "S3 refuses the credentials that the setting `blobs` or the environment (AWS_…) gives"
+                    .to_owned(),
+            )),
+            Err(Error::NotFound { .. }) => {
+                Err(StoreError::Invalid("S3 has no such bucket as the setting `blobs` names".to_owned()))
+            }
+            Err(error) => Err(StoreError::storage(error)),
+        }
+    }
+
     /// Writes, reads and removes an object.
     pub(crate) async fn canary(&self) -> Result<()> {
-        let key = format!("canary/{}", super::fs::random_id());
-        self.put(&key, Bytes::from_static(b"canary")).await?;
+        let key = &self.canary;
+        self.put(key, Bytes::from_static(b"canary")).await?;
         let mut read = BytesMut::new();
-        let mut stream = self.get(&key, 0..6).await?;
+        let mut stream = self.get(key, 0..6).await?;
         while let Some(bytes) = stream.next().await {
             read.extend_from_slice(&bytes?);
         }
-        self.remove(&key).await?;
+        self.remove(key).await?;
         match read.as_ref() {
             b"canary" => Ok(()),
             _ => Err(Error::Generic { store: "S3", source: "what was written was not read again".into() }),
         }
     }
+}
+
+/// `work`, or an error once it has taken as long as this.
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
+    match tokio::time::timeout(limit, work).await {
+        Ok(done) => done,
+        Err(_) => Err(Error::Generic { store: "S3", source: format!("no answer within {limit:?}").into() }),
+    }
+}
+
+/// Few and quick: whoever waits for them is told to come again.
+fn retries(within: Duration) -> RetryConfig {
+    let backoff = BackoffConfig {
+        init_backoff: Duration::from_millis(100),
+        max_backoff: Duration::from_secs(1),
+        base: 2.0,
+    };
+    RetryConfig { backoff, max_retries: RETRIES, retry_timeout: within }
 }
 
 fn found(result: Result<()>) -> Result<()> {

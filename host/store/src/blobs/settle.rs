@@ -39,7 +39,8 @@ impl Blob {
             }
             (Source::File(file), StoragePlace::Folder(folder)) if let Some(check) = self.received() => {
                 let (folder, file) = (Arc::clone(folder), Arc::clone(file));
-                let key = blocking(move || folder.settle(&file)).await?;
+                let now = store.now();
+                let key = blocking(move || folder.settle(&file, now)).await?;
                 self.row(check, Place::Stored(key)).await?
             }
             (Source::Object(object), StoragePlace::Bucket(_)) if let Some(check) = self.received() => {
@@ -49,6 +50,8 @@ impl Blob {
             }
             _ => self.settle_copy(store, &mut settled).await?,
         };
+        // From here on it counts as stored.
+        self.0.source.hold(None);
         settled.row = Some(row.clone());
         Ok(row)
     }

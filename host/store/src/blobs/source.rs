@@ -1,13 +1,14 @@
 //! Where a handle's bytes are read from, whatever they are.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
+use super::budget::Lease;
 use super::fs::BlobFile;
 use super::objects::Objects;
 use super::storage::{blocking, missing};
@@ -33,6 +34,17 @@ impl Source {
                 blocking(move || file.read_at(range.start, length)).await
             }
             Source::Object(object) => object.read(range).await,
+        }
+    }
+
+    /// Counts as staged by this lease, or no longer. Bytes in memory do not count.
+    pub(crate) fn hold(&self, lease: Option<Lease>) {
+        match self {
+            Source::Bytes(_) => (),
+            Source::File(file) => file.hold(lease),
+            Source::Object(object) => {
+                *object.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+            }
         }
     }
 
@@ -65,17 +77,20 @@ pub(crate) struct BlobObject {
     owned: AtomicBool,
     /// To remove it by; none for what is stored.
     store: Option<Store>,
+    /// While it is staged.
+    lease: Mutex<Option<Lease>>,
 }
 
 impl BlobObject {
     /// An object that a row names.
     pub(crate) fn stored(bucket: Objects, key: String, size: u64) -> BlobObject {
-        BlobObject { bucket, key, size, owned: AtomicBool::new(false), store: None }
+        BlobObject { bucket, key, size, owned: AtomicBool::new(false), store: None, lease: Mutex::default() }
     }
 
     /// A new object, which goes when it is dropped unsettled.
     pub(crate) fn staged(store: &Store, bucket: Objects, key: String, size: u64) -> BlobObject {
-        BlobObject { bucket, key, size, owned: AtomicBool::new(true), store: Some(store.clone()) }
+        let (owned, store) = (AtomicBool::new(true), Some(store.clone()));
+        BlobObject { bucket, key, size, owned, store, lease: Mutex::default() }
     }
 
     /// A row may name it from now on, or nothing does after all.

@@ -11,12 +11,14 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::task::TaskTracker;
 
+use super::budget::Lease;
 use super::handle::{Blob, Known};
 use super::hashing::{Hasher, Sums};
 use super::source::Source;
 use super::storage::{Sink, join};
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
+use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// How many bytes are handed over at a time.
@@ -60,6 +62,7 @@ pub struct Stager {
     received: u64,
     gathered: Gatherer,
     flow: Option<Flow>,
+    lease: Lease,
 }
 
 impl Store {
@@ -70,13 +73,20 @@ impl Store {
             digests.iter().copied().filter(|a| *a != Algorithm::Sha256).collect();
         others.sort_unstable();
         others.dedup();
-        Stager { store: self.clone(), others, limit, received: 0, gathered: Gatherer::default(), flow: None }
+        let (gathered, lease) = (Gatherer::default(), Lease::new(&self.inner.budget, None));
+        Stager { store: self.clone(), others, limit, received: 0, gathered, flow: None, lease }
     }
 }
 
 impl Stager {
-    /// Adds bytes at the end; waits while earlier ones are still being written. `TooLarge` past the limit, `Unavailable` when
-    /// the storage failed: the blob is lost then.
+    /// The same, counted among what is staged for this repository.
+    #[must_use]
+    pub fn of(self, repository: Option<RepositoryId>) -> Stager {
+        Stager { lease: self.lease.of(repository), ..self }
+    }
+
+    /// Adds bytes at the end; waits while earlier ones are still being written. `TooLarge` past the limit, `NoRoom` when too much
+    /// is staged, `Unavailable` when the storage failed: the blob is lost then.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.received = self.received.saturating_add(bytes.len() as u64);
         if self.received > self.limit {
@@ -98,12 +108,13 @@ impl Stager {
             self.hand_over(rest).await?;
         }
         match self.flow {
-            Some(flow) => flow.finish().await,
+            Some(flow) => flow.finish(self.lease).await,
             None => Ok(in_memory(Bytes::new(), &self.others)),
         }
     }
 
     async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
+        self.lease.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
         let flow = match self.flow.take() {
             Some(flow) => flow.next(batch).await?,
             None => Flow::begin(&self.store, &self.others, batch).await?,
@@ -159,10 +170,12 @@ impl Flow {
         Ok(Flow::run(lane, hashers, &batch))
     }
 
-    async fn finish(self) -> Result<Blob, StoreError> {
+    async fn finish(self, lease: Lease) -> Result<Blob, StoreError> {
         let (lane, hashers) = self.wait().await?;
         let digests = hashers.into_iter().map(|(algorithm, hasher)| (algorithm, hasher.finish())).collect();
-        Ok(blob_of(lane.sink.finish().await?, lane.sums, digests))
+        let source = lane.sink.finish().await?;
+        source.hold(Some(lease));
+        Ok(blob_of(source, lane.sums, digests))
     }
 
     fn run(lane: Lane, hashers: Vec<(Algorithm, Hasher)>, batch: &Batch) -> Flow {

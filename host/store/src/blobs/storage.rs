@@ -36,9 +36,17 @@ impl Storage {
                 StoragePlace::Folder(Arc::new(blocking(move || Folder::open(&root)).await?))
             }
             BlobsConfig::Memory => StoragePlace::Bucket(Objects::in_memory()),
-            BlobsConfig::S3(address) => StoragePlace::Bucket(Objects::s3(address)?),
+            BlobsConfig::S3(address) => StoragePlace::Bucket(Objects::s3(address, config.blobs_idle)?),
         };
         Ok(Storage { place, tasks: TaskTracker::new() })
+    }
+
+    /// The folder, where it is one.
+    pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
+        match &self.place {
+            StoragePlace::Folder(folder) => Some(folder.root().to_owned()),
+            StoragePlace::Bucket(_) => None,
+        }
     }
 
     /// Whether a blob can be written, read and removed.
@@ -49,6 +57,53 @@ impl Storage {
                 blocking(move || folder.canary()).await
             }
             StoragePlace::Bucket(bucket) => bucket.canary().await.map_err(StoreError::storage),
+        }
+    }
+
+    /// Whether this program may write, read and remove blobs. `Invalid` where it may not, `Unavailable` where that cannot be told.
+    pub(crate) async fn admits(&self) -> Result<(), StoreError> {
+        match &self.place {
+            StoragePlace::Folder(_) => self.canary().await,
+            StoragePlace::Bucket(bucket) => bucket.admits().await,
+        }
+    }
+
+    /// Whether it answers, without writing anything.
+    pub(crate) async fn knock(&self) -> Result<(), StoreError> {
+        match &self.place {
+            StoragePlace::Folder(folder) => {
+                let folder = Arc::clone(folder);
+                blocking(move || folder.knock()).await
+            }
+            StoragePlace::Bucket(bucket) => bucket.knock().await.map_err(StoreError::storage),
+        }
+    }
+
+    /// Where it is, in words for people: without what is secret.
+    pub(crate) fn described(&self, config: &StoreConfig) -> String {
+        match (&self.place, &config.blobs) {
+            (StoragePlace::Folder(folder), _) => {
+                let root = folder.root();
+                let whole = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+                format!("the folder {}", whole.display())
+            }
+            (StoragePlace::Bucket(_), BlobsConfig::S3(address)) => {
+                format!("the bucket {}", public_part(address))
+            }
+            (StoragePlace::Bucket(_), _) => "memory".to_owned(),
+        }
+    }
+
+    /// Whether there are bytes with this key.
+    pub(crate) async fn holds(&self, key: &str) -> Result<bool, StoreError> {
+        match &self.place {
+            StoragePlace::Folder(folder) => {
+                let (folder, key) = (Arc::clone(folder), key.to_owned());
+                blocking(move || folder.open_blob(&key).map(|found| found.is_some())).await
+            }
+            StoragePlace::Bucket(bucket) => {
+                bucket.length(key).await.map(|found| found.is_some()).map_err(StoreError::storage)
+            }
         }
     }
 
@@ -89,6 +144,16 @@ impl Storage {
         self.tasks.wait().await;
         self.tasks.reopen();
     }
+}
+
+/// Bucket, path and endpoint of an address, without its credentials.
+fn public_part(address: &str) -> String {
+    let place = address.split('?').next().unwrap_or_default();
+    let url = url::Url::parse(address).ok();
+    let endpoint =
+        url.as_ref().and_then(|url| url.query_pairs().find(|(name, _)| name.ends_with("endpoint")));
+    let host = endpoint.and_then(|(_, value)| url::Url::parse(&value).ok()?.host_str().map(str::to_owned));
+    host.map_or_else(|| place.to_owned(), |host| format!("{place} at {host}"))
 }
 
 /// Where the bytes of one new blob go.

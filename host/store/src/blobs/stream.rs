@@ -18,7 +18,7 @@ use super::source::{BlobObject, Source, part};
 use crate::error::StoreError;
 
 /// A chunk: large, because a send and a read cost the same whatever their size.
-const CHUNK: usize = 256 * 1024;
+pub(super) const CHUNK: usize = 256 * 1024;
 
 /// The bytes of a blob, as [`Blob::stream`] gives them. Ends with its first error.
 pub struct BlobStream {
@@ -26,18 +26,26 @@ pub struct BlobStream {
 }
 
 impl BlobStream {
-    pub(super) fn new(blob: &Blob, range: Range<u64>) -> BlobStream {
+    pub(super) fn new(blob: &Blob, range: Range<u64>, chunk: usize) -> BlobStream {
+        let chunk = chunk.clamp(1, CHUNK);
         let end = range.end.min(blob.size());
         let range = range.start.min(end)..end;
         let whole = range == (0..blob.size());
         let expected = if whole { blob.facts().check } else { None };
         let length = range.end - range.start;
-        let chunks = chunks(blob, range);
+        let chunks = chunks(blob, range, chunk);
         let chunks = match expected {
             Some(expected) => checked(chunks, blob.clone(), expected),
             None => counted(chunks, blob.clone(), length),
         };
         BlobStream { chunks }
+    }
+
+    /// The same once its first bytes are there: what cannot be opened or read is an error now, while there is still time to say
+    /// so, and not in the middle of an answer. `Unavailable` when storage failed, `Corrupt` when the bytes are missing or damaged.
+    pub async fn begun(mut self) -> Result<BlobStream, StoreError> {
+        let first = self.chunks.try_next().await?;
+        Ok(BlobStream { chunks: stream::iter(first.map(Ok)).chain(self.chunks).boxed() })
     }
 }
 
@@ -51,19 +59,19 @@ impl Stream for BlobStream {
 
 type Chunks = BoxStream<'static, Result<Bytes, StoreError>>;
 
-fn chunks(blob: &Blob, range: Range<u64>) -> Chunks {
+fn chunks(blob: &Blob, range: Range<u64>, chunk: usize) -> Chunks {
     let offset = blob.0.start;
     let (start, end) = (offset + range.start, offset + range.end);
     match &blob.0.source {
-        Source::Bytes(bytes) => from_memory(part(bytes, start..end)),
-        Source::File(file) => from_file(Arc::clone(file), start..end),
+        Source::Bytes(bytes) => from_memory(part(bytes, start..end), chunk),
+        Source::File(file) => from_file(Arc::clone(file), start..end, chunk),
         Source::Object(object) => from_object(Arc::clone(object), start..end),
     }
 }
 
-fn from_memory(bytes: Bytes) -> Chunks {
-    let next = |mut rest: Bytes| async move {
-        let chunk = rest.split_to(rest.len().min(CHUNK));
+fn from_memory(bytes: Bytes, chunk: usize) -> Chunks {
+    let next = move |mut rest: Bytes| async move {
+        let chunk = rest.split_to(rest.len().min(chunk));
         (!chunk.is_empty()).then_some((Ok(chunk), rest))
     };
     stream::unfold(bytes, next).boxed()
@@ -73,13 +81,14 @@ fn from_memory(bytes: Bytes) -> Chunks {
 struct Reading {
     file: Arc<BlobFile>,
     left: Range<u64>,
+    chunk: usize,
     ahead: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
 impl Reading {
     /// Begins to read the next chunk, if there is one.
     fn read_ahead(&mut self) {
-        let length = CHUNK.min(usize::try_from(self.left.end - self.left.start).unwrap_or(CHUNK));
+        let length = self.chunk.min(usize::try_from(self.left.end - self.left.start).unwrap_or(CHUNK));
         if length > 0 {
             let (file, offset) = (Arc::clone(&self.file), self.left.start);
             self.left.start += length as u64;
@@ -98,8 +107,8 @@ impl Reading {
     }
 }
 
-fn from_file(file: Arc<BlobFile>, range: Range<u64>) -> Chunks {
-    stream::try_unfold(Reading { file, left: range, ahead: None }, Reading::next).boxed()
+fn from_file(file: Arc<BlobFile>, range: Range<u64>, chunk: usize) -> Chunks {
+    stream::try_unfold(Reading { file, left: range, chunk, ahead: None }, Reading::next).boxed()
 }
 
 fn from_object(object: Arc<BlobObject>, range: Range<u64>) -> Chunks {

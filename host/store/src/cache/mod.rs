@@ -161,7 +161,7 @@ impl Store {
              size = excluded.size, fetched_at = excluded.fetched_at, validated_at = excluded.validated_at, \
              last_used_at = excluded.last_used_at"
         );
-        match self.inner.db.execute(sql, values).await? {
+        match self.execute_for(repository, sql, values).await? {
             0 => Err(StoreError::database("the bytes of an answer were collected before it was kept")),
             _ => Ok(()),
         }

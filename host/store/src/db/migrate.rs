@@ -1,6 +1,6 @@
 //! The schema, step by step. A step that was released is never changed.
 
-use super::{Database, Engine, values};
+use super::{Database, Engine, Patience, Purpose, values};
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
@@ -11,6 +11,9 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0004_audit.sql"),
     include_str!("../migrations/0005_services.sql"),
     include_str!("../migrations/0006_cache.sql"),
+    include_str!("../migrations/0007_codes.sql"),
+    include_str!("../migrations/0008_open_logins.sql"),
+    include_str!("../migrations/0009_lists.sql"),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
@@ -18,7 +21,7 @@ const LOCK: i64 = 0x7061_636b;
 
 /// Brings the schema up to date. `Invalid` when it is newer than this program.
 pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
-    let mut transaction = database.begin().await?;
+    let mut transaction = database.begin_for(Purpose::Write, Patience::Endless).await?;
     if database.is_shared() {
         transaction.fetch("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", values![LOCK]).await?;
     }

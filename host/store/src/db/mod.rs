@@ -3,24 +3,31 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
+use sqlx::{AssertSqlSafe, SqlitePool};
 
-use crate::config::StoreConfig;
+use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
 
+mod clock;
 mod generation;
 mod migrate;
 mod open;
 mod over_rows;
 #[cfg(test)]
 mod plans;
+mod pool;
+mod probe;
 mod transaction;
 mod value;
 
 pub use generation::Generation;
+pub(crate) use open::sqlite_options;
 pub(crate) use over_rows::{OverRows, placeholders};
-pub(crate) use transaction::{Transaction, is_retryable};
+pub(crate) use pool::{Purpose, is_silent};
+pub use probe::{Answering, Connections};
+pub(crate) use transaction::{Patience, Transaction, is_blocked, is_retryable};
 pub(crate) use value::{Columns, Row, Value, signed, values};
 
 /// A statement: never holds what came from outside, which is bound.
@@ -31,12 +38,14 @@ pub(crate) type Sql = Cow<'static, str>;
 pub(crate) struct Database {
     engine: Engine,
     counters: Arc<Counters>,
+    clock: Arc<clock::Clock>,
+    limits: DatabaseLimits,
 }
 
 #[derive(Clone)]
 enum Engine {
     Sqlite { writer: SqlitePool, readers: SqlitePool, header: Option<generation::Header> },
-    Postgres(PgPool),
+    Postgres(pool::Pool),
 }
 
 struct Counters {
@@ -68,13 +77,61 @@ impl Database {
     /// Connects and brings the schema up to date.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
         let engine = open::connect(config).await?;
-        let mut database = Database { engine, counters: Arc::default() };
+        let (counters, clock) = (Arc::default(), Arc::default());
+        let mut database = Database { engine, counters, clock, limits: config.database };
+        database.look_at_clock().await?;
+        database.watch_clock();
         migrate::migrate(&database).await?;
         // After the migration: the file is certain to be there then.
         if let Engine::Sqlite { header, .. } = &mut database.engine {
             *header = generation::Header::open(&config.database_url)?;
         }
         Ok(database)
+    }
+
+    /// Milliseconds since 1970 by the clock that all servers of this database go by: the database's own, and with SQLite the
+    /// process's.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// By how many milliseconds the process's clock is ahead of the database's, or behind it; none with SQLite.
+    pub(crate) fn clock_ahead_ms(&self) -> Option<i64> {
+        self.clock.ahead_ms()
+    }
+
+    pub(crate) fn limits(&self) -> DatabaseLimits {
+        self.limits
+    }
+
+    async fn look_at_clock(&self) -> Result<(), StoreError> {
+        let Engine::Postgres(pool) = &self.engine else { return Ok(()) };
+        let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        let mut leased = pool.take(Purpose::Read).await?;
+        let asked = Instant::now();
+        let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::new())?, true).await?;
+        if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
+            self.clock.saw(row.columns().int()?, asked);
+        }
+        Ok(())
+    }
+
+    /// Starts the task that looks at the database's clock now and then, which ends with the database's last handle.
+    fn watch_clock(&self) {
+        let Engine::Postgres(pool) = &self.engine else { return };
+        let (pool, counters) = (pool.clone(), Arc::downgrade(&self.counters));
+        let (clock, limits) = (Arc::clone(&self.clock), self.limits);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(clock::EVERY).await;
+                let Some(counters) = counters.upgrade() else { return };
+                let (engine, clock) = (Engine::Postgres(pool.clone()), Arc::clone(&clock));
+                let database = Database { engine, counters, clock, limits };
+                if let Err(problem) = database.look_at_clock().await {
+                    tracing::debug!(%problem, "the database's clock could not be looked at");
+                }
+            }
+        });
     }
 
     /// Whether several processes on several machines may share it.
@@ -89,6 +146,11 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
+        self.look(sql, values).await
+    }
+
+    /// The same for what the server asks of its own accord: it is no part of what requests cost, and not counted.
+    pub(crate) async fn look(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         let sql = AssertSqlSafe(sql.into());
         match &self.engine {
             Engine::Sqlite { readers, .. } => {
@@ -97,11 +159,19 @@ impl Database {
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Engine::Postgres(pool) => {
-                let query = sqlx::query_with(sql, value::postgres_arguments(values)?);
-                let rows = query.fetch_all(pool).await.map_err(StoreError::database)?;
+                let rows = read(pool, sql.0, values).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
+    }
+
+    /// Runs a statement over many rows that only reads.
+    pub(crate) async fn fetch_over(&self, over: OverRows) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        for (sql, values, _) in over.numbered() {
+            rows.extend(self.fetch(sql, values).await?);
+        }
+        Ok(rows)
     }
 
     /// The first row of the answer, if there is one.
@@ -115,7 +185,25 @@ impl Database {
 
     /// Runs one statement that changes something, in a transaction of its own; how many rows it changed.
     pub(crate) async fn execute(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64, StoreError> {
-        let mut transaction = self.begin().await?;
+        self.execute_within(Patience::Ordinary, sql, values).await
+    }
+
+    /// The same for what the upkeep does, which may look at many rows.
+    pub(crate) async fn execute_slowly(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        self.execute_within(Patience::Slow, sql, values).await
+    }
+
+    async fn execute_within(
+        &self,
+        patience: Patience,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.begin_for(Purpose::Write, patience).await?;
         let changed = transaction.execute(sql, values).await?;
         transaction.commit().await?;
         Ok(changed)
@@ -123,14 +211,32 @@ impl Database {
 
     /// A transaction that may write. SQLite has one at a time: whoever holds one keeps others waiting.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
+        self.begin_for(Purpose::Write, Patience::Ordinary).await
+    }
+
+    /// The same, on a connection for this purpose, each of its statements with this patience.
+    pub(crate) async fn begin_for(
+        &self,
+        purpose: Purpose,
+        patience: Patience,
+    ) -> Result<Transaction, StoreError> {
         match &self.engine {
             Engine::Sqlite { writer, .. } => {
                 let inner = writer.begin_with("BEGIN IMMEDIATE").await.map_err(StoreError::database)?;
-                Ok(Transaction::sqlite(inner, Arc::clone(&self.counters)))
+                Ok(Transaction::sqlite(inner, Arc::clone(&self.counters), Arc::clone(&self.clock)))
             }
             Engine::Postgres(pool) => {
-                let inner = pool.begin().await.map_err(StoreError::database)?;
-                Ok(Transaction::postgres(inner, Arc::clone(&self.counters)))
+                let mut leased = pool.take(purpose).await?;
+                if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
+                    // Nothing was asked yet that could have been done: one that was idle may have ended meanwhile.
+                    if !leased.is_reused() || !leased.has_ended() {
+                        return Err(problem);
+                    }
+                    drop(leased);
+                    leased = pool.take_new(purpose).await?;
+                    transaction::begin(&mut leased, pool, patience).await?;
+                }
+                Ok(Transaction::postgres(leased, Arc::clone(&self.counters), Arc::clone(&self.clock)))
             }
         }
     }
@@ -165,5 +271,25 @@ impl Database {
             }
             Engine::Postgres(pool) => pool.close().await,
         }
+    }
+}
+
+/// Runs a statement that only reads. A connection that turns out to have ended meanwhile is no reason to fail: what reads can be
+/// asked again.
+async fn read(
+    pool: &pool::Pool,
+    sql: Sql,
+    values: Vec<Value>,
+) -> Result<Vec<sqlx::postgres::PgRow>, StoreError> {
+    let mut leased = pool.take(Purpose::Read).await?;
+    let again = leased.is_reused().then(|| (sql.clone(), values.clone()));
+    match leased.fetch(sql, value::postgres_arguments(values)?, true).await {
+        Err(problem) if leased.has_ended() && !is_silent(&problem) => {
+            let Some((sql, values)) = again else { return Err(problem) };
+            drop(leased);
+            let mut leased = pool.take_new(Purpose::Read).await?;
+            leased.fetch(sql, value::postgres_arguments(values)?, true).await
+        }
+        done => done,
     }
 }

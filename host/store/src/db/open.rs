@@ -3,19 +3,17 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 use tracing::log::LevelFilter;
 
 use super::Engine;
-use crate::config::StoreConfig;
+use super::pool::Pool;
+use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
 
 const READERS: u32 = 4;
-const POSTGRES_CONNECTIONS: u32 = 16;
-/// How long a request waits for a connection before it is told that there is none.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long SQLite waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
@@ -27,7 +25,7 @@ pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> 
         return sqlite(config).await;
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return postgres(url).await;
+        return postgres(url, config.database).await;
     }
     Err(StoreError::Invalid(
         "the database's address begins with neither sqlite:// nor postgres://".to_owned(),
@@ -35,7 +33,7 @@ pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> 
 }
 
 /// The options for a `sqlite://` address.
-pub(super) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+pub(crate) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
     let options = SqliteConnectOptions::from_str(url)
         .map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
     if url.contains(":memory:") || url.contains("mode=memory") {
@@ -87,20 +85,43 @@ fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
         .acquire_timeout(Duration::from_secs(30))
 }
 
-async fn postgres(url: &str) -> Result<Engine, StoreError> {
+async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreError> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| {
             StoreError::Invalid("the database's address is no valid postgres:// address".to_owned())
         })?
         .application_name("packhouse")
+        .extra_float_digits(None)
         .statement_cache_capacity(STATEMENTS)
         .log_statements(LevelFilter::Trace)
         .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1));
-    let pool = PgPoolOptions::new()
-        .max_connections(POSTGRES_CONNECTIONS)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect_with(options)
-        .await
-        .map_err(StoreError::database)?;
+    let bounded = options.clone().options(bounds(limits));
+    let pool = match Pool::open(bounded, limits).await {
+        // A pooler in between takes no options; what writes brings its own bounds.
+        Err(problem) if refuses_options(&problem) => {
+            tracing::info!("the database takes no options at the start of a connection: they are left out");
+            Pool::open(options, limits).await?
+        }
+        opened => opened?,
+    };
     Ok(Engine::Postgres(pool))
+}
+
+/// What holds for each connection. The server ends what a client left behind that it cannot tell any more: a transaction in which
+/// nothing happens, a statement of a client that is gone, a connection on which nothing arrives.
+fn bounds(limits: DatabaseLimits) -> [(&'static str, String); 8] {
+    [
+        ("statement_timeout", limits.statement.as_millis().to_string()),
+        ("lock_timeout", limits.lock.as_millis().to_string()),
+        ("idle_in_transaction_session_timeout", limits.statement.as_millis().to_string()),
+        ("client_connection_check_interval", "2000".to_owned()),
+        ("tcp_keepalives_idle", "10".to_owned()),
+        ("tcp_keepalives_interval", "5".to_owned()),
+        ("tcp_keepalives_count", "3".to_owned()),
+        ("tcp_user_timeout", "20000".to_owned()),
+    ]
+}
+
+fn refuses_options(problem: &StoreError) -> bool {
+    matches!(problem, StoreError::Unavailable { source, .. } if source.to_string().contains("startup parameter"))
 }

@@ -3,6 +3,9 @@
 use super::{Database, placeholders, values};
 use crate::accounts::{look_up_sql, reached_sql};
 use crate::config::StoreConfig;
+use crate::ids::RepositoryId;
+use crate::names::{PackageName, Statement, shown_sql};
+use crate::packages;
 use crate::records::{keys, read};
 use crate::writer::sql;
 
@@ -18,7 +21,10 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// The tables of the schema and their short names in the statements.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 22] = [
+    "packages",
+    "versions",
+    "v",
     "records",
     "r",
     "blobs",
@@ -45,7 +51,13 @@ async fn hot_statements_seek() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
     let rows = |[before, after]: [&str; 2], width| format!("{before}{}{after}", placeholders(3, width));
+    let mut held = Statement::new(&[RepositoryId(1), RepositoryId(2)]);
+    for number in 0..2 {
+        held.add(number, &PackageName { name: "a".to_owned(), keys: vec!["m/a:".to_owned()] });
+    }
     let statements = [
+        shown_sql(2, 3),
+        held.sql,
         read::GET.to_owned(),
         read::SCAN.to_owned(),
         keys::KEYS.to_owned(),
@@ -58,6 +70,8 @@ async fn hot_statements_seek() {
         rows(sql::UNNAME, 2),
         rows(sql::REMOVE, 2),
         rows(sql::REVISIONS, 2),
+        packages::NAMES.to_owned(),
+        rows(packages::SUMMARIES, 2),
     ];
     for statement in statements {
         let plan = plan(&database, &statement).await;

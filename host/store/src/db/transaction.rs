@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Sqlite};
 
+use super::clock::Clock;
 use super::over_rows::{OverRows, Script};
+use super::pool::{Leased, Pool};
 use super::value::{postgres_arguments, sqlite_arguments};
 use super::{Counters, Row, Sql, Value};
 use crate::error::StoreError;
@@ -14,23 +17,88 @@ use crate::error::StoreError;
 pub(crate) struct Transaction {
     inner: Inner,
     counters: Arc<Counters>,
+    clock: Arc<Clock>,
 }
 
 enum Inner {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
-    Postgres(sqlx::Transaction<'static, Postgres>),
+    Postgres(Leased),
+}
+
+/// How long a statement of a transaction may take on PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As it is configured: what a request waits for.
+    Ordinary,
+    /// 30 times as long: the upkeep.
+    Slow,
+    /// For ever: a change of the schema.
+    Endless,
+}
+
+/// How much longer than the statement the upkeep's may take.
+const SLOW: u32 = 30;
+/// How long the beginning of a transaction may take, which costs the database nothing.
+const BEGIN: Duration = Duration::from_secs(3);
+
+impl Patience {
+    /// The statements that begin a transaction, in one message. What is set in it holds in it alone, so that a pooler in between
+    /// may give each transaction another connection.
+    fn begin(self, pool: &Pool) -> String {
+        let limits = pool.limits();
+        let (statement, lock) = match self {
+            Patience::Ordinary => (limits.statement, limits.lock),
+            Patience::Slow => (limits.statement * SLOW, limits.lock * SLOW),
+            Patience::Endless => (Duration::ZERO, Duration::ZERO),
+        };
+        format!(
+            "BEGIN; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}; \
+             SET LOCAL idle_in_transaction_session_timeout = {statement}",
+            statement = statement.as_millis(),
+            lock = lock.as_millis()
+        )
+    }
+
+    fn deadline(self, pool: &Pool) -> Duration {
+        match self {
+            Patience::Ordinary => pool.limits().deadline(),
+            Patience::Slow => pool.limits().deadline() * SLOW,
+            Patience::Endless => Duration::from_hours(24 * 365),
+        }
+    }
 }
 
 impl Transaction {
-    pub(super) fn sqlite(inner: sqlx::Transaction<'static, Sqlite>, counters: Arc<Counters>) -> Transaction {
-        Transaction { inner: Inner::Sqlite(inner), counters }
+    pub(super) fn sqlite(
+        inner: sqlx::Transaction<'static, Sqlite>,
+        counters: Arc<Counters>,
+        clock: Arc<Clock>,
+    ) -> Transaction {
+        Transaction { inner: Inner::Sqlite(inner), counters, clock }
     }
 
-    pub(super) fn postgres(
-        inner: sqlx::Transaction<'static, Postgres>,
-        counters: Arc<Counters>,
-    ) -> Transaction {
-        Transaction { inner: Inner::Postgres(inner), counters }
+    /// On a connection that [`begin`] was run on.
+    pub(super) fn postgres(leased: Leased, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
+        Transaction { inner: Inner::Postgres(leased), counters, clock }
+    }
+
+    /// Whether several processes may have one at a time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.inner, Inner::Postgres(_))
+    }
+
+    /// As [`Database::now_ms`](super::Database::now_ms).
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// What a SELECT that ends with [`for_update`](Self::for_update) ends with besides to leave out rows that another
+    /// transaction has locked.
+    pub(crate) fn skip_locked(&self) -> &'static str {
+        match self.inner {
+            Inner::Sqlite(_) => "",
+            Inner::Postgres(_) => " SKIP LOCKED",
+        }
     }
 
     /// What a SELECT ends with so that nobody else changes its rows meanwhile: nothing on SQLite, where nobody else can.
@@ -120,12 +188,17 @@ impl Transaction {
     /// Durable when this returns. After an error it is not known whether it is.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         let done = match self.inner {
-            Inner::Sqlite(inner) => inner.commit().await,
-            Inner::Postgres(inner) => inner.commit().await,
+            Inner::Sqlite(inner) => inner.commit().await.map_err(StoreError::database),
+            Inner::Postgres(mut leased) => {
+                // A timeout of the server's would end the wait for its standby, and be told as success.
+                let done = leased.simple("SET LOCAL statement_timeout = 0; COMMIT".into()).await;
+                leased.set_in_transaction(done.is_err());
+                done
+            }
         };
         // After a failure too: what is there then is not known.
         self.counters.commits.fetch_add(1, Ordering::Release);
-        done.map_err(StoreError::database)
+        done
     }
 
     async fn fetch_prepared(
@@ -142,9 +215,8 @@ impl Transaction {
                 let rows = query.fetch_all(&mut **inner).await.map_err(StoreError::database)?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
-            Inner::Postgres(inner) => {
-                let query = sqlx::query_with(sql, postgres_arguments(values)?).persistent(keep);
-                let rows = query.fetch_all(&mut **inner).await.map_err(StoreError::database)?;
+            Inner::Postgres(leased) => {
+                let rows = leased.fetch(sql.0, postgres_arguments(values)?, keep).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -163,18 +235,33 @@ impl Transaction {
                 let query = sqlx::query_with(sql, sqlite_arguments(values)?).persistent(keep);
                 Ok(query.execute(&mut **inner).await.map_err(StoreError::database)?.rows_affected())
             }
-            Inner::Postgres(inner) => {
-                let query = sqlx::query_with(sql, postgres_arguments(values)?).persistent(keep);
-                Ok(query.execute(&mut **inner).await.map_err(StoreError::database)?.rows_affected())
-            }
+            Inner::Postgres(leased) => leased.execute(sql.0, postgres_arguments(values)?, keep).await,
         }
     }
+}
+
+/// Begins a transaction on a connection.
+pub(super) async fn begin(leased: &mut Leased, pool: &Pool, patience: Patience) -> Result<(), StoreError> {
+    leased.set_deadline(BEGIN);
+    leased.set_in_transaction(true);
+    leased.simple(patience.begin(pool).into()).await?;
+    leased.set_deadline(patience.deadline(pool));
+    Ok(())
+}
+
+/// Whether the database gave up waiting, for a lock or for the end of the statement: what another holds is held still.
+pub(crate) fn is_blocked(error: &StoreError) -> bool {
+    matches!(code(error).as_deref(), Some("55P03" | "57014"))
 }
 
 /// Whether another process stood in the way, so that the same transaction may well succeed when it is run again: a
 /// serialisation failure, a deadlock, or a row gone that was there when it was read.
 pub(crate) fn is_retryable(error: &StoreError) -> bool {
-    let StoreError::Unavailable { source, .. } = error else { return false };
-    let Some(sqlx::Error::Database(problem)) = source.downcast_ref::<sqlx::Error>() else { return false };
-    matches!(problem.code().as_deref(), Some("40001" | "40P01" | "23503"))
+    matches!(code(error).as_deref(), Some("40001" | "40P01" | "23503"))
+}
+
+fn code(error: &StoreError) -> Option<String> {
+    let StoreError::Unavailable { source, .. } = error else { return None };
+    let Some(sqlx::Error::Database(problem)) = source.downcast_ref::<sqlx::Error>() else { return None };
+    problem.code().map(std::borrow::Cow::into_owned)
 }

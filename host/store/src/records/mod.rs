@@ -8,7 +8,7 @@ use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
 pub(crate) mod keys;
-mod range;
+pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod search;
 

@@ -8,14 +8,14 @@ const LEAST: char = '\u{1}';
 
 /// Keys from `from` (included) to `end` (not included).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Range {
-    pub(super) from: String,
-    pub(super) end: String,
+pub(crate) struct Range {
+    pub(crate) from: String,
+    pub(crate) end: String,
 }
 
 impl Range {
     /// The keys that begin with `prefix` and come after `after`; none when there cannot be any.
-    pub(super) fn new(prefix: &str, after: Option<&str>) -> Option<Range> {
+    pub(crate) fn new(prefix: &str, after: Option<&str>) -> Option<Range> {
         if prefix.contains('\0') {
             return None;
         }

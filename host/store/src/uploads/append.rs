@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::Upload;
 use super::rows::{self, Row};
+use crate::blobs::budget::Lease;
 use crate::blobs::hashing::Sums;
 use crate::blobs::stage::{Batch, Gatherer, Lane};
 use crate::blobs::storage::{ObjectSink, Sink, StoragePlace, blocking};
@@ -36,6 +37,7 @@ pub struct UploadAppender {
     claim: i64,
     renewed: Instant,
     gathered: Gatherer,
+    lease: Lease,
     /// None only while it is being finished.
     lane: Option<Work>,
 }
@@ -66,14 +68,18 @@ pub(super) async fn begin(upload: &Upload, offset: Option<u64>, limit: u64) -> R
     }
     // From here on the claim is given back when this is dropped.
     let upload = upload.clone();
+    let lease = Lease::new(&store.inner.budget, Some(upload.repository));
     let mut appender = UploadAppender {
         upload,
+        lease,
         limit,
         claim,
         renewed: Instant::now(),
         gathered: Gatherer::default(),
         lane: None,
     };
+    let (own, all) = rows::open_bytes(store, appender.upload.repository).await?;
+    store.inner.budget.uploads(appender.upload.repository, own, all);
     let Some(lane) = open(&appender.upload.store, &appender.upload.name, claim).await? else {
         return Ok(Append::Busy);
     };
@@ -92,8 +98,8 @@ pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option
         sums.ok_or_else(|| StoreError::Corrupt(format!("the state of the upload {name} makes no sense")))?;
     let sink = match &store.inner.storage.place {
         StoragePlace::Folder(folder) => {
-            let (folder, name) = (Arc::clone(folder), name.to_owned());
-            let Some(file) = blocking(move || folder.open_upload(&name, length)).await? else {
+            let (folder, name, now) = (Arc::clone(folder), name.to_owned(), store.now());
+            let Some(file) = blocking(move || folder.open_upload(&name, length, now)).await? else {
                 return Ok(None);
             };
             Sink::File(file)
@@ -112,7 +118,8 @@ impl UploadAppender {
         self.upload.length
     }
 
-    /// Adds bytes; waits while earlier ones are being written. `TooLarge` past the limit, `Unavailable` when database or
+    /// Adds bytes; waits while earlier ones are being written. `TooLarge` past the limit, `NoRoom` when too much is staged or open
+    /// in uploads, `Unavailable` when database or
     /// storage failed or another request took over.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.limit_to(bytes.len() as u64)?;
@@ -169,6 +176,7 @@ impl UploadAppender {
         if !written {
             return Err(overtaken());
         }
+        self.upload.store.inner.budget.upload_grew(self.upload.repository, self.lease.bytes());
         Ok(Upload { length, ..self.upload.clone() })
     }
 
@@ -179,6 +187,7 @@ impl UploadAppender {
     }
 
     async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
+        self.lease.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
         let Some(work) = self.lane.take() else { return Err(overtaken()) };
         self.lane = Some(Work::Running(work.ready().await?.add(batch)));
         Ok(())

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub use append::{Append, UploadAppender};
 
 use crate::blobs::Blob;
+use crate::blobs::budget::Lease;
 use crate::blobs::source::Source;
 use crate::blobs::stage::{Lane, blob_of};
 use crate::blobs::storage::{Sink, StoragePlace, blocking};
@@ -26,6 +27,7 @@ const MAX_NOTE_BYTES: usize = 4096;
 #[derive(Clone)]
 pub struct Upload {
     store: Store,
+    repository: RepositoryId,
     name: String,
     note: String,
     length: u64,
@@ -63,6 +65,11 @@ impl Upload {
         if !rows::delete_claimed(&self.store, &self.name, claim).await? {
             return Ok(None);
         }
+        let budget = &self.store.inner.budget;
+        budget.upload_ended(self.repository, self.length);
+        let mut lease = Lease::new(budget, Some(self.repository));
+        // It is there already: where there is no room for it, it is the next that is refused.
+        let held = lease.grow(self.length).is_ok();
         let source = match sink {
             Sink::File(file) => {
                 let StoragePlace::Folder(folder) = &self.store.inner.storage.place else { return Ok(None) };
@@ -81,12 +88,14 @@ impl Upload {
             }
             Sink::Object(object) => Sink::Object(object.own()).finish().await?,
         };
+        source.hold(Some(lease).filter(|_| held));
         Ok(Some(blob_of(source, sums, BTreeMap::new())))
     }
 
     /// The upload and its bytes are gone. That it was gone already is no fault; whoever is adding bytes to it fails.
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(place) = rows::delete(&self.store, &self.name, None).await? {
+            self.store.inner.budget.upload_ended(self.repository, self.length);
             self.store.drop_upload_bytes(&self.name, place).await?;
         }
         Ok(())
@@ -117,7 +126,7 @@ impl Store {
     /// The upload of this name that was begun in this repository.
     pub async fn upload(&self, repository: RepositoryId, name: &str) -> Result<Option<Upload>, StoreError> {
         let Some((note, length)) = rows::find(self, repository, name).await? else { return Ok(None) };
-        Ok(Some(Upload { store: self.clone(), name: name.to_owned(), note, length }))
+        Ok(Some(Upload { store: self.clone(), repository, name: name.to_owned(), note, length }))
     }
 
     /// Removes uploads to which nothing was added for their time; how many.
@@ -125,12 +134,23 @@ impl Store {
         let ttl = i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX);
         let mut expired = 0;
         for (name, updated_at) in rows::idle_since(self, ttl).await? {
+            // A clock that is wrong, or a slow sender: whatever the row says, somebody is adding to it at this moment.
+            if self.is_appended_to(&name).await? {
+                continue;
+            }
             if let Some(place) = rows::delete(self, &name, Some(updated_at)).await? {
                 self.drop_upload_bytes(&name, place).await?;
                 expired += 1;
             }
         }
         Ok(expired)
+    }
+
+    /// Whether bytes are being added, as far as a lock tells: in a folder.
+    async fn is_appended_to(&self, name: &str) -> Result<bool, StoreError> {
+        let StoragePlace::Folder(folder) = &self.inner.storage.place else { return Ok(false) };
+        let (folder, name) = (Arc::clone(folder), name.to_owned());
+        blocking(move || folder.is_appended_to(&name)).await
     }
 
     /// Removes the bytes of an upload whose row is gone.

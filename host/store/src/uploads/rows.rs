@@ -10,7 +10,7 @@ use crate::blobs::objects::Multipart;
 use crate::blobs::storage::Parts;
 use crate::db::{signed, values};
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// How long a claim holds that is not renewed: as long does a client wait that goes on after the server was killed.
@@ -30,8 +30,8 @@ pub(super) fn new_claim() -> i64 {
     rand::random_range(1..i64::MAX)
 }
 
-fn claim_end() -> i64 {
-    now_ms().saturating_add(i64::try_from(CLAIM.as_millis()).unwrap_or(i64::MAX))
+fn claim_end(now: i64) -> i64 {
+    now.saturating_add(i64::try_from(CLAIM.as_millis()).unwrap_or(i64::MAX))
 }
 
 pub(super) async fn insert(
@@ -42,7 +42,8 @@ pub(super) async fn insert(
     let (name, state) = (random_id(), Sums::default().save());
     let sql = "INSERT INTO uploads (name, repository, note, length, state, claim, claimed_until, updated_at) \
                VALUES ($1, $2, $3, 0, $4, 0, 0, $5)";
-    store.inner.db.execute(sql, values![name.as_str(), repository.0, note, state, now_ms()]).await?;
+    let values = values![name.as_str(), repository.0, note, state, store.now_ms()];
+    store.execute_for(repository, sql, values).await?;
     Ok(name)
 }
 
@@ -65,6 +66,15 @@ pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, Sto
     row.map(|row| row.columns().unsigned()).transpose()
 }
 
+/// How many bytes the open uploads of a repository hold, and those of all.
+pub(super) async fn open_bytes(store: &Store, repository: RepositoryId) -> Result<(u64, u64), StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT), \
+               CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM uploads";
+    let Some(row) = store.inner.db.fetch_one(sql, values![repository.0]).await? else { return Ok((0, 0)) };
+    let mut columns = row.columns();
+    Ok((columns.unsigned()?, columns.unsigned()?))
+}
+
 pub(super) async fn exists(store: &Store, name: &str) -> Result<bool, StoreError> {
     Ok(length(store, name).await?.is_some())
 }
@@ -78,14 +88,16 @@ pub(super) async fn claim(
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE uploads SET claim = $2, claimed_until = $3 \
                WHERE name = $1 AND claimed_until <= $4 AND length = COALESCE($5, length)";
-    let values = values![name, claim, claim_end(), now_ms(), length.map(signed)];
+    let now = store.now_ms();
+    let values = values![name, claim, claim_end(now), now, length.map(signed)];
     Ok(store.inner.db.execute(sql, values).await? == 1)
 }
 
 /// Holds a claim for longer; false when it is lost.
 pub(super) async fn renew(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
     let sql = "UPDATE uploads SET claimed_until = $3, updated_at = $4 WHERE name = $1 AND claim = $2";
-    Ok(store.inner.db.execute(sql, values![name, claim, claim_end(), now_ms()]).await? == 1)
+    let now = store.now_ms();
+    Ok(store.inner.db.execute(sql, values![name, claim, claim_end(now), now]).await? == 1)
 }
 
 pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(), StoreError> {
@@ -124,7 +136,7 @@ pub(super) async fn advance(
     let sql = "UPDATE uploads SET length = $3, state = $4, place = $5, multipart = $6, tail = $7, claim = 0, \
                claimed_until = 0, updated_at = $8 WHERE name = $1 AND claim = $2";
     let tail = Some(tail.as_ref()).filter(|tail| !tail.is_empty());
-    let values = values![name, claim, signed(length), state, key.as_deref(), id, tail, now_ms()];
+    let values = values![name, claim, signed(length), state, key.as_deref(), id, tail, store.now_ms()];
     if transaction.execute(sql, values).await? == 0 {
         return Ok(false);
     }
@@ -164,7 +176,7 @@ pub(super) async fn delete(
 
 /// Uploads to which nothing was added for so many milliseconds, and when something last was.
 pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
-    let now = now_ms();
+    let now = store.now_ms();
     let sql = "SELECT name, updated_at FROM uploads WHERE updated_at <= $1 AND claimed_until <= $2";
     let rows = store.inner.db.fetch(sql, values![now.saturating_sub(ms), now]).await?;
     rows.iter()

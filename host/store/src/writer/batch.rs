@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::catalog::Shown;
-use super::{Done, Job, sql};
+use super::{Done, Job, Waiting, sql};
 use crate::accounts::{AuditEvent, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
@@ -16,6 +16,8 @@ use crate::records::{Change, Commit, Expectation, Outcome};
 /// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
 pub(super) struct Batch<'a> {
     revisions: HashMap<RepositoryId, u64>,
+    /// Repositories that are there and that another process has locked: nothing of theirs is changed.
+    locked: HashSet<RepositoryId>,
     records: HashMap<(RepositoryId, &'a str), Record<'a>>,
     /// Which row has these bytes.
     blobs: HashMap<Sha256, i64>,
@@ -45,16 +47,18 @@ enum Write<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Reads what the jobs are about; on PostgreSQL, no other process can change these repositories until the end.
+    /// Reads what the jobs are about; on PostgreSQL, no other process can change these repositories until the end, but for those
+    /// that are locked and not waited for.
     pub(super) async fn read(
         transaction: &mut Transaction,
         jobs: &'a [Job],
+        waiting: Waiting,
     ) -> Result<Batch<'a>, StoreError> {
         let repositories: BTreeSet<RepositoryId> = jobs.iter().map(|job| job.repository).collect();
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
-        let stored = sql::stored(transaction, &repositories, &keys, &named).await?;
-        let sql::Stored { revisions, entries, blobs: found } = stored;
+        let stored = sql::stored(transaction, &repositories, &keys, &named, waiting).await?;
+        let sql::Stored { revisions, locked, entries, blobs: found } = stored;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
             let stored = entries.get(&(*repository, (*key).to_owned())).copied();
             ((*repository, *key), Record { stored, now: stored, write: Write::Nothing })
@@ -70,11 +74,15 @@ impl<'a> Batch<'a> {
         }
         let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
         let (leases, committed) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Batch { revisions, records, blobs, held, fresh, leases, committed, catalog, audit })
+        Ok(Batch { revisions, locked, records, blobs, held, fresh, leases, committed, catalog, audit })
     }
 
-    /// What becomes of a job after those before it.
-    pub(super) fn judge(&mut self, job: &'a Job) -> Result<Done, StoreError> {
+    /// What becomes of a job after those before it; none when its repository is locked.
+    pub(super) fn judge(&mut self, job: &'a Job) -> Option<Result<Done, StoreError>> {
+        (!self.locked.contains(&job.repository)).then(|| self.decide(job))
+    }
+
+    fn decide(&mut self, job: &'a Job) -> Result<Done, StoreError> {
         if !self.revisions.contains_key(&job.repository) {
             return Err(StoreError::Invalid(format!("there is no repository {}", job.repository)));
         }
@@ -179,14 +187,14 @@ impl<'a> Batch<'a> {
     }
 
     /// What the jobs make of it: blobs before what names them.
-    pub(super) fn changes(self, lease_ms: i64) -> Result<Vec<OverRows>, StoreError> {
+    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<OverRows>, StoreError> {
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
         }
         let mut changes = vec![
-            sql::insert_blobs(&self.fresh),
-            sql::hold(&self.leases, lease_ms),
+            sql::insert_blobs(&self.fresh, now),
+            sql::hold(&self.leases, now.saturating_add(lease_ms)),
             sql::unname(rows.replaced),
             sql::remove(rows.removed),
             sql::put(rows.put),

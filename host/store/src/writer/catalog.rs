@@ -8,6 +8,9 @@ use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
 
+/// The property of a version whose words are searched besides its name and summary.
+const KEYWORDS: &str = "keywords";
+
 /// A version: repository, package, version.
 type Key<'a> = (RepositoryId, &'a str, &'a str);
 
@@ -217,7 +220,9 @@ fn key_values((repository, name, version): Key<'_>) -> [Value; 3] {
     [Value::from(repository.0), Value::from(name), Value::from(version)]
 }
 
-/// What is searched: name and summary, in lower case.
+/// What is searched: the name, then the summary and the property `keywords`, in lower case.
 fn search(version: &Version) -> String {
-    format!("{}\n{}", version.name, version.summary).to_lowercase()
+    let keywords = version.properties.iter().filter(|(name, _)| name == KEYWORDS).map(|(_, value)| value);
+    let words = keywords.fold(version.summary.clone(), |words, more| words + " " + more);
+    format!("{}\n{words}", version.name).to_lowercase()
 }

@@ -3,15 +3,19 @@
 //! A durable transaction costs a flush of the disk, whatever is in it. So the writer takes all that has come in while the last
 //! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
 //! with a number of statements that does not grow with the number of commits.
+//!
+//! The writer waits for nobody's lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
+//! which waits, while the commits to all others go on; and no statement waits longer than its time.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::accounts::Snapshots;
 use crate::blobs::Blob;
 use crate::blobs::row::{BlobRow, Place};
-use crate::db::{Database, is_retryable};
+use crate::db::{Database, Patience, Purpose, is_blocked, is_retryable, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::{Commit, Outcome};
@@ -20,10 +24,14 @@ use crate::store::Store;
 mod batch;
 mod catalog;
 mod check;
+mod lanes;
+mod progress;
 pub(crate) mod sql;
 
 use batch::Batch;
 pub(crate) use batch::Revisions;
+use lanes::Lanes;
+use progress::Progress;
 
 /// Most jobs in one transaction.
 const MAX_JOBS: usize = 256;
@@ -42,6 +50,8 @@ struct Job {
     /// None: nothing but `keeps`.
     commit: Option<Commit>,
     keeps: Vec<BlobRow>,
+    /// When it was handed in.
+    since: Instant,
     done: oneshot::Sender<Result<Done, StoreError>>,
 }
 
@@ -78,14 +88,22 @@ enum Message {
 /// The way to the writing task.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
+    progress: Arc<Progress>,
 }
 
 impl Writer {
     /// Starts the task, which ends with the last handle, or when it is told to. `lease_ms` is how long a kept blob is held.
     pub(crate) fn start(database: Database, snapshots: Arc<Snapshots>, lease_ms: i64) -> Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
-        tokio::spawn(run(Target { database, snapshots, lease_ms }, jobs));
-        Writer { queue }
+        let progress = Arc::<Progress>::default();
+        let target = Target { database, snapshots, lease_ms, progress: Arc::clone(&progress) };
+        tokio::spawn(run(Arc::new(target), jobs));
+        Writer { queue, progress }
+    }
+
+    /// How many jobs wait to be taken into a batch.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
     }
 
     /// Finishes what was handed in. Later jobs are `Unavailable`.
@@ -96,6 +114,11 @@ impl Writer {
         }
     }
 
+    /// For how long something was handed in, or tried, and nothing was committed.
+    pub(crate) fn stalled_for(&self) -> Option<Duration> {
+        self.progress.stalled_for()
+    }
+
     async fn submit(
         &self,
         repository: RepositoryId,
@@ -103,8 +126,9 @@ impl Writer {
         keeps: Vec<BlobRow>,
     ) -> Result<Done, StoreError> {
         let (done, answer) = oneshot::channel();
-        let job = Job { repository, commit, keeps, done };
+        let job = Job { repository, commit, keeps, since: Instant::now(), done };
         let closed = || StoreError::database("the store is closed");
+        self.progress.begun();
         self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
@@ -116,20 +140,53 @@ struct Target {
     /// Answers that stay good through a commit of records.
     snapshots: Arc<Snapshots>,
     lease_ms: i64,
+    progress: Arc<Progress>,
 }
 
-async fn run(target: Target, mut queue: mpsc::Receiver<Message>) {
-    while let Some(message) = queue.recv().await {
+async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
+    let lanes = Lanes::new(&target);
+    loop {
+        let message = tokio::select! {
+            biased;
+            message = queue.recv() => message,
+            () = target.progress.is_due() => {
+                try_out(&target).await;
+                continue;
+            }
+        };
+        let Some(message) = message else { return };
         let (jobs, stop) = collect(message, &mut queue).await;
+        let jobs = lanes.take_theirs(jobs);
         if !jobs.is_empty() {
-            write(&target, jobs).await;
+            write(&target, &lanes, jobs).await;
         }
         if let Some(stopped) = stop {
+            lanes.finish().await;
             queue.close();
             drop(queue);
             let _ = stopped.send(());
             return;
         }
+    }
+}
+
+/// Commits a change that changes nothing, so that a failure that is over is known to be over though nobody publishes.
+async fn try_out(target: &Target) {
+    target.progress.tried();
+    let sql = "UPDATE migrations SET applied_at = applied_at WHERE step = 1";
+    let tried = async {
+        let mut transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
+        if transaction.is_shared() {
+            // As every commit has them.
+            let tables = "repositories, records, record_blobs, blobs, leases, packages, versions, files";
+            transaction.execute(format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"), vec![]).await?;
+        }
+        transaction.execute(sql, vec![]).await?;
+        transaction.commit().await
+    };
+    match tried.await {
+        Ok(()) => target.progress.committed(),
+        Err(problem) => tracing::warn!(%problem, "nothing can be committed"),
     }
 }
 
@@ -162,43 +219,88 @@ async fn collect(
     }
 }
 
-/// Writes a batch and answers all. What the database refuses as a whole is tried one by one, so that no commit fails for
-/// another's sake.
-async fn write(target: &Target, jobs: Vec<Job>) {
+/// Writes a batch and answers all, but for those that are left to lanes. What the database refuses as a whole is tried one by
+/// one, so that no commit fails for another's sake.
+async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
     metrics::histogram!("packhouse_store_batch_commits")
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
-    match attempt(target, &jobs).await {
-        Ok(answers) => answer(jobs, answers),
-        Err(problem) if jobs.len() > 1 && is_refusal(&problem) => {
+    target.progress.begun();
+    match attempt(target, &jobs, Waiting::No).await {
+        Ok(answers) => {
+            target.progress.committed();
+            answer(jobs, answers, lanes);
+        }
+        Err(Failed::Before(problem)) if is_blocked(&problem) || is_silent(&problem) => {
+            tracing::warn!(commits = jobs.len(), %problem, "a batch of commits is tried again, each repository alone");
+            lanes.give(jobs);
+        }
+        Err(Failed::Before(problem)) if jobs.len() > 1 && is_refusal(&problem) => {
             for job in jobs {
-                let answers = attempt(target, std::slice::from_ref(&job)).await;
-                answer_one(job, answers);
+                write_one(target, lanes, job).await;
             }
         }
-        Err(problem) => fail(jobs, &problem),
+        Err(Failed::Before(problem) | Failed::Commit(problem)) => fail(jobs, &problem),
     }
 }
 
-async fn attempt(target: &Target, jobs: &[Job]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
+async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
+    match attempt(target, std::slice::from_ref(&job), Waiting::No).await {
+        Ok(answers) => {
+            target.progress.committed();
+            answer(vec![job], answers, lanes);
+        }
+        Err(Failed::Before(problem)) if is_blocked(&problem) => lanes.give(vec![job]),
+        Err(Failed::Before(problem) | Failed::Commit(problem)) => fail(vec![job], &problem),
+    }
+}
+
+/// Whether a repository that is locked is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    /// Its jobs are left out.
+    No,
+    /// As long as a statement may wait for a lock.
+    Yes,
+}
+
+/// What was not written.
+enum Failed {
+    /// Nothing of it is: it never came to the commit.
+    Before(StoreError),
+    /// It is not known whether it is.
+    Commit(StoreError),
+}
+
+/// What became of each job; none: its repository is locked.
+type Answers = Vec<Option<Result<Done, StoreError>>>;
+
+async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
     let mut attempts = 1;
     loop {
-        match transact(target, jobs).await {
-            Err(problem) if attempts < ATTEMPTS && is_retryable(&problem) => attempts += 1,
+        match transact(target, jobs, waiting).await {
+            Err(Failed::Before(problem) | Failed::Commit(problem))
+                if attempts < ATTEMPTS && is_retryable(&problem) =>
+            {
+                attempts += 1;
+            }
             done => return done,
         }
     }
 }
 
-async fn transact(target: &Target, jobs: &[Job]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
-    let Target { database, snapshots, lease_ms } = target;
-    let mut transaction = database.begin().await?;
+async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
+    let Target { database, snapshots, lease_ms, .. } = target;
+    let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
+    let mut transaction = begun.map_err(Failed::Before)?;
     let before = database.generation();
-    let mut batch = Batch::read(&mut transaction, jobs).await?;
+    let read = Batch::read(&mut transaction, jobs, waiting).await;
+    let mut batch = read.map_err(Failed::Before)?;
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
         let bumped = batch.bumped();
-        transaction.execute_each(batch.changes(*lease_ms)?).await?;
-        transaction.commit().await?;
+        let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
+        transaction.execute_each(changes).await.map_err(Failed::Before)?;
+        transaction.commit().await.map_err(Failed::Commit)?;
         if let (Some(before), Some(after)) = (before, database.generation()) {
             snapshots.carry(before, after, &bumped);
         }
@@ -216,18 +318,16 @@ fn is_refusal(problem: &StoreError) -> bool {
     }
 }
 
-fn answer(jobs: Vec<Job>, answers: Vec<Result<Done, StoreError>>) {
+fn answer(jobs: Vec<Job>, answers: Answers, lanes: &Lanes) {
+    let mut locked = Vec::new();
     for (job, answer) in jobs.into_iter().zip(answers) {
-        // Whoever asked may have gone away.
-        let _ = job.done.send(answer);
+        match answer {
+            // Whoever asked may have gone away.
+            Some(answer) => drop(job.done.send(answer)),
+            None => locked.push(job),
+        }
     }
-}
-
-fn answer_one(job: Job, answers: Result<Vec<Result<Done, StoreError>>, StoreError>) {
-    match answers {
-        Ok(answers) => answer(vec![job], answers),
-        Err(problem) => fail(vec![job], &problem),
-    }
+    lanes.give(locked);
 }
 
 fn fail(jobs: Vec<Job>, problem: &StoreError) {

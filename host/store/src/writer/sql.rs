@@ -1,13 +1,14 @@
 //! The statements of a batch: each over all its rows at once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::Waiting;
 use super::batch::Revisions;
 use crate::blobs::row::{BlobRow, Place};
 use crate::db::{OverRows, Row, Transaction, Value, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::RepositoryId;
 
 pub(crate) const ENTRIES: [&str; 2] =
     ["SELECT repository, key, revision FROM records WHERE (repository, key) IN (VALUES ", ")"];
@@ -39,6 +40,8 @@ pub(super) struct Found {
 /// What is stored of what a batch is about.
 pub(super) struct Stored {
     pub(super) revisions: HashMap<RepositoryId, u64>,
+    /// Repositories that are there and were not waited for.
+    pub(super) locked: HashSet<RepositoryId>,
     pub(super) entries: HashMap<(RepositoryId, String), u64>,
     pub(super) blobs: Vec<Found>,
 }
@@ -49,14 +52,16 @@ pub(super) async fn stored(
     repositories: &BTreeSet<RepositoryId>,
     keys: &BTreeSet<(RepositoryId, &str)>,
     named: &BTreeSet<(RepositoryId, Sha256)>,
+    waiting: Waiting,
 ) -> Result<Stored, StoreError> {
-    let now = now_ms();
+    let now = transaction.now_ms();
     let ids = repositories.iter().map(|id| [Value::from(id.0)]).collect();
     let key = |(repository, key): &(RepositoryId, &str)| [Value::from(repository.0), Value::from(*key)];
     let blob = |(repository, sha256): &(RepositoryId, Sha256)| {
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
-    let locked = format!(") ORDER BY id{}", transaction.for_update());
+    let skip = if waiting == Waiting::No { transaction.skip_locked() } else { "" };
+    let locked = format!(") ORDER BY id{}{skip}", transaction.for_update());
     let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
     let asked = vec![
         OverRows::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
@@ -65,11 +70,28 @@ pub(super) async fn stored(
     ];
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
+    let revisions: HashMap<_, _> = next().iter().map(revision).collect::<Result<_, _>>()?;
+    let missing = repositories.iter().copied().filter(|id| !revisions.contains_key(id)).collect();
     Ok(Stored {
-        revisions: next().iter().map(revision).collect::<Result<_, _>>()?,
+        locked: locked_of(transaction, missing).await?,
+        revisions,
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
     })
+}
+
+/// Which of these that were not found are there all the same.
+async fn locked_of(
+    transaction: &mut Transaction,
+    missing: Vec<RepositoryId>,
+) -> Result<HashSet<RepositoryId>, StoreError> {
+    if missing.is_empty() || !transaction.is_shared() {
+        return Ok(HashSet::new());
+    }
+    let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
+    let asked = OverRows::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ")");
+    let found = transaction.fetch_each(vec![asked]).await?;
+    found.iter().flatten().map(|row| row.columns().int().map(RepositoryId)).collect()
 }
 
 fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
@@ -88,8 +110,7 @@ fn found_blob(row: &Row) -> Result<Found, StoreError> {
     Ok(Found { repository, sha256: Sha256(columns.hash()?), id: columns.int()?, held: columns.bool()? })
 }
 
-pub(super) fn insert_blobs(fresh: &[&BlobRow]) -> OverRows {
-    let now = now_ms();
+pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> OverRows {
     let rows = fresh.iter().map(|row| blob_values(row, now)).collect();
     let before = "INSERT INTO blobs (id, sha256, size, checked, place, data, digests, created_at) VALUES ";
     OverRows::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
@@ -113,8 +134,7 @@ fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
     ]
 }
 
-pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, lease_ms: i64) -> OverRows {
-    let until = now_ms().saturating_add(lease_ms);
+pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, until: i64) -> OverRows {
     let row = |(blob, repository): &(i64, RepositoryId)| {
         [Value::from(*blob), Value::from(repository.0), Value::from(until)]
     };

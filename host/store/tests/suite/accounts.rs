@@ -174,8 +174,8 @@ async fn settings_are_compared_and_set(world: &World) {
     let mut row = world.store.find_repository(world.organization, world.repository).await.unwrap().unwrap();
     row.public = true;
     row.settings = "{\"redeploy\":\"identical\"}".into();
-    assert!(world.store.update_repository(&row, None).await.unwrap());
-    assert!(!world.store.update_repository(&row, None).await.unwrap());
+    assert!(world.store.update_repository(&row, false, None).await.unwrap());
+    assert!(!world.store.update_repository(&row, false, None).await.unwrap());
     let read = world.store.find_repository(world.organization, world.repository).await.unwrap().unwrap();
     assert_eq!(
         (read.public, &read.settings, read.settings_revision),
@@ -296,6 +296,10 @@ async fn a_groups_members_are_looked_up_with_it(world: &World) {
     assert!(store.look_up_others(organization, &[], &facts).await.unwrap().is_empty());
     assert_eq!(store.agreed("a", "1").await.unwrap(), "1");
     assert_eq!(store.agreed("a", "2").await.unwrap(), "1");
+    assert_eq!(store.replace_fact("a", Some("3")).await.unwrap().as_deref(), Some("1"));
+    assert_eq!(store.agreed("a", "2").await.unwrap(), "3");
+    assert_eq!(store.replace_fact("a", None).await.unwrap().as_deref(), Some("3"));
+    assert_eq!(store.replace_fact("a", None).await.unwrap(), None);
 }
 
 async fn events_are_written_with_the_change(world: &World) {

@@ -1,12 +1,14 @@
 //! What people see: shown, hidden, found.
 
-use packhouse_store::{Algorithm, CatalogChange, Commit, Digest, Expectation, Outcome, Version, VersionFile};
+use packhouse_store::{
+    Algorithm, CatalogChange, Change, Commit, Digest, Expectation, Outcome, PackageName, Version, VersionFile,
+};
 
 use crate::support::{World, applied, commit, in_both, put};
 
 in_both! {
     files_are_added_and_replaced, hidden_versions_are_gone, a_version_without_files_is_gone, order_within_one_commit_counts,
-    a_stale_commit_shows_nothing, every_word_is_found, wildcards_are_ordinary_characters, pages_of_a_search,
+    a_package_is_held_while_something_of_it_is_there, a_stale_commit_shows_nothing, every_word_is_found, wildcards_are_ordinary_characters, pages_of_a_search,
 }
 
 fn version(name: &str, version: &str, files: &[(&str, u64)]) -> Version {
@@ -134,4 +136,37 @@ async fn pages_of_a_search(world: &World) {
     assert_eq!(world.store.search(world.repository, "p", 0, 1000).await.unwrap().names.len(), 250);
     let past = world.store.search(world.repository, "", 300, 10).await.unwrap();
     assert_eq!((past.names.len(), past.total), (0, 300));
+}
+
+/// Those of these packages that are held, with the keys of each that say so too.
+async fn held(world: &World, names: &[&str], prefix: &str) -> Vec<String> {
+    let keys = |name: &str| match prefix {
+        "" => Vec::new(),
+        prefix => vec![format!("{prefix}{name}:")],
+    };
+    let package = |name: &&str| PackageName { name: (*name).to_owned(), keys: keys(name) };
+    let packages: Vec<PackageName> = names.iter().map(package).collect();
+    world.store.held_names(&[world.repository], &packages).await.unwrap().into_iter().collect()
+}
+
+async fn a_package_is_held_while_something_of_it_is_there(world: &World) {
+    let shows = ["a", "b", "b", "c"].iter().zip(["1", "1", "2", "1"]);
+    apply(world, shows.map(|(name, number)| CatalogChange::Show(version(name, number, &[])))).await;
+    for prefix in ["", "m/"] {
+        assert_eq!(held(world, &["a", "b", "c", "d", "", "a\0", "A"], prefix).await, ["a", "b", "c"]);
+    }
+    apply(world, [hide("a", "1"), hide("b", "1")]).await;
+    assert_eq!(held(world, &["a", "b", "c"], "").await, ["b", "c"]);
+    world.put("m/a:1", "").await;
+    assert_eq!(held(world, &["a", "b"], "").await, ["b"]);
+    assert_eq!(held(world, &["a", "b", "aa", "m/a"], "m/").await, ["a", "b"]);
+    let gone = Change::Remove { key: "m/a:1".to_owned(), expect: Expectation::Present };
+    applied(world.store.commit(world.repository, commit([gone])).await.unwrap());
+    assert!(held(world, &["a"], "m/").await.is_empty());
+    let many: Vec<String> = (0..2_500).map(|number| format!("n{number}")).chain(["c".to_owned()]).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(held(world, &many, "").await, ["c"]);
+    assert_eq!(held(world, &many, "m/").await, ["c"]);
+    let none = world.store.held_names(&[], &[]).await.unwrap();
+    assert!(none.is_empty());
 }

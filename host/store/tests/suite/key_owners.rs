@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use packhouse_store::{
     Accepted, AccessKeyRow, InvitationRow, KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, KeyRotation, LookUp,
-    MemberChange, MemberRow, NewAccessKey, NewKeyOwner, PasswordResetRow, RepositoryId,
+    MemberChange, MemberRow, NewAccessKey, NewKeyOwner, NewPassword, PasswordReset, PasswordResetRow,
+    RepositoryId,
 };
 
 use crate::support::{World, in_both, member};
@@ -13,7 +14,7 @@ in_both! {
     owners_of_keys, a_key_is_found_as_a_token_is, a_key_reaches_what_the_groups_have,
     keys_are_compared_and_set, a_key_goes_with_its_owner, an_invitation_is_accepted_once,
     a_taken_invitation_is_used_up, an_invitation_goes_with_who_invited, a_reset_ends_what_was_begun,
-    one_owner_remains, use_of_a_key_is_written_later,
+    codes_end_with_the_rights_of_who_made_them, one_owner_remains, use_of_a_key_is_written_later,
 }
 
 async fn made(world: &World, kind: KeyOwnerKind, repositories: &[RepositoryId]) -> KeyOwnerRow {
@@ -173,8 +174,11 @@ async fn invite(world: &World, secret: u8, email: &str, invited_by: &MemberRow) 
 }
 
 async fn accept(world: &World, secret: u8, now: i64) -> Accepted {
-    let (name, hash) = ("New".to_owned(), "hash".to_owned());
-    world.store.accept_invitation(&[secret; 32], now, name, hash, None).await.unwrap()
+    world.store.accept_invitation(&[secret; 32], now, new_password(), |_, _| true, None).await.unwrap()
+}
+
+fn new_password() -> NewPassword {
+    NewPassword { name: "New".to_owned(), password_hash: "hash".to_owned() }
 }
 
 async fn an_invitation_is_accepted_once(world: &World) {
@@ -186,7 +190,7 @@ async fn an_invitation_is_accepted_once(world: &World) {
         .map(|_| {
             let store = world.store.clone();
             tokio::spawn(async move {
-                store.accept_invitation(&[1; 32], 0, "New".to_owned(), "hash".to_owned(), None).await.unwrap()
+                store.accept_invitation(&[1; 32], 0, new_password(), |_, _| true, None).await.unwrap()
             })
         })
         .collect();
@@ -217,17 +221,66 @@ async fn an_invitation_goes_with_who_invited(world: &World) {
     assert_eq!(accept(world, 1, 0).await, Accepted::Gone);
 }
 
+async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
+    let (store, owner) = (&world.store, owner(world).await);
+    let maker = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
+    let reset = async |secret: u8, of: &MemberRow, by: &MemberRow| {
+        let row = PasswordResetRow {
+            secret_sha256: [secret; 32],
+            member: of.id,
+            made_by: by.id,
+            expires_at: i64::MAX,
+        };
+        store.create_password_reset(row, None).await.unwrap();
+    };
+    let there = async |secret: u8| store.find_password_reset(&[secret; 32], 0).await.unwrap().is_some();
+
+    // What is judged to be too much has ended, and changed nothing.
+    reset(1, &owner, &maker).await;
+    let too_much = store.complete_password_reset(&[1; 32], 0, "new", |_| false, None).await.unwrap();
+    assert!(!too_much && !there(1).await);
+    invite(world, 2, "friend@localhost", &maker).await;
+    let may = |_: &MemberRow, _: &InvitationRow| false;
+    let answer = store.accept_invitation(&[2; 32], 0, new_password(), may, None).await.unwrap();
+    assert_eq!((answer, accept(world, 2, 0).await), (Accepted::Gone, Accepted::Gone));
+
+    // The maker's permissions, and the member's own.
+    for of_maker in [true, false] {
+        let (read, permissions) = if of_maker { (&maker, "{\"a\":1}") } else { (&owner, "{\"b\":1}") };
+        reset(3, &owner, &maker).await;
+        invite(world, 4, "friend@localhost", &maker).await;
+        let set = store.set_member_permissions(read, permissions, |_| false, None).await.unwrap();
+        assert_eq!((set, there(3).await), (MemberChange::Done, false));
+        assert_eq!(store.find_invitation(&[4; 32], 0).await.unwrap().is_none(), of_maker);
+    }
+    // The maker's password, and the maker.
+    let maker = store.find_member(world.organization, maker.id).await.unwrap().unwrap();
+    reset(5, &owner, &maker).await;
+    assert!(store.set_member_password(world.organization, maker.id, "new", None).await.unwrap());
+    assert!(!there(5).await);
+    reset(6, &owner, &maker).await;
+    assert_eq!(store.delete_member(&maker, |_| false, None).await.unwrap(), MemberChange::Done);
+    assert!(!there(6).await);
+    let now = store.find_member(world.organization, owner.id).await.unwrap().unwrap();
+    assert_eq!(now.password_hash, owner.password_hash);
+}
+
 async fn a_reset_ends_what_was_begun(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     for secret in [1, 2] {
-        let row = PasswordResetRow { secret_sha256: [secret; 32], member: owner.id, expires_at: i64::MAX };
+        let (member, made_by) = (owner.id, owner.id);
+        let row = PasswordResetRow { secret_sha256: [secret; 32], member, made_by, expires_at: i64::MAX };
         store.create_password_reset(row, None).await.unwrap();
     }
-    assert_eq!(store.find_password_reset(&[1; 32], 0).await.unwrap(), Some(owner.clone()));
+    let both = PasswordReset { member: owner.clone(), made_by: owner.clone() };
+    assert_eq!(store.find_password_reset(&[1; 32], 0).await.unwrap(), Some(both));
     assert!(store.find_password_reset(&[1; 32], i64::MAX).await.unwrap().is_none());
-    assert!(store.complete_password_reset(&[1; 32], 0, "new", None).await.unwrap());
+    let complete = async |secret: u8, hash: &str| {
+        store.complete_password_reset(&[secret; 32], 0, hash, |_| true, None).await.unwrap()
+    };
+    assert!(complete(1, "new").await);
     for secret in [1, 2] {
-        assert!(!store.complete_password_reset(&[secret; 32], 0, "newer", None).await.unwrap());
+        assert!(!complete(secret, "newer").await);
     }
     let now = store.find_member(world.organization, owner.id).await.unwrap().unwrap();
     assert_eq!(now.password_hash, "new");

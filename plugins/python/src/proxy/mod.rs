@@ -63,7 +63,7 @@ pub(crate) fn file(
     let (filename, part) = Part::of(asked);
     let settings = Settings::of(proxy)?;
     let passed_on = matches!(part, Part::File | Part::Metadata);
-    if !passed_on || settings.claims(project) || filename.is_empty() || filename.len() > 400 {
+    if !passed_on || filename.is_empty() || filename.len() > 400 {
         return Ok(None);
     }
     let offer = Offer { cx, proxy, settings: &settings, project, version };
@@ -131,9 +131,6 @@ fn page(
     settings: &Settings,
     name: &str,
 ) -> Result<Option<Project>, Failure> {
-    if settings.claims(name) {
-        return Ok(None);
-    }
     let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
     let folder = format!("{name}/");
     if upstream.ends_with("/simple") || upstream.ends_with("/+simple") {

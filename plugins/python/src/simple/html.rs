@@ -3,7 +3,7 @@
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
 use crate::status::Marker;
-use packhouse_sdk::{Error, Output};
+use packhouse_sdk::{Error, Output, Request};
 
 /// What ends each page.
 const END: &str = "</body>\n</html>\n";
@@ -18,7 +18,7 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 }
 
 /// A project's files.
-pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
+pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
     let mut meta = String::new();
     if project.status.status != Marker::Active {
         let word = serde_json::to_value(project.status.status).unwrap_or_default();
@@ -29,7 +29,7 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Err
     }
     out.push(&head(&format!("Links for {}", project.name), &meta))?;
     for file in project.files.iter().filter(|_| project.status.offers_files()) {
-        out.push(&link(&project.name, file))?;
+        out.push(&link(request, &project.name, file))?;
     }
     out.push(END)
 }
@@ -46,7 +46,7 @@ fn tag(name: &str, content: &str) -> String {
     format!("<meta name=\"{name}\" content=\"{}\">\n", escape(content))
 }
 
-fn link(project: &str, file: &File) -> String {
+fn link(request: &Request, project: &str, file: &File) -> String {
     let mut link = format!("<a href=\"{}", escape(&address(project, &file.version, &file.filename)));
     if let Some((algorithm, hex)) = file.hashes.get_key_value("sha256").or(file.hashes.iter().next()) {
         link += &format!("#{algorithm}={hex}");
@@ -72,7 +72,7 @@ fn link(project: &str, file: &File) -> String {
         attribute("data-gpg-sig", "true");
     }
     if file.provenance {
-        attribute("data-provenance", &provenance(project, &file.version, &file.filename));
+        attribute("data-provenance", &provenance(request, project, &file.version, &file.filename));
     }
     link + &format!(">{}</a><br>\n", escape(&file.filename))
 }

@@ -2,7 +2,7 @@
 
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
-use packhouse_sdk::{Error, Output};
+use packhouse_sdk::{Error, Output, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 }
 
 /// A project's files.
-pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
+pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
     begin(out)?;
     for (member, value) in [
         ("name", json!(project.name)),
@@ -30,7 +30,7 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project) -> Result<(), Err
     }
     out.push(",\"files\":")?;
     let offered = project.files.iter().filter(|_| project.status.offers_files());
-    array(out, offered.map(|file| Listed::of(&project.name, file)))?;
+    array(out, offered.map(|file| Listed::of(request, &project.name, file)))?;
     out.push("}")
 }
 
@@ -72,7 +72,7 @@ struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(project: &str, file: &'a File) -> Self {
+    fn of(request: &Request, project: &str, file: &'a File) -> Self {
         let metadata = match &file.metadata {
             Metadata::Absent => json!(false),
             Metadata::Unchecked => json!(true),
@@ -90,7 +90,7 @@ impl<'a> Listed<'a> {
             gpg_sig: file.signature.then_some(true),
             size: file.size,
             upload_time: file.time.as_deref(),
-            provenance: file.provenance.then(|| provenance(project, &file.version, &file.filename)),
+            provenance: file.provenance.then(|| provenance(request, project, &file.version, &file.filename)),
         }
     }
 }

@@ -14,7 +14,12 @@ const API_VERSION: &str = "1.4";
 
 /// Who publishes looks first whether the file is there: a credential that may only write can do that much.
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::read().subject(params.segment("project")).for_publish())
+    Ok(name::about(Intent::read().subject(params.segment("project")).for_publish(), params))
+}
+
+/// All projects.
+pub(crate) fn plan_list(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::read().subject("").for_publish().many_packages())
 }
 
 pub(crate) fn to_list(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
@@ -52,8 +57,8 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
     let project = Project::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
     let mut out = Output::new(cx);
     match form {
-        Form::Json => json::project(&mut out, &project)?,
-        Form::Html | Form::HtmlV1 => html::project(&mut out, &project)?,
+        Form::Json => json::project(&mut out, &project, request)?,
+        Form::Html | Form::HtmlV1 => html::project(&mut out, &project, request)?,
     }
     Ok(document(out.finish()?, form.media_type()))
 }
@@ -64,7 +69,7 @@ fn address(project: &str, version: &str, filename: &str) -> String {
     format!("../../packages/{project}/{version}/{filename}")
 }
 
-/// Where a file's provenance is, likewise.
-fn provenance(project: &str, version: &str, filename: &str) -> String {
-    format!("../../integrity/{project}/{version}/{filename}/provenance")
+/// Where a file's provenance is: absolute, as PEP 740 asks in both forms.
+fn provenance(request: &Request, project: &str, version: &str, filename: &str) -> String {
+    request.link(&format!("integrity/{project}/{version}/{filename}/provenance"))
 }

@@ -47,7 +47,11 @@ pub(super) fn attestations() -> Vec<Case> {
             .header("content-type", kind),
         asked("its page tells", "/simple/attested/", 200)
             .with("accept", JSON)
-            .contains(&format!(r#""provenance":"../../integrity/attested/1.0/{name}/provenance""#)),
+            .contains(r#""provenance":"http"#)
+            .contains(&format!(r#"/integrity/attested/1.0/{name}/provenance""#)),
+        asked("its page for people tells", "/simple/attested/", 200)
+            .contains(r#"data-provenance="http"#)
+            .contains(&format!(r#"/integrity/attested/1.0/{name}/provenance""#)),
         asked("no provenance", "/integrity/demo-project/1.0/demo_project-1.0.tar.gz/provenance", 404),
     ]
 }

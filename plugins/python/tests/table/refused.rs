@@ -17,7 +17,8 @@ pub(super) fn refused_forms() -> Vec<Case> {
     };
     vec![
         Case::new("no form at all", "POST", "/", 400).body("x"),
-        post("no action", 400).part("name", None, "forms").contains(":action"),
+        post("no action and no file", 400).part("name", None, "forms").contains("`content` is missing"),
+        post("an unknown action", 400).part(":action", None, "upload").contains(":action"),
         action("submit"),
         action("register"),
         action("doc_upload"),

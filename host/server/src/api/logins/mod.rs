@@ -151,8 +151,8 @@ async fn offer(call: &Call, page: &str) -> Result<Offer, ApiError> {
     let organization = caller.member.organization;
     let login =
         open(call, page).await?.filter(|login| login.organization == organization).ok_or_else(gone)?;
-    let repository =
-        call.app.store.find_repository(organization, login.repository).await?.ok_or_else(gone)?;
+    let repository = login.repository.ok_or_else(gone)?;
+    let repository = call.app.store.find_repository(organization, repository).await?.ok_or_else(gone)?;
     let rights = caller.permissions.rights(repository.id);
     call.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
     let kind = Kind::of(&repository.kind);

@@ -15,8 +15,8 @@ use http::{HeaderValue, StatusCode};
 use packhouse_store::OrganizationId;
 use serde_json::Value;
 
-use super::super::body::read_form;
-use super::super::call::Call;
+use super::super::body::CallBody;
+use super::super::call::{Call, address};
 use super::super::error::ApiError;
 use super::super::portal::{self, Visitor};
 use super::super::sessions::{self, Action};
@@ -45,7 +45,9 @@ async fn show(State(app): State<Arc<App>>, Path(id): Path<String>, request: Requ
 
 async fn submit(State(app): State<Arc<App>>, Path(id): Path<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let bytes = match read_form(&parts.headers, body, &app.config.limits).await {
+    let share = app.bodies.share(address(&parts, &app));
+    let mut body = CallBody::new(&parts.headers, body);
+    let bytes = match body.form(&app.config.limits, share).await {
         Ok(bytes) => bytes,
         Err(error) => return failed(error),
     };

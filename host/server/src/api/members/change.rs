@@ -22,7 +22,8 @@ pub(crate) struct SetPermissions {
     permissions: Permissions,
 }
 
-/// Sets what a member may do. Neither what it held nor what it gets may be more than the caller's own.
+/// Sets what a member may do. Neither what it held nor what it gets may be more than the caller's own. A change ends the password
+/// resets that the member made, those of its own password, and its invitations.
 #[utoipa::path(put, operation_id = "set_member_permissions", path = "/v1/members/{id}/permissions",
     params(("id" = String, Path)),
     request_body = SetPermissions, responses(
@@ -34,7 +35,7 @@ pub(crate) async fn set_permissions(mut call: Call) -> Answer {
     let permissions = wanted.permissions.once_each();
     let json = serde_json::to_string(&permissions).map_err(anyhow::Error::from)?;
     loop {
-        let row = judge::find(&call).await?;
+        let row = judge::find_to_manage(&call).await?;
         judge::may_manage(&call, &row)?;
         judge::may_grant(&call, &permissions)?;
         judge::repositories_exist(&call, &permissions).await?;
@@ -60,7 +61,7 @@ pub(crate) async fn set_permissions(mut call: Call) -> Answer {
 pub(crate) async fn remove(call: Call) -> Answer {
     call.only(&[])?;
     loop {
-        let row = judge::find(&call).await?;
+        let row = judge::find_to_manage(&call).await?;
         judge::may_manage(&call, &row)?;
         let event = call.event("delete_member", row.email.clone())?;
         match call.app.store.delete_member(&row, Permissions::of_an_owner, event).await? {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{Accepted, InvitationRow};
+use packhouse_store::{Accepted, InvitationRow, NewPassword};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -41,7 +41,7 @@ pub(crate) struct InvitationView {
     mailed: Option<bool>,
 }
 
-/// Invites somebody. It ends with the member who invited.
+/// Invites somebody. It ends when the permissions of the member who invited change, and with that member.
 #[utoipa::path(post, operation_id = "create_invitation",
     path = "/v1/invitations", request_body = Invite, responses(
     (status = 201, body = InvitationView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
@@ -97,7 +97,9 @@ pub(crate) async fn accept(mut call: Call) -> Answer {
     // Looked at first, so that a code that is none costs no password's hash.
     let store = &call.app.store;
     let invitation = store.find_invitation(&sha256, call.now).await?.ok_or_else(gone)?;
-    let hash = call.app.passwords.hash(password).await?;
+    let inviter = store.find_member(invitation.organization, invitation.invited_by).await?;
+    inviter.filter(|inviter| judge::may_invite(inviter, &invitation)).ok_or_else(gone)?;
+    let password_hash = call.app.passwords.hash(password).await?;
     let event = call.event_of(
         invitation.organization,
         &invitation.email,
@@ -105,7 +107,8 @@ pub(crate) async fn accept(mut call: Call) -> Answer {
         "accept_invitation",
         &invitation.email,
     );
-    match store.accept_invitation(&sha256, call.now, name, hash, Some(event)).await? {
+    let accepted = NewPassword { name, password_hash };
+    match store.accept_invitation(&sha256, call.now, accepted, judge::may_invite, Some(event)).await? {
         Accepted::Member(row) => Ok((StatusCode::CREATED, Json(MemberView::from(&*row))).into_response()),
         Accepted::Taken => Err(ApiError::from(&catalogue::USER_ALREADY_EXISTS)),
         Accepted::Gone => Err(gone()),

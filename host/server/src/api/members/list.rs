@@ -37,10 +37,10 @@ pub(crate) async fn list(call: Call) -> Answer {
     (status = 404, body = ErrorBody)))]
 pub(crate) async fn show(call: Call) -> Answer {
     call.only(&[])?;
-    let row = judge::find(&call).await?;
-    if row.id != call.caller()?.member.id {
+    if !judge::is_own(&call)? {
         may_see_others(&call)?;
     }
+    let row = judge::find(&call).await?;
     call.judge_permission()?;
     Ok(Json(MemberView::from(&row)).into_response())
 }

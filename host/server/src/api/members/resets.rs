@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::PasswordResetRow;
+use packhouse_store::{PasswordReset, PasswordResetRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,15 +43,17 @@ pub(crate) struct ResetView {
 pub(crate) async fn reset(mut call: Call) -> Answer {
     let Empty {} = call.body()?;
     call.only(&[])?;
-    let row = judge::find(&call).await?;
-    judge::may_manage(&call, &row)?;
-    let caller = call.caller()?;
-    let anothers = row.id != caller.member.id;
-    call.judge(!(anothers && caller.permissions.read_only()), &catalogue::ROLE_MISMATCH)?;
+    // No object decides this: a read-only member resets nobody's password but its own.
+    let read_only = call.caller()?.permissions.read_only();
+    call.judge(!read_only || judge::is_own(&call)?, &catalogue::ROLE_MISMATCH)?;
+    let reset =
+        PasswordReset { member: judge::find_to_manage(&call).await?, made_by: call.caller()?.member.clone() };
+    call.judge(judge::may_reset(&reset), &catalogue::ROLE_MISMATCH)?;
+    let PasswordReset { member: row, made_by } = reset;
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = call.now + RESET_MS;
     let event = call.event("reset_password", row.email.clone())?;
-    let reset = PasswordResetRow { secret_sha256: sha256, member: row.id, expires_at };
+    let reset = PasswordResetRow { secret_sha256: sha256, member: row.id, made_by: made_by.id, expires_at };
     call.app.store.create_password_reset(reset, event).await?;
     let mailed = call.app.mail.send(mail::reset(&row.email, &call.app.api_url(), &secret)).await;
     let view = ResetView { reset_code: secret.reveal().to_owned(), expires_at, mailed };
@@ -66,7 +68,8 @@ pub(crate) struct Complete {
     password: String,
 }
 
-/// Sets a new password, once, and ends the member's sessions.
+/// Sets a new password, once, and ends the member's sessions. A code ends when the permissions of who made it change, or those of the
+/// member, or when either is deleted: 404 as for any other that is none.
 #[utoipa::path(post, operation_id = "complete_password_reset", path = "/v1/password-resets/{code}",
     params(("code" = String, Path)),
     request_body = Complete, security(()), responses(
@@ -78,11 +81,13 @@ pub(crate) async fn complete(mut call: Call) -> Answer {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let sha256 = identity::fingerprint(call.path("code")).ok_or_else(gone)?;
     let store = &call.app.store;
-    let member = store.find_password_reset(&sha256, call.now).await?.ok_or_else(gone)?;
+    // Looked at first, so that a code that is none costs no password's hash.
+    let reset = store.find_password_reset(&sha256, call.now).await?.filter(judge::may_reset);
+    let member = reset.ok_or_else(gone)?.member;
     let hash = call.app.passwords.hash(password).await?;
     let event =
         call.event_of(member.organization, &member.email, "password_reset", "set_password", &member.email);
-    match store.complete_password_reset(&sha256, call.now, &hash, Some(event)).await? {
+    match store.complete_password_reset(&sha256, call.now, &hash, judge::may_reset, Some(event)).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(gone()),
     }

@@ -5,7 +5,8 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::RepositoryRow;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use url::Url;
 use utoipa::ToSchema;
 
 use super::view::{RepositoryView, Upstream, base_url};
@@ -44,7 +45,8 @@ pub(crate) struct Change {
     upstream: Field,
 }
 
-/// Changes a repository.
+/// Changes a repository. To make it public needs read there. The credentials for a proxy's upstream are taken away where another
+/// server or way is named to it: they were given for the one that was.
 #[utoipa::path(patch, operation_id = "change_repository", path = "/v1/repositories/{id}",
     params(("id" = String, Path)), request_body = Change,
     responses((status = 200, body = RepositoryView), (status = 400, body = ErrorBody),
@@ -56,15 +58,32 @@ pub(crate) async fn change(mut call: Call) -> Answer {
     let row = loop {
         let row = find(&call).await?;
         call.judge_permission()?;
-        let changed = apply(&call, row, &wanted).await?;
+        let changed = apply(&call, row.clone(), &wanted).await?;
+        if changed.public && !row.public {
+            super::may_open(&call, call.caller()?.permissions.rights(row.id))?;
+        }
+        let elsewhere = leads_elsewhere(&row, &changed);
         let event = call.event("change_repository", changed.name.clone())?;
-        if call.app.store.update_repository(&changed, event).await? {
+        if call.app.store.update_repository(&changed, elsewhere, event).await? {
             break changed;
         }
         // Someone else changed it between reading and writing: once more, on what there is now.
     };
     let view = RepositoryView::new(&call.app, &base_url(&call).await?, row);
     Ok(Json(view).into_response())
+}
+
+/// Whether a proxy would show its credentials to another server than before, or by another way: where the address has another scheme,
+/// host or port, where requests leave by another proxy, and where others may vouch for the server.
+fn leads_elsewhere(before: &RepositoryRow, after: &RepositoryRow) -> bool {
+    let origin = |row: &RepositoryRow| {
+        row.upstream.as_deref().and_then(|url| Url::parse(url).ok()).map(|url| url.origin())
+    };
+    let way = |row: &RepositoryRow| {
+        let set: Map<String, Value> = serde_json::from_str(&row.settings).unwrap_or_default();
+        settings::WAYS.map(|name| set.get(name).cloned())
+    };
+    origin(before) != origin(after) || way(before) != way(after)
 }
 
 fn immutable(wanted: &Change) -> Result<(), ApiError> {

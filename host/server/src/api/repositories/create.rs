@@ -47,7 +47,7 @@ pub(crate) struct Create {
     settings: Field,
 }
 
-/// Makes a repository.
+/// Makes a repository. A public one needs read in every repository besides: `*`.
 #[utoipa::path(post, operation_id = "create_repository",
     path = "/v1/repositories", request_body = Create, responses(
     (status = 201, body = RepositoryView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
@@ -58,7 +58,11 @@ pub(crate) async fn create(mut call: Call) -> Answer {
     let plugins = call.app.runtime.plugins();
     let formats: Vec<&Description> = plugins.iter().map(|plugin| plugin.description()).collect();
     let new = judge_body(&formats, &wanted)?;
-    let organization = call.judge_permission()?.member.organization;
+    let caller = call.judge_permission()?;
+    if new.public {
+        super::may_open(&call, caller.permissions.rights_in_a_new_one())?;
+    }
+    let organization = caller.member.organization;
     if call.app.store.look_up(organization, &new.name, None).await?.repository.is_some() {
         return Err(ApiError::from(&catalogue::REPOSITORY_ALREADY_EXISTS));
     }

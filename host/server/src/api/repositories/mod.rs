@@ -15,11 +15,14 @@ use packhouse_store::{RepositoryId, RepositoryRow};
 
 use super::call::Call;
 use super::error::ApiError;
+use crate::access::Rights;
 use crate::catalogue;
 use crate::permissions::Permission;
 
-/// The repository of the path's `{id}`, where the caller may know of it: 404 otherwise.
+/// The repository of the path's `{id}`, where the caller may know of it: 404 otherwise. Before that, 403 without the permission
+/// that the route's row names.
 pub(crate) async fn find(call: &Call) -> Result<RepositoryRow, ApiError> {
+    call.judge_permission_of_organization()?;
     let Ok(id) = call.path("id").parse::<RepositoryId>() else {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     };
@@ -28,6 +31,12 @@ pub(crate) async fn find(call: &Call) -> Result<RepositoryRow, ApiError> {
         Some(row) if knows(call, row.id)? => Ok(row),
         _ => Err(ApiError::from(&catalogue::NOT_FOUND)),
     }
+}
+
+/// Judges whether the caller may open a repository to everyone: nobody gives what they may not read themselves, and who manages
+/// repositories does not thereby read them. 403 `role_mismatch`.
+fn may_open(call: &Call, rights: Rights) -> Result<(), ApiError> {
+    call.judge(rights.read, &catalogue::ROLE_MISMATCH)
 }
 
 /// Whether the caller may know of the repository: any right in it, or managing all of them.

@@ -12,7 +12,7 @@ use crate::api::Answer;
 use crate::api::call::Call;
 use crate::api::error::{ApiError, ErrorBody};
 use crate::catalogue;
-use crate::identity::Secret;
+use crate::identity::{self, Secret};
 use crate::permissions::Permissions;
 use crate::sso::Settings;
 
@@ -163,13 +163,8 @@ fn domains(written: Vec<String>) -> Result<Vec<String>, ApiError> {
     if written.len() > DOMAINS {
         return Err(wrong(&format!("`email_domains` lists at most {DOMAINS}.")));
     }
-    let mut domains: Vec<String> = written.iter().map(|domain| domain.to_lowercase()).collect();
-    let is_domain = |domain: &String| {
-        crate::identity::email(&format!("x@{domain}")).is_some_and(|email| email == format!("x@{domain}"))
-    };
-    if !domains.iter().all(is_domain) {
-        return Err(wrong("`email_domains` lists domains, as in example.com."));
-    }
+    let domains: Option<Vec<String>> = written.iter().map(|domain| identity::email_domain(domain)).collect();
+    let mut domains = domains.ok_or_else(|| wrong("`email_domains` lists domains, as in example.com."))?;
     domains.sort_unstable();
     domains.dedup();
     Ok(domains)

@@ -46,8 +46,10 @@ pub(super) async fn change(call: &Call, kind: KeyOwnerKind, wanted: Wanted) -> R
     changed.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// The one of the path's `{id}`: 404 `not_found` where there is none in the caller's organization.
+/// The one of the path's `{id}`: 404 `not_found` where there is none in the caller's organization. Before that, 403 without the
+/// permission that the route's row names.
 pub(crate) async fn find(call: &Call, kind: KeyOwnerKind) -> Result<KeyOwnerRow, ApiError> {
+    call.judge_permission_of_organization()?;
     let id = call.path("id").parse::<KeyOwnerId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = call.app.store.find_key_owner(call.organization()?, kind, id).await?;
     row.ok_or(ApiError::from(&catalogue::NOT_FOUND))

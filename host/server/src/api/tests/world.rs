@@ -76,7 +76,9 @@ impl World {
         World { app, router, organization: organization.id, _folder: folder }
     }
 
-    pub(super) async fn send(&self, request: Request<Body>) -> Said {
+    pub(super) async fn send(&self, mut request: Request<Body>) -> Said {
+        let host = http::HeaderValue::from_static("127.0.0.1:8081");
+        request.headers_mut().entry("host").or_insert(host);
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (parts, mut body) = answer.into_parts();
         let mut bytes = Vec::new();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::judge::{self, Backing, Judged};
+use super::revoke::may_manage_keys_of;
 use super::view::{NewTokenView, TokenView};
 use crate::api::Answer;
 use crate::api::call::Call;
@@ -52,7 +53,8 @@ pub(crate) struct Create {
     pub(super) confirmation_token: Field,
 }
 
-/// Makes a token, or with `backing` a service key.
+/// Makes a token, or with `backing` a service key: one of a repository needs publish and delete there, as listing, rotating and revoking
+/// it does.
 #[utoipa::path(post, operation_id = "create_token", path = "/v1/tokens", request_body = Create, responses(
     (status = 201, body = NewTokenView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
     (status = 403, body = ErrorBody)))]
@@ -83,6 +85,9 @@ async fn judge_rights(call: &Call, judged: &Judged) -> Result<Vec<RepositoryId>,
     let organization = judged.backing == Some(Backing::Organization);
     let owner = permissions.holds(Permission::ManageOwnerAccount);
     call.judge(!organization || owner, &catalogue::SERVICE_KEY_FORBIDDEN)?;
+    let of_repository = matches!(judged.backing, Some(Backing::Repository(_)));
+    let manages = ids.iter().all(|id| may_manage_keys_of(permissions, *id));
+    call.judge(!of_repository || manages, &catalogue::ROLE_MISMATCH)?;
     let writes = ids.iter().all(|id| permissions.rights(*id).write());
     call.judge(!judged.scope.write || writes, &catalogue::ROLE_MISMATCH)?;
     Ok(ids)

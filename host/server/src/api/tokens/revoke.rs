@@ -2,14 +2,14 @@
 
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{TokenId, TokenRow};
+use packhouse_store::{RepositoryId, TokenId, TokenRow};
 
 use super::view::LEGACY;
 use crate::api::Answer;
 use crate::api::call::Call;
 use crate::api::error::{ApiError, ErrorBody};
 use crate::catalogue;
-use crate::permissions::Permission;
+use crate::permissions::{Permission, Permissions};
 
 /// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
 #[utoipa::path(delete, operation_id = "revoke_token", path = "/v1/tokens/{id}",
@@ -42,13 +42,17 @@ pub(super) fn may_manage(call: &Call, row: &TokenRow) -> Result<(), ApiError> {
     call.judge(true, &catalogue::INSUFFICIENT_PERMISSIONS)
 }
 
+/// Whether the caller may make, list, rotate and revoke keys of this repository: with publish and delete there, or as who manages the
+/// account.
+pub(super) fn may_manage_keys_of(permissions: &Permissions, repository: RepositoryId) -> bool {
+    permissions.rights(repository).write() || permissions.holds(Permission::ManageOwnerAccount)
+}
+
 /// Whether it is a service key that the caller may manage.
 pub(super) fn may_manage_key(call: &Call, row: &TokenRow) -> Result<bool, ApiError> {
     let permissions = &call.caller()?.permissions;
     Ok(match (row.backing.as_deref(), row.backing_repository) {
-        (Some("repo"), Some(repository)) => {
-            permissions.rights(repository).write() || permissions.holds(Permission::ManageOwnerAccount)
-        }
+        (Some("repo"), Some(repository)) => may_manage_keys_of(permissions, repository),
         (Some("org" | LEGACY), _) => permissions.holds(Permission::ManageOwnerAccount),
         _ => false,
     })

@@ -100,8 +100,7 @@ async fn create(desk: Desk, email: &str, name: String, stdin: bool, granted: Gra
     let event = desk.event(&organization, "create_member", &email);
     let made = desk.store.create_member(organization.id, new, event).await?;
     let row = made.with_context(|| format!("{email} is a member of {} already", organization.name))?;
-    desk.done(COLUMNS, Shown::One(view(&row, random.then(|| password.reveal())))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&row, random.then(|| password.reveal())))).await
 }
 
 async fn list(desk: Desk) -> anyhow::Result<()> {
@@ -116,8 +115,7 @@ async fn list(desk: Desk) -> anyhow::Result<()> {
             break;
         }
     }
-    desk.done(&["id", "email", "name"], Shown::List(rows.iter().map(|row| view(row, None)).collect())).await;
-    Ok(())
+    desk.done(&["id", "email", "name"], Shown::List(rows.iter().map(|row| view(row, None)).collect())).await
 }
 
 async fn set_password(desk: Desk, email: &str, stdin: bool) -> anyhow::Result<()> {
@@ -128,8 +126,7 @@ async fn set_password(desk: Desk, email: &str, stdin: bool) -> anyhow::Result<()
     let event = desk.event(&organization, "set_password", &member.email);
     let set = desk.store.set_member_password(organization.id, member.id, &hash, event).await?;
     ensure!(set, "{} was deleted meanwhile", member.email);
-    desk.done(COLUMNS, Shown::One(view(&member, random.then(|| password.reveal())))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&member, random.then(|| password.reveal())))).await
 }
 
 async fn grant(desk: Desk, email: &str, granted: Granted) -> anyhow::Result<()> {
@@ -146,8 +143,7 @@ async fn grant(desk: Desk, email: &str, granted: Granted) -> anyhow::Result<()> 
         }
     }
     let member = MemberRow { permissions, ..member };
-    desk.done(COLUMNS, Shown::One(view(&member, None))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&member, None))).await
 }
 
 fn view(row: &MemberRow, password: Option<&str>) -> Value {

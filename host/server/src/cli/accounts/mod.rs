@@ -13,7 +13,7 @@ pub(super) use token::TokenCommand;
 
 use std::io::BufRead;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, RepositoryRow, Store};
 use serde_json::Value;
@@ -96,9 +96,9 @@ impl Desk {
     }
 
     /// Prints what was asked for, and closes the store.
-    async fn done(self, columns: &[&str], items: Shown) {
+    async fn done(self, columns: &[&str], items: Shown) -> anyhow::Result<()> {
         self.store.close().await;
-        print(&render(self.json, columns, items));
+        print(&render(self.json, columns, items))
     }
 }
 
@@ -155,8 +155,8 @@ fn password(from_stdin: bool) -> anyhow::Result<(Secret, bool)> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("failed to read the password")?;
     let password = line.trim_end_matches(['\r', '\n']);
-    ensure!(!password.trim().is_empty(), "the password must not be blank");
-    Ok((Secret::new(password), false))
+    let password = identity::new_password(password);
+    Ok((password.map_err(|reason| anyhow!("the password {reason}"))?, false))
 }
 
 #[cfg(test)]

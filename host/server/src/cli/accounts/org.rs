@@ -62,8 +62,7 @@ async fn create(desk: Desk, name: String, base_url: &Url) -> anyhow::Result<()> 
     let event = desk.event_in(OrganizationId::default(), "create_organization", &name);
     let made = desk.store.create_organization(new, event).await?;
     let row = made.with_context(|| format!("the name {name:?} or the host of {base_url} is in use"))?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&row))).await
 }
 
 async fn relocate(desk: Desk, name: String, base_url: &Url) -> anyhow::Result<()> {
@@ -74,14 +73,12 @@ async fn relocate(desk: Desk, name: String, base_url: &Url) -> anyhow::Result<()
     let moved = desk.store.set_base_url(row.id, Some(&text), Some(&host), event).await?;
     ensure!(moved, "the host of {base_url} is another organization's");
     let row = OrganizationRow { base_url: Some(text), host: Some(host), ..row };
-    desk.done(COLUMNS, Shown::One(view(&row))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&row))).await
 }
 
 async fn list(desk: Desk) -> anyhow::Result<()> {
     let rows = desk.store.organizations().await?;
-    desk.done(COLUMNS, Shown::List(rows.iter().map(view).collect())).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::List(rows.iter().map(view).collect())).await
 }
 
 fn view(row: &OrganizationRow) -> Value {

@@ -93,8 +93,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     let event = desk.event(&organization, "create_repository", &new.name);
     let made = desk.store.create_repository(organization.id, judged, event).await?;
     let row = made.with_context(|| format!("there is a repository {:?} already", new.name))?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&row))).await
 }
 
 /// What the plugins say of themselves, up to the one that is wanted: to ask one means compiling it. Mostly its file has its name.
@@ -128,8 +127,7 @@ async fn list(desk: Desk) -> anyhow::Result<()> {
             break;
         }
     }
-    desk.done(COLUMNS, Shown::List(rows.iter().map(view).collect())).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::List(rows.iter().map(view).collect())).await
 }
 
 async fn delete(desk: Desk, name: &str) -> anyhow::Result<()> {
@@ -139,8 +137,7 @@ async fn delete(desk: Desk, name: &str) -> anyhow::Result<()> {
     ensure!(groups.is_empty(), "{name} is a member of a group; take it out first");
     let event = desk.event(&organization, "delete_repository", name);
     desk.store.delete_repository(organization.id, row.id, event).await?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::One(view(&row))).await
 }
 
 fn view(row: &RepositoryRow) -> Value {

@@ -118,8 +118,7 @@ async fn list(desk: Desk) -> anyhow::Result<()> {
     for row in &rows {
         items.push(view(&desk, row).await?);
     }
-    desk.done(COLUMNS, Shown::List(items)).await;
-    Ok(())
+    desk.done(COLUMNS, Shown::List(items)).await
 }
 
 async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
@@ -138,8 +137,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     let event = desk.event(&organization, "create_token", &judged.name);
     let row = desk.store.create_token(organization.id, judged.token(sha256, &member, ids), event).await?;
     let shown = with(view(&desk, &row).await?, "secret", secret.reveal());
-    desk.done(&["id", "secret"], Shown::One(shown)).await;
-    Ok(())
+    desk.done(&["id", "secret"], Shown::One(shown)).await
 }
 
 async fn revoke(desk: Desk, id: TokenId) -> anyhow::Result<()> {
@@ -150,8 +148,7 @@ async fn revoke(desk: Desk, id: TokenId) -> anyhow::Result<()> {
     desk.store.revoke_token(organization.id, id, now_ms(), event).await?;
     let row = desk.store.find_token(organization.id, id).await?.unwrap_or(row);
     let shown = view(&desk, &row).await?;
-    desk.done(&["id", "state", "name"], Shown::One(shown)).await;
-    Ok(())
+    desk.done(&["id", "state", "name"], Shown::One(shown)).await
 }
 
 async fn purge(desk: Desk, older_than: u32) -> anyhow::Result<()> {
@@ -159,8 +156,7 @@ async fn purge(desk: Desk, older_than: u32) -> anyhow::Result<()> {
     let before = now_ms() - i64::from(older_than) * DAY_MS;
     let event = desk.event(&organization, "purge_tokens", &format!("older than {older_than} days"));
     let purged = desk.store.purge_tokens(organization.id, before, event).await?;
-    desk.done(&["purged"], Shown::One(json!({"purged": purged}))).await;
-    Ok(())
+    desk.done(&["purged"], Shown::One(json!({"purged": purged}))).await
 }
 
 /// A line of the file.
@@ -188,8 +184,7 @@ async fn import(desk: Desk, file: &Path) -> anyhow::Result<()> {
     let event = desk.event(&organization, "import_tokens", &format!("{all} tokens"));
     let imported = desk.store.import_tokens(organization.id, tokens, event).await?;
     let shown = json!({"imported": imported, "known": all - imported});
-    desk.done(&["imported", "known"], Shown::One(shown)).await;
-    Ok(())
+    desk.done(&["imported", "known"], Shown::One(shown)).await
 }
 
 async fn legacy(desk: &Desk, organization: &OrganizationRow, text: &str) -> anyhow::Result<NewToken> {

@@ -76,7 +76,7 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
             grants: Vec::new(),
             expires_at: i64::MAX,
         };
-        all.push(Credential::Bearer(app.bearers.sign(&app.store, &bearer).await.unwrap()));
+        all.push(Credential::Bearer(app.bearers.sign(&app.store, &app.sealer, &bearer).await.unwrap()));
     }
     (organization.id, all)
 }

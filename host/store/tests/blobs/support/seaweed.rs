@@ -57,6 +57,10 @@ fn launch(program: &Path) -> Option<Server> {
         "-master.volumeSizeLimitMB=64",
         // A bucket takes seven at a time, and what was deleted in a full one is not given back at once.
         "-volume.max=100",
+        "-master.telemetry=false",
+        // Two more listeners of its own, at fixed ports: a second one on the machine would end.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
     ]);
     for (name, port) in [("s3", port), ("master", master), ("volume", volume), ("filer", filer)] {
         // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
@@ -124,13 +128,15 @@ impl Bucket {
         )
     }
 
-    /// The keys of its objects.
+    /// The keys of its objects, but for the mark that says whose the bucket is.
     pub(crate) fn keys(&self) -> Vec<String> {
         let answer = self
             .server
             .request("GET", &format!("/bucket?list-type=2&max-keys=1000&prefix={}/", self.part), b"")
             .unwrap();
-        elements(&answer, "Key")
+        let mut keys = elements(&answer, "Key");
+        keys.retain(|key| !key.ends_with("/packhouse-database"));
+        keys
     }
 
     /// How many multipart uploads are not finished.

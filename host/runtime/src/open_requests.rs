@@ -1,0 +1,94 @@
+//! Which requests a description says to be open to anybody: a method and a pattern of the path below a repository's address.
+
+use crate::description::Description;
+
+impl Description {
+    /// Whether the description says that this request may be open. `HEAD` goes with `GET`. False where it says nothing: then only
+    /// `route` knows.
+    #[must_use]
+    pub fn may_open(&self, method: &str, path: &[String]) -> bool {
+        let method = if method == "HEAD" { "GET" } else { method };
+        self.open_requests.iter().flatten().any(|request| is_of(request, method, path))
+    }
+
+    /// What is wrong with one.
+    pub(crate) fn validate_open_request(request: &str) -> bool {
+        let Some((method, pattern)) = request.split_once(" /") else { return false };
+        let words: Vec<&str> = pattern.split('/').collect();
+        let rest_is_last = words.iter().rev().skip(1).all(|word| !word.ends_with("..}"));
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase()) && rest_is_last
+    }
+}
+
+fn is_of(request: &str, method: &str, path: &[String]) -> bool {
+    let Some((own, pattern)) = request.split_once(" /") else { return false };
+    own == method && matches(pattern, path)
+}
+
+fn matches(pattern: &str, path: &[String]) -> bool {
+    if pattern.is_empty() {
+        return path.is_empty();
+    }
+    let mut left = path.iter();
+    for word in pattern.split('/') {
+        if word.starts_with('{') && word.ends_with("..}") {
+            return left.next().is_some();
+        }
+        let Some(segment) = left.next() else { return false };
+        let fits =
+            if word.starts_with('{') && word.ends_with('}') { !segment.is_empty() } else { word == segment };
+        if !fits {
+            return false;
+        }
+    }
+    left.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description(requests: &str) -> Description {
+        Description::parse(&format!(r#"{{"format": "x", "version": "1", "open_requests": {requests}}}"#))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_request_is_told_by_its_method_and_its_path() {
+        let declared =
+            description(r#"["POST /-/v1/login", "GET /-/v1/login/{id}", "PUT /-/user/{user..}", "GET /"]"#);
+        let may = |method: &str, path: &str| {
+            let path: Vec<String> = path.split('/').skip(1).map(str::to_owned).collect();
+            declared.may_open(method, if path == [""] { &[] } else { &path })
+        };
+        for (method, path) in [
+            ("POST", "/-/v1/login"),
+            ("GET", "/-/v1/login/x"),
+            ("HEAD", "/-/v1/login/x"),
+            ("PUT", "/-/user/a/b"),
+            ("GET", "/"),
+        ] {
+            assert!(may(method, path), "{method} {path}");
+        }
+        for (method, path) in [
+            ("GET", "/-/v1/login"),
+            ("POST", "/-/v1/login/"),
+            ("GET", "/-/v1/login/"),
+            ("GET", "/-/v1/login/x/y"),
+            ("PUT", "/-/user"),
+            ("PUT", "/"),
+        ] {
+            assert!(!may(method, path), "{method} {path}");
+        }
+        let silent = Description::parse(r#"{"format": "x", "version": "1"}"#).unwrap();
+        assert!(silent.open_requests.is_none() && !silent.may_open("GET", &[]));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for wrong in ["GET", "get /x", " /x", "GET x", "GET /{a..}/b"] {
+            let text = format!(r#"{{"format": "x", "version": "1", "open_requests": ["{wrong}"]}}"#);
+            assert!(Description::parse(&text).is_err(), "{wrong}");
+        }
+    }
+}

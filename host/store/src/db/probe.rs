@@ -1,0 +1,82 @@
+//! Whether the database answers, and what it says when it does not. A pool whose connections are all in use and one whose database
+//! is away look the same from within: no connection came in time. So it is asked beside the pool.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+
+use super::{Database, Engine};
+use crate::error::StoreError;
+
+/// How long the pool may take to answer a probe.
+const POOL: Duration = Duration::from_secs(1);
+/// How long a connection of its own may take.
+const DIRECT: Duration = Duration::from_secs(2);
+
+/// How a database answers that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answering {
+    /// At once.
+    Well,
+    /// It does, but all of this server's connections are in use.
+    Busy,
+}
+
+/// The connections to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Those that are open.
+    pub open: u32,
+    /// Those of them that nobody uses at the moment.
+    pub idle: u32,
+    /// As many as there may be.
+    pub most: u32,
+}
+
+impl Database {
+    /// Asks it for next to nothing. `Unavailable` says what it said, or that it said nothing.
+    pub(crate) async fn probe(&self) -> Result<Answering, StoreError> {
+        let asked = tokio::time::timeout(POOL, self.look("SELECT 1", vec![])).await;
+        match (asked, &self.engine) {
+            (Ok(Ok(_)), _) => Ok(Answering::Well),
+            (Ok(Err(error)), Engine::Sqlite { .. }) => Err(error),
+            (Err(_), Engine::Sqlite { .. }) => Ok(Answering::Busy),
+            (_, Engine::Postgres(pool)) => match ask(pool.options()).await {
+                Ok(()) => Ok(Answering::Busy),
+                Err(error) => Err(StoreError::database(error)),
+            },
+        }
+    }
+
+    /// The connections there are at the moment.
+    pub(crate) fn connections(&self) -> Connections {
+        let count = |size: u32, idle: usize, most: u32| Connections {
+            open: size,
+            idle: u32::try_from(idle).unwrap_or(u32::MAX).min(size),
+            most,
+        };
+        match &self.engine {
+            Engine::Sqlite { readers, writer, .. } => count(
+                readers.size() + writer.size(),
+                readers.num_idle() + writer.num_idle(),
+                readers.options().get_max_connections() + writer.options().get_max_connections(),
+            ),
+            Engine::Postgres(pool) => pool.connections(),
+        }
+    }
+}
+
+/// Makes a connection of its own and asks for next to nothing.
+async fn ask(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    let asking = async {
+        let mut connection = PgConnection::connect_with(options).await?;
+        connection.ping().await?;
+        connection.close().await
+    };
+    let answered = tokio::time::timeout(DIRECT, asking).await;
+    answered.unwrap_or_else(|_| {
+        let silent = format!("it did not answer within {DIRECT:?}");
+        Err(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, silent)))
+    })
+}

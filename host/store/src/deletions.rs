@@ -1,0 +1,104 @@
+//! Packages that are being deleted: what is left of a deletion is a row, so that any server goes on with it after the one that was
+//! at it is gone.
+
+use std::time::Duration;
+
+use crate::accounts::AuditEvent;
+use crate::db::{Row, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, RepositoryId, new_id};
+use crate::store::Store;
+
+/// How long a server may go without saying that it is still at it.
+const CLAIM: Duration = Duration::from_secs(20);
+
+/// A package that is to go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Deletion {
+    /// Its row.
+    pub id: i64,
+    /// Where the package is.
+    pub repository: RepositoryId,
+    /// The package.
+    pub name: String,
+    /// Versions that are left to be deleted.
+    pub versions: Vec<String>,
+    /// What is remembered of each, but for its subject.
+    pub event: AuditEvent,
+}
+
+impl Store {
+    /// Notes that these versions are to go, and that the caller is at it; its row.
+    pub async fn begin_deletion(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        versions: Vec<String>,
+        event: AuditEvent,
+    ) -> Result<Deletion, StoreError> {
+        let (id, name) = (new_id(), name.to_owned());
+        let sql = "INSERT INTO deletions (id, repository, name, versions, event, claimed_until) \
+                   VALUES ($1, $2, $3, $4, $5, $6)";
+        let (left, told) = (list(&versions), told(&event));
+        let values = values![id, repository.0, name.as_str(), left, told, self.deletion_claim(CLAIM)];
+        self.execute_for(repository, sql, values).await?;
+        Ok(Deletion { id, repository, name, versions, event })
+    }
+
+    /// A deletion that nobody is at; the caller is from now on.
+    pub async fn claim_deletion(&self) -> Result<Option<Deletion>, StoreError> {
+        let sql = "SELECT id FROM deletions WHERE claimed_until <= $1 ORDER BY id LIMIT 1";
+        let rows = self.inner.db.look(sql, values![self.now_ms()]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let mut transaction = self.inner.db.begin().await?;
+        let claim = "UPDATE deletions SET claimed_until = $2 WHERE id = $1 AND claimed_until <= $3 \
+                     RETURNING id, repository, name, versions, event";
+        let values = values![row.columns().int()?, self.deletion_claim(CLAIM), self.now_ms()];
+        let claimed = transaction.fetch_one(claim, values).await?;
+        transaction.commit().await?;
+        claimed.as_ref().map(deletion).transpose()
+    }
+
+    /// These versions are left, and the caller is still at it; with none left it is over.
+    pub async fn go_on_with_deletion(&self, id: i64, left: &[String]) -> Result<(), StoreError> {
+        if left.is_empty() {
+            return self.inner.db.execute("DELETE FROM deletions WHERE id = $1", values![id]).await.map(drop);
+        }
+        let sql = "UPDATE deletions SET versions = $2, claimed_until = $3 WHERE id = $1";
+        self.inner.db.execute(sql, values![id, list(left), self.deletion_claim(CLAIM)]).await.map(drop)
+    }
+
+    /// The caller is not at it any more; whoever looks for one after `pause` may be.
+    pub async fn leave_deletion(&self, id: i64, pause: Duration) -> Result<(), StoreError> {
+        let sql = "UPDATE deletions SET claimed_until = $2 WHERE id = $1";
+        self.inner.db.execute(sql, values![id, self.deletion_claim(pause)]).await.map(drop)
+    }
+
+    fn deletion_claim(&self, lasts: Duration) -> i64 {
+        self.now_ms().saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+fn list(versions: &[String]) -> String {
+    serde_json::json!(versions).to_string()
+}
+
+fn told(event: &AuditEvent) -> String {
+    let AuditEvent { organization, actor, credential, action, subject, address, request_id, detail } = event;
+    serde_json::json!([organization.0, actor, credential, action, subject, address, request_id, detail])
+        .to_string()
+}
+
+fn deletion(row: &Row) -> Result<Deletion, StoreError> {
+    let mut columns = row.columns();
+    let (id, repository, name) = (columns.int()?, RepositoryId(columns.int()?), columns.text()?);
+    let (versions, event) = (columns.text()?, columns.text()?);
+    let damaged = |problem| StoreError::Corrupt(format!("the deletion {id}: {problem}"));
+    let versions = serde_json::from_str(&versions).map_err(damaged)?;
+    type Told = (i64, String, String, String, String, String, String, String);
+    let (organization, actor, credential, action, subject, address, request_id, detail) =
+        serde_json::from_str::<Told>(&event).map_err(damaged)?;
+    let organization = OrganizationId(organization);
+    let event = AuditEvent { organization, actor, credential, action, subject, address, request_id, detail };
+    Ok(Deletion { id, repository, name, versions, event })
+}

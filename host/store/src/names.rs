@@ -1,0 +1,104 @@
+//! Which packages repositories hold: those of which they show a version, and those of which a record of theirs says so.
+
+use std::collections::BTreeSet;
+
+use crate::db::Value;
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::records::range::Range;
+use crate::store::Store;
+
+/// Packages that one statement asks for.
+const NAMES: usize = 1_000;
+/// The same where records are looked for as well: each package is a part of the statement's own.
+const PARTS: usize = 100;
+
+/// A package, and the prefixes of records' keys by which a repository holds it besides what it shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PackageName {
+    /// As it is shown.
+    pub name: String,
+    /// None where what is shown says all.
+    pub keys: Vec<String>,
+}
+
+impl Store {
+    /// Those of these packages that one of the repositories holds, at this moment. A seek for each package and repository, in one
+    /// statement for up to a thousand packages (a hundred with keys); none where there is nothing to look for.
+    pub async fn held_names(
+        &self,
+        repositories: &[RepositoryId],
+        packages: &[PackageName],
+    ) -> Result<BTreeSet<String>, StoreError> {
+        let mut held = BTreeSet::new();
+        if repositories.is_empty() {
+            return Ok(held);
+        }
+        // No database takes a text with NUL for a name, and so nothing has one.
+        let possible = packages.iter().filter(|package| !package.name.contains('\0'));
+        let (with_keys, plain): (Vec<&PackageName>, Vec<&PackageName>) =
+            possible.partition(|package| !package.keys.is_empty());
+        for page in plain.chunks(NAMES) {
+            let mut values: Vec<Value> = repositories.iter().map(|id| Value::from(id.0)).collect();
+            values.extend(page.iter().map(|package| Value::from(package.name.as_str())));
+            let rows = self.inner.db.fetch(shown_sql(repositories.len(), page.len()), values).await?;
+            for row in &rows {
+                held.insert(row.columns().text()?);
+            }
+        }
+        for page in with_keys.chunks(PARTS) {
+            let mut statement = Statement::new(repositories);
+            page.iter().enumerate().for_each(|(at, package)| statement.add(at, package));
+            let rows = self.inner.db.fetch(statement.sql, statement.values).await?;
+            for row in &rows {
+                let at = usize::try_from(row.columns().int()?).unwrap_or(usize::MAX);
+                held.extend(page.get(at).map(|package| package.name.clone()));
+            }
+        }
+        Ok(held)
+    }
+}
+
+/// Names that are shown, of so many, in so many repositories.
+pub(crate) fn shown_sql(repositories: usize, names: usize) -> String {
+    let (repositories, names) = (places(1, repositories), places(repositories + 1, names));
+    format!("SELECT DISTINCT name FROM packages WHERE repository IN ({repositories}) AND name IN ({names})")
+}
+
+fn places(from: usize, count: usize) -> String {
+    let places: Vec<String> = (from..from + count).map(|at| format!("${at}")).collect();
+    places.join(",")
+}
+
+/// Asks for packages by what is shown and by records: the numbers of those that are held.
+pub(crate) struct Statement {
+    pub(crate) sql: String,
+    values: Vec<Value>,
+    repositories: String,
+}
+
+impl Statement {
+    pub(crate) fn new(repositories: &[RepositoryId]) -> Self {
+        let values = repositories.iter().map(|id| Value::from(id.0)).collect();
+        Self { sql: String::new(), values, repositories: places(1, repositories.len()) }
+    }
+
+    pub(crate) fn add(&mut self, number: usize, package: &PackageName) {
+        let repositories = self.repositories.clone();
+        let mut place = |value: Value| {
+            self.values.push(value);
+            format!("${}", self.values.len())
+        };
+        let name = place(Value::from(package.name.as_str()));
+        let mut held =
+            format!("EXISTS (SELECT 1 FROM packages WHERE repository IN ({repositories}) AND name = {name})");
+        for range in package.keys.iter().filter_map(|prefix| Range::new(prefix, None)) {
+            let (from, end) = (place(Value::from(range.from)), place(Value::from(range.end)));
+            held += &format!(
+                " OR EXISTS (SELECT 1 FROM records WHERE repository IN ({repositories}) AND key >= {from} AND key < {end})"
+            );
+        }
+        let union = if self.sql.is_empty() { "" } else { " UNION ALL " };
+        self.sql += &format!("{union}SELECT CAST({number} AS BIGINT) AS number WHERE {held}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Packages as they are listed, a page at a time: each is told by indexes, however many packages, versions and files there are.
+
+use std::collections::HashMap;
+
+use crate::db::{OverRows, Row, Value, values};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+
+pub(crate) const NAMES: &str =
+    "SELECT name FROM packages WHERE repository = $1 AND name > $2 ORDER BY name LIMIT $3";
+/// Of each package how many versions it has, and of the one that was published last its name and time.
+pub(crate) const SUMMARIES: [&str; 2] = [
+    "WITH wanted (repository, name) AS (VALUES ",
+    ") SELECT w.name, \
+        (SELECT COUNT(*) FROM versions v WHERE v.repository = w.repository AND v.name = w.name), \
+        (SELECT v.version FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1), \
+        (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) \
+      FROM wanted w",
+];
+
+/// What a list says of a package.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PackageSummary {
+    /// In the format's own spelling.
+    pub name: String,
+    /// How many versions are shown.
+    pub versions: u64,
+    /// The one that was published last.
+    pub latest: Option<String>,
+    /// When it was, in ms since 1970.
+    pub updated_at: Option<u64>,
+}
+
+impl Store {
+    /// The names of at most `limit` packages after this one, in the order of their bytes.
+    pub async fn package_names(
+        &self,
+        repository: RepositoryId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<String>, StoreError> {
+        let values = values![repository.0, after.replace('\0', ""), i64::from(limit)];
+        let rows = self.inner.db.fetch(NAMES, values).await?;
+        rows.iter().map(|row| row.columns().text()).collect()
+    }
+
+    /// These packages, in this order.
+    pub async fn package_summaries(
+        &self,
+        repository: RepositoryId,
+        names: Vec<String>,
+    ) -> Result<Vec<PackageSummary>, StoreError> {
+        let wanted = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
+        let [before, after] = SUMMARIES;
+        let mut found = HashMap::new();
+        for row in &self.inner.db.fetch_over(OverRows::new(before, wanted.collect(), after)).await? {
+            let summary = summary(row)?;
+            found.insert(summary.name.clone(), summary);
+        }
+        let gone = |name: String| PackageSummary { name, ..PackageSummary::default() };
+        Ok(names.into_iter().map(|name| found.remove(&name).unwrap_or_else(|| gone(name))).collect())
+    }
+}
+
+fn summary(row: &Row) -> Result<PackageSummary, StoreError> {
+    let mut columns = row.columns();
+    let (name, versions) = (columns.text()?, columns.unsigned()?);
+    let (latest, updated_at) = (columns.opt_text()?, columns.opt_int()?);
+    Ok(PackageSummary {
+        name,
+        versions,
+        latest,
+        updated_at: updated_at.and_then(|at| u64::try_from(at).ok()),
+    })
+}

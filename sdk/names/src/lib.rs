@@ -1,0 +1,120 @@
+//! How names of packages are compared with the patterns of settings (`claimed_names`, `min_release_age_except`).
+//!
+//! Host, plugins and their tests read patterns by this one crate. A pattern is written by a person, a name comes from a format
+//! that has normalised it: a [`Folding`] brings both into one spelling.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.
+///
+/// ```
+/// assert!(packhouse_names::fits("@acme/*", "@acme/lib"));
+/// assert!(!packhouse_names::fits("lib", "lib2"));
+/// ```
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in between.split('*') {
+        match name.split_once(part) {
+            Some((_, after)) => name = after,
+            None => return false,
+        }
+    }
+    name.ends_with(last)
+}
+
+/// Which spellings of a name a format takes for the same.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Folding {
+    /// None: each spelling is a name of its own.
+    #[default]
+    None,
+    /// Letters in either case.
+    Lowercase,
+    /// As PEP 503 has it: letters in either case, and every run of `-`, `_` and `.` is one `-`.
+    Pep503,
+}
+
+impl Folding {
+    /// A name, or a pattern, in the one spelling.
+    ///
+    /// ```
+    /// use packhouse_names::Folding;
+    /// assert_eq!(Folding::Pep503.fold("Acme._*"), "acme-*");
+    /// ```
+    pub fn fold(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::None => Cow::Borrowed(text),
+            Self::Lowercase => Cow::Owned(text.to_lowercase()),
+            Self::Pep503 => {
+                let mut folded = String::with_capacity(text.len());
+                for letter in text.chars() {
+                    match letter {
+                        '-' | '_' | '.' if folded.ends_with('-') => {}
+                        '-' | '_' | '.' => folded.push('-'),
+                        letter => folded.extend(letter.to_lowercase()),
+                    }
+                }
+                Cow::Owned(folded)
+            }
+        }
+    }
+
+    /// Whether one of these patterns covers this name, in whatever spelling either is.
+    pub fn covers<P: AsRef<str>>(self, patterns: &[P], name: &str) -> bool {
+        let name = self.fold(name);
+        patterns.iter().any(|pattern| fits(&self.fold(pattern.as_ref()), &name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Folding, fits};
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("app", "app", true),
+            ("app", "apps", false),
+            ("Demo", "demo", false),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("*x", "x", true),
+            ("team/*", "team/a/b", true),
+            ("team/*", "team", false),
+            ("@acme/*", "@acme2/lib", false),
+            ("org.example*", "org.example.sub:lib", true),
+            ("org.example:*", "org.examples:lib", false),
+            ("*-internal", "a-internal", true),
+            ("@*/own-*", "@acme/own-lib", true),
+            ("@*/own-*", "@acme/lib", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("a**b", "ab", true),
+            ("ab*ba", "aba", false),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_folded_as_names_are() {
+        for (folding, pattern, name, expected) in [
+            (Folding::None, "Acme", "acme", false),
+            (Folding::Lowercase, "Team/*", "team/app", true),
+            (Folding::Lowercase, "a_b", "a-b", false),
+            (Folding::Pep503, "Our.*", "our-tool", true),
+            (Folding::Pep503, "our_tool", "Our.-_Tool", true),
+            (Folding::Pep503, "our-*", "ours", false),
+            (Folding::Pep503, "*_Tool", "our-tool", true),
+        ] {
+            assert_eq!(folding.covers(&[pattern], name), expected, "{folding:?} {pattern} {name}");
+        }
+    }
+}

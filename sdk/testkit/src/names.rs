@@ -1,0 +1,90 @@
+//! Which packages no upstream may be asked for, as the host decides it.
+
+use crate::state::{RepositoryState, State};
+use packhouse_sdk::{Action, Failure, Intent};
+use serde_json::Value;
+
+impl State {
+    /// A group's members, a group among them replaced by its own.
+    pub(crate) fn members(&self, group: &str) -> Vec<String> {
+        let members = self.repositories.get(group).map(|group| group.members.as_slice()).unwrap_or_default();
+        let members = members.iter().flat_map(|name| match self.repositories.get(name) {
+            Some(inner) if inner.kind == "group" => inner.members.clone(),
+            _ => vec![name.clone()],
+        });
+        members.collect()
+    }
+
+    /// The members of a group that are handed over: those that may be read and may serve what the request is about.
+    pub(crate) fn serving(&self, group: &str, intent: &Intent) -> Vec<String> {
+        let members = self.members(group);
+        let kind = |name: &String| self.repositories.get(name).map_or("", |state| state.kind.as_str());
+        let hidden = |name: &String| self.repositories.get(name).is_some_and(|state| state.unreadable);
+        let proxies = match intent.packages.is_empty() {
+            true => {
+                intent.many_packages || !members.iter().any(|name| kind(name) == "hosted" && hidden(name))
+            }
+            false => self.withheld(group, &intent.packages).is_empty(),
+        };
+        members.into_iter().filter(|name| !hidden(name) && (proxies || kind(name) != "proxy")).collect()
+    }
+
+    /// What the host refuses before it asks the format: a read of a group without a member that may be read, and of a proxy that
+    /// claims the name itself.
+    pub(crate) fn refuse(&self, repository: &str, intent: &Intent) -> Result<(), Failure> {
+        let Some(state) = self.repositories.get(repository) else { return Ok(()) };
+        let hidden = |name: &String| self.repositories.get(name).is_some_and(|state| state.unreadable);
+        match state.kind.as_str() {
+            "group" if intent.action == Action::Read && self.members(repository).iter().all(hidden) => {
+                Err(Failure::not_found("This group has no member that you may read"))
+            }
+            "proxy" if intent.packages.iter().any(|name| state.claims(name)) => {
+                Err(Failure::not_found("This name is claimed for packages of your own"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Those of these packages that are withheld from upstreams in a call with this target.
+    pub(crate) fn withheld(&self, target: &str, names: &[String]) -> Vec<String> {
+        let kind = self.repositories.get(target).map_or("", |state| state.kind.as_str());
+        let mut all = vec![target.to_owned()];
+        match kind {
+            "group" => all.extend(self.members(target)),
+            "proxy" => {
+                for group in self.repositories.keys() {
+                    let members = self.members(group);
+                    if members.iter().any(|name| name == target) {
+                        all.push(group.clone());
+                        all.extend(members);
+                    }
+                }
+            }
+            _ => return Vec::new(),
+        }
+        let of = |name: &String| {
+            let mut states = all.iter().filter_map(|repository| self.repositories.get(repository));
+            states.any(|state| state.claims(name) || state.has(name))
+        };
+        names.iter().filter(|name| of(name)).cloned().collect()
+    }
+}
+
+impl RepositoryState {
+    fn claims(&self, name: &str) -> bool {
+        let settings: Value = serde_json::from_str(&self.settings).unwrap_or_default();
+        let patterns = settings.get("claimed_names").and_then(Value::as_array).into_iter().flatten();
+        let patterns: Vec<&str> = patterns.filter_map(Value::as_str).collect();
+        self.folding.covers(&patterns, name)
+    }
+
+    /// Whether it is hosted and holds this package.
+    fn has(&self, name: &str) -> bool {
+        let kept = |prefix: &String| {
+            let prefix = prefix.replace("{name}", name);
+            self.records.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
+        };
+        let shown = || self.shown.keys().any(|(package, _)| package == name);
+        self.kind == "hosted" && (shown() || self.held_by.iter().any(kept))
+    }
+}

@@ -1,0 +1,35 @@
+/* A clock of the wall that is wrong by CLOCK_AHEAD seconds. Preloaded into the server; what counts time on is left alone. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+
+static long ahead(void) {
+    const char *text = getenv("CLOCK_AHEAD");
+    return text ? atol(text) : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *at) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, at);
+    if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += ahead();
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict at, void *restrict zone) {
+    (void)zone;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec;
+    at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *at) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (at) *at = now.tv_sec;
+    return now.tv_sec;
+}

@@ -1,0 +1,129 @@
+//! Open files and sockets, of which the system gives only so many.
+
+use std::net::Ipv4Addr;
+
+use packhouse_tests::{Client, MavenRepository, Request, Server, payload};
+
+use super::h2c::block_on;
+
+/// As few as a server can start with.
+const FEW: &str = "--nofile=256:256";
+
+fn with_few() -> Server {
+    Server::with().wrapped_in(&["prlimit", FEW]).start()
+}
+
+fn jar(number: usize) -> String {
+    format!("org/example/n{number}/1/n{number}-1.jar")
+}
+
+#[test]
+fn the_number_of_descriptors_is_raised_at_the_start() {
+    let server = Server::with().wrapped_in(&["prlimit", "--nofile=128:4096"]).start();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(line.split_whitespace().nth(3), Some("4096"), "{line}");
+}
+
+#[test]
+fn kept_answers_leave_descriptors_for_others() {
+    let server = with_few();
+    let repository = MavenRepository::create(&server, "many");
+    let bytes = payload::bytes(1, 100_000);
+    for number in 0..300 {
+        repository.put(&jar(number), bytes.clone()).expect(201);
+    }
+    for number in 0..300 {
+        assert_eq!(repository.get(&jar(number)).expect(200).body.len(), bytes.len());
+    }
+    repository.put(&jar(300), bytes).expect(201);
+    let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
+    println!("{open} descriptors after 300 files");
+    assert!(!server.log().contains("ddb_unavailable") && !server.log().contains("cannot be reached"));
+}
+
+#[test]
+fn a_crowd_of_connections_leaves_descriptors_for_requests() {
+    // Who says nothing is sent away soon, so that the test does not take long.
+    let server = Server::with().wrapped_in(&["prlimit", FEW]).env("PACKHOUSE_LIMITS_IDLE_MS", "500").start();
+    let repository = MavenRepository::create(&server, "crowded");
+    repository.put(&jar(0), payload::bytes(1, 100_000)).expect(201);
+    let target = server.packages();
+    let path = repository.path(&jar(0));
+    let outcome = |answer: std::io::Result<packhouse_tests::Response>| match answer {
+        Ok(answer) => Some((answer.status, answer.text())),
+        Err(_) => None,
+    };
+    block_on(async {
+        // More than there are descriptors, from many addresses; none of them says anything.
+        let mut crowd = Vec::new();
+        for number in 0..400_u32 {
+            let source = Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(127, 0, 1, 0)) + number);
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind((source, 0).into()).unwrap();
+            let connected = socket.connect(target);
+            if let Ok(Ok(stream)) = tokio::time::timeout(std::time::Duration::from_secs(5), connected).await {
+                crowd.push(stream);
+            }
+            if number % 100 == 99 {
+                let client: Client = repository.client.clone();
+                let path = path.clone();
+                let asked = tokio::task::spawn_blocking(move || client.try_send(Request::new("GET", &path)));
+                let answer = outcome(asked.await.unwrap());
+                assert!(
+                    answer.as_ref().is_none_or(|(status, _)| *status == 200),
+                    "while {} connections are open: {answer:?}",
+                    crowd.len()
+                );
+            }
+        }
+    });
+    packhouse_tests::server::eventually("it serves as before", || {
+        outcome(repository.client.try_send(Request::new("GET", &path))).filter(|(status, _)| *status == 200)
+    });
+    repository.put(&jar(1), payload::bytes(2, 100_000)).expect(201);
+    let log = server.log();
+    assert!(!log.contains("ddb_unavailable") && !log.contains("cannot be reached"), "{log}");
+    assert!(!log.contains("could not be accepted"), "accepting never fails for want of descriptors");
+}
+
+/// Requests beyond those for which there are descriptors wait, and are told so in the end; nothing is said of the store.
+#[test]
+fn more_requests_than_descriptors_allow_wait_or_are_told() {
+    let server = with_few();
+    let repository = MavenRepository::create(&server, "waiting");
+    repository.put(&jar(0), payload::bytes(1, 100_000)).expect(201);
+    let credential = packhouse_tests::http::basic(packhouse_tests::server::OWNER, &repository.token.secret);
+    block_on(async {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut uploads = Vec::new();
+        for number in 1..=120_u8 {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind((Ipv4Addr::new(127, 0, 2, number), 0).into()).unwrap();
+            let mut stream = socket.connect(server.packages()).await.unwrap();
+            let path = repository.path(&jar(usize::from(number)));
+            let head = format!(
+                "PUT {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {credential}\r\nContent-Length: 200000\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&payload::bytes(u64::from(number), 100_000)).await.unwrap();
+            uploads.push((number, stream));
+        }
+        let mut said = Vec::new();
+        for (number, stream) in &mut uploads {
+            let rest = payload::bytes(u64::from(*number), 200_000)[100_000..].to_vec();
+            // Those that had no place in time were answered and closed already.
+            let _ = stream.write_all(&rest).await;
+            let mut answer = Vec::new();
+            let _ = super::h2c::within("an answer", stream.read_to_end(&mut answer)).await;
+            said.push(String::from_utf8_lossy(&answer).into_owned());
+        }
+        for answer in &said {
+            let right = answer.starts_with("HTTP/1.1 201") || answer.contains("server_busy");
+            assert!(right, "{answer}");
+        }
+        assert!(said.iter().any(|answer| answer.starts_with("HTTP/1.1 201")));
+    });
+    repository.get(&jar(0)).expect(200);
+    assert!(!server.log().contains("cannot be reached"));
+}

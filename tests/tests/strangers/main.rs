@@ -1,0 +1,19 @@
+//! What a stranger can make grow: memory by bodies before a session and by answers that nobody takes, connections that do nothing, and
+//! open files. Each test is such an attack, bounded and over loopback, and looks at what it cost.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "test code: to fail is how it speaks"
+)]
+
+mod bodies;
+mod connections;
+mod descriptors;
+mod h2c;
+mod streams;
+
+/// A MiB.
+const MIB: u64 = 1024 * 1024;
