@@ -9,7 +9,7 @@
 #[path = "../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod release;
-#[path = "../../host/server/src/packages/multipart/splitter.rs"]
+#[path = "../../host/packages/src/multipart/splitter.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod splitter;
 #[path = "../../plugins/python/tests/wheel.rs"]

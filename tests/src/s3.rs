@@ -29,7 +29,12 @@ impl S3 {
         let home = TempDir::new().expect("a folder for the objects");
         let mut arguments: Vec<String> = ["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
             .into_iter()
-            .chain(["-master.volumeSizeLimitMB=64", "-volume.max=100", "-master.telemetry=false"])
+            .chain([
+                "-master.volumeSizeLimitMB=64",
+                "-volume.max=100",
+                "-volume.minFreeSpace=1MiB",
+                "-master.telemetry=false",
+            ])
             // Two more listeners of its own, at fixed ports: a second one on the machine would end.
             .chain(["-s3.port.iceberg=0", "-s3.port.lance=0"])
             .map(str::to_owned)

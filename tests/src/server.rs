@@ -123,6 +123,8 @@ impl ServerBuilder {
         {
             command.env_remove(name);
         }
+        // A machine whose disk is nearly full is no reason to fail.
+        command.env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "16 MiB");
         command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", PASSWORD);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output.try_clone().expect("the log twice")).stderr(output);

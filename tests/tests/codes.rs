@@ -122,7 +122,7 @@ fn every_code_of_the_specification_has_a_test() {
 fn every_code_of_the_catalogue_has_a_test() {
     let rows = rows();
     let known: BTreeSet<&str> = rows.iter().filter_map(|row| row.code.split(' ').next()).collect();
-    let catalogue = std::fs::read_to_string(checkout().join("host/server/src/catalogue.rs")).unwrap();
+    let catalogue = std::fs::read_to_string(checkout().join("host/wire/src/catalogue.rs")).unwrap();
     let codes: Vec<&str> = catalogue
         .lines()
         .filter_map(|line| line.trim().split_once(" = \"").filter(|(name, _)| *name == name.to_uppercase()))

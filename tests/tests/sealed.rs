@@ -15,16 +15,14 @@ use std::path::Path;
 use packhouse_tests::{checkout, database};
 
 /// Where names of formats may stand, and as what.
-const LISTED: [(&str, &str); 6] = [
-    ("host/server/src/api/sessions.rs", "`finish_npm_login` as an action to confirm"),
-    ("host/server/src/api/mod.rs", "`npm-logins` in the route table"),
-    (
-        "host/server/src/api/logins/mod.rs",
-        "`npm-logins`, `npm-login` and the name of the token that they make",
-    ),
-    ("host/server/src/api/logins/page.rs", "`npm-login` as a path"),
-    ("host/server/src/catalogue.rs", "codes and sentences of the specification"),
-    ("host/server/src/api/tokens/judge.rs", "`npm` as a token's format"),
+const LISTED: [(&str, &str); 7] = [
+    ("host/api/src/sessions.rs", "`finish_npm_login` as an action to confirm"),
+    ("host/api/src/lib.rs", "`npm-logins` in the route table"),
+    ("host/api/src/logins/mod.rs", "`npm-logins`, `npm-login` and the name of the token that they make"),
+    ("host/api/src/logins/page.rs", "`npm-login` as a path"),
+    ("host/app/src/login_links.rs", "`npm-login` in the address of its page"),
+    ("host/wire/src/catalogue.rs", "codes and sentences of the specification"),
+    ("host/api/src/tokens/judge.rs", "`npm` as a token's format"),
 ];
 
 /// Formats, their clients and their documents.
@@ -61,8 +59,8 @@ fn named(path: &Path) -> Vec<&'static str> {
 fn sources() -> Vec<String> {
     let root = checkout();
     let mut files = Vec::new();
-    for part in ["store", "runtime", "server"] {
-        database::list(&root.join("host").join(part).join("src"), &mut files);
+    for part in std::fs::read_dir(root.join("host")).unwrap() {
+        database::list(&part.unwrap().path().join("src"), &mut files);
     }
     // The list gives each file's size behind its path.
     let path = |file: &String| file.rsplit_once(' ').map_or(file.clone(), |(path, _)| path.to_owned());

@@ -2,33 +2,14 @@
 //!
 //! # Layout
 //!
-//! `cli` reads the command line, `config` the settings; `serve` opens everything in order and stops it again. `packages`
-//! is the repository host, `api` the management API; `wire` and `path` are what stands under both. `catalogue` holds every
-//! error code, `access` the one decision who may do what, `identity` secrets and passwords.
+//! `cli` reads the command line; `serve` opens everything in order and stops it again. All else is crates that point one way:
+//! `config` (settings), `wire` (HTTP below the request, every error code), `identity` (secrets, passwords, the one decision who
+//! may do what), `upstream` (proxies' upstreams), `app` (the state that both hosts share), `packages` (the repository host) and
+//! `api` (the management API). This one puts them together.
 
-mod access;
-mod address;
-mod api;
-mod app;
-mod catalogue;
 mod cli;
-mod config;
-mod descriptors;
-mod identity;
-mod listen;
 mod log;
-mod mail;
-mod metrics;
-mod packages;
-mod path;
-mod permissions;
-mod readiness;
 mod serve;
-mod services;
-mod settings;
-mod sso;
-mod upstream;
-mod wire;
 
 use std::process::ExitCode;
 

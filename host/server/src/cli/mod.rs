@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{self, Config, Inputs};
 use crate::{log, serve};
+use packhouse_config::{self as config, Config, Inputs};
 
 /// A package repository server.
 #[derive(Debug, Parser)]

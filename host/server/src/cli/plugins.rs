@@ -7,7 +7,7 @@ use clap::Subcommand;
 use packhouse_runtime::{Inspection, inspect};
 
 use super::{SettingFlags, print, program};
-use crate::config::Config;
+use packhouse_config::Config;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {

@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use packhouse_store::{Damaged, Store};
 
 use super::print;
-use crate::config::Config;
+use packhouse_config::Config;
 
 async fn open(config: Config) -> anyhow::Result<Store> {
     Store::open(config.store).await.context("failed to open the store")

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
-use crate::metrics::{self, Collection};
+use packhouse_app::App;
+use packhouse_app::metrics::{self, Collection};
 
 /// How often the recorder of metrics is tended.
 const TEND: Duration = Duration::from_secs(30);

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use anyhow::Context;
 use packhouse_store::{NewMember, NewOrganization, OrganizationRow};
 
-use crate::address::{host, text};
-use crate::app::App;
-use crate::identity::{Secret, random_password};
-use crate::permissions::Permissions;
+use packhouse_app::App;
+use packhouse_app::public_url::{host, text};
+use packhouse_identity::permissions::Permissions;
+use packhouse_identity::{Secret, random_password};
 
 /// The name of the organization that an empty database gets.
 const ORGANIZATION: &str = "default";

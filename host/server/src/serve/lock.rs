@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 
 use anyhow::{Context, bail};
 
-use crate::config::Config;
+use packhouse_config::Config;
 
 /// Locks the data folder; the lock lasts as long as the value. With PostgreSQL any number of servers share one database,
 /// and nothing is locked.

@@ -29,13 +29,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt;
 
-use crate::api::{self, Peer};
-use crate::app::{App, Listening};
-use crate::config::Config;
-use crate::listen::{self, Rules, Windows};
-use crate::mail::Mail;
-use crate::metrics::RequestMeters;
-use crate::{descriptors, metrics, packages};
+use packhouse_api::{self as api, Peer};
+use packhouse_app::mail::Mail;
+use packhouse_app::metrics;
+use packhouse_app::{App, Listening};
+use packhouse_config::Config;
+use packhouse_packages as packages;
+use packhouse_wire::descriptors;
+use packhouse_wire::listen::{self, Rules, Windows};
+use packhouse_wire::request_meters::RequestMeters;
 use stop::Signals;
 
 /// Connections to the listener of the metrics.

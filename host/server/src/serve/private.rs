@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use rustix::fs::Mode;
 
-use crate::config::Config;
+use packhouse_config::Config;
 
 /// What others may do with a file or folder.
 const OTHERS: u32 = 0o077;

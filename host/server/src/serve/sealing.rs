@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 
-use crate::app::App;
+use packhouse_app::App;
 
 /// Under which name the database keeps which key it was last served with: a name that tells nothing of the key.
 const KEY: &str = "sealing_key";

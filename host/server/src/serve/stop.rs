@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout_at;
 
 use super::Hosts;
-use crate::app::App;
+use packhouse_app::App;
 
 /// How long after the end of the time for a stop the process is ended from outside of its tasks.
 const LAST: Duration = Duration::from_millis(500);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use packhouse_store::{Answering, StoreError};
 use tokio::task::JoinHandle;
 
-use crate::app::App;
-use crate::readiness::{BLOBS, CLOCK, DATABASE, DISK, Finding, PLUGIN};
+use packhouse_app::App;
+use packhouse_app::readiness::{BLOBS, CLOCK, DATABASE, DISK, Finding, PLUGIN};
 
 /// How long a part may take to answer: a little longer than the store's own limit for the database.
 const PATIENCE: Duration = Duration::from_secs(4);

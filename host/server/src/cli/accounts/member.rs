@@ -6,8 +6,8 @@ use packhouse_store::{MemberChange, MemberRow, NewMember, OrganizationRow};
 use serde_json::{Value, json};
 
 use super::{Common, Desk, Shown, email_address, password, with};
-use crate::identity::Passwords;
-use crate::permissions::{Permission, Permissions, RepositoryAction, RepositoryPermission};
+use packhouse_identity::Passwords;
+use packhouse_identity::permissions::{Permission, Permissions, RepositoryAction, RepositoryPermission};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum MemberCommand {

@@ -19,8 +19,8 @@ use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, Re
 use serde_json::Value;
 
 use super::{SettingFlags, print, settings};
-use crate::config::Config;
-use crate::identity::{self, Secret, random_password};
+use packhouse_config::Config;
+use packhouse_identity::{self as identity, Secret, random_password};
 
 /// What all of them take.
 #[derive(Debug, Args)]

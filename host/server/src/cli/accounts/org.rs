@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{Common, Desk, Shown};
-use crate::address;
+use packhouse_app::public_url;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum OrgCommand {
@@ -87,8 +87,8 @@ fn view(row: &OrganizationRow) -> Value {
 
 fn public(base_url: &Url) -> anyhow::Result<(String, String)> {
     ensure!(matches!(base_url.scheme(), "http" | "https"), "the base URL is neither http nor https");
-    let host = address::host(base_url).context("the base URL has no host")?;
-    Ok((address::text(base_url), host))
+    let host = public_url::host(base_url).context("the base URL has no host")?;
+    Ok((public_url::text(base_url), host))
 }
 
 fn is_name(name: &str) -> bool {

@@ -7,7 +7,7 @@ use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 
 use super::{Common, Desk, Shown};
-use crate::api::repositories::wanted;
+use packhouse_api::repositories::wanted;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RepoCommand {

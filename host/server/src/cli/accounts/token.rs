@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Common, Desk, Shown, with};
-use crate::access::State;
-use crate::api::tokens::{Judged, wanted};
-use crate::identity::{self, Minted};
+use packhouse_api::tokens::{Judged, wanted};
+use packhouse_identity::access::State;
+use packhouse_identity::{self as identity, Minted};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TokenCommand {
@@ -205,7 +205,7 @@ async fn legacy(desk: &Desk, organization: &OrganizationRow, text: &str) -> anyh
         secret_sha256: hash,
         name,
         scope: held,
-        format: crate::access::GENERIC.to_owned(),
+        format: packhouse_identity::access::GENERIC.to_owned(),
         owner: None,
         created_by: String::new(),
         backing: Some("legacy".to_owned()),

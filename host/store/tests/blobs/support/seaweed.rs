@@ -57,6 +57,8 @@ fn launch(program: &Path) -> Option<Server> {
         "-master.volumeSizeLimitMB=64",
         // A bucket takes seven at a time, and what was deleted in a full one is not given back at once.
         "-volume.max=100",
+        // By itself it takes no bytes any more where less than a hundredth of the disk is free.
+        "-volume.minFreeSpace=1MiB",
         "-master.telemetry=false",
         // Two more listeners of its own, at fixed ports: a second one on the machine would end.
         "-s3.port.iceberg=0",

@@ -1,0 +1,190 @@
+//! What a proxy keeps of its upstream, and the credentials that it may show there.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{CacheEntry, RepositoryRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+use utoipa::ToSchema;
+
+use super::Answer;
+use super::call::Call;
+use super::error::{ApiError, ErrorBody};
+use super::fields::{Field, given};
+use super::paging;
+use super::repositories;
+use super::sessions::Action;
+use packhouse_identity::Secret;
+use packhouse_upstream::CountsView;
+use packhouse_upstream::credentials::Credentials;
+use packhouse_wire::catalogue;
+
+/// An answer of the upstream's that is kept.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CacheEntryView {
+    /// `GET` or `HEAD`.
+    method: String,
+    /// What was asked for: below the upstream's address, or an address of its own.
+    path: String,
+    /// The upstream's status.
+    status: u16,
+    /// In bytes.
+    size: u64,
+    /// When it came, in ms since 1970.
+    fetched_at: i64,
+    /// When the upstream last said that it still holds.
+    validated_at: i64,
+    /// When it was last used; up to half a minute behind.
+    last_used_at: i64,
+}
+
+impl From<CacheEntry> for CacheEntryView {
+    fn from(entry: CacheEntry) -> CacheEntryView {
+        CacheEntryView {
+            method: entry.method,
+            path: entry.target,
+            status: entry.status,
+            size: entry.size,
+            fetched_at: entry.fetched_at,
+            validated_at: entry.validated_at,
+            last_used_at: entry.last_used_at,
+        }
+    }
+}
+
+/// A page of what a proxy keeps, how much that is in all, and what became of requests since this server started.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CacheView {
+    items: Vec<CacheEntryView>,
+    next: Option<String>,
+    /// Answers in all.
+    entries: u64,
+    /// Their bytes.
+    bytes: u64,
+    counts: CountsView,
+}
+
+/// Lists what a proxy keeps, by its path. It tells what the repository holds, and so needs read there as well.
+#[utoipa::path(get, operation_id = "list_cache", path = "/v1/repositories/{id}/cache",
+    params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so"),
+        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = CacheView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn show(call: Call) -> Answer {
+    call.only(&["path", "limit", "after"])?;
+    let (limit, offset) = (paging::limit(&call)?, paging::after::<u32>(&call)?.unwrap_or_default());
+    let repository = proxy(&call).await?;
+    let rights = call.caller()?.permissions.rights(repository.id);
+    call.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
+    let (store, prefix) = (&call.app.store, call.query("path").unwrap_or_default());
+    store.write_cache_use().await?;
+    let found = store.cache_page(repository.id, prefix, offset, limit.saturating_add(1)).await?;
+    let more = found.len() > limit as usize;
+    let items = found.into_iter().take(limit as usize).map(CacheEntryView::from).collect();
+    let totals = store.cache_totals(repository.id).await?;
+    let counts = call.app.upstreams.counts(repository.id);
+    let next = more.then(|| offset.saturating_add(limit).to_string());
+    Ok(Json(CacheView { items, next, entries: totals.entries, bytes: totals.bytes, counts }).into_response())
+}
+
+/// Keeps no longer what begins with `path`: all of it where none is given.
+#[utoipa::path(delete, operation_id = "purge_cache", path = "/v1/repositories/{id}/cache",
+    params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so")),
+    responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn purge(call: Call) -> Answer {
+    call.only(&["path"])?;
+    let repository = proxy(&call).await?;
+    let prefix = call.query("path").unwrap_or_default();
+    call.app.upstreams.purge(repository.id, prefix).await?;
+    if let Some(event) = call.event("purge_cache", format!("{}{prefix}", repository.name))? {
+        call.app.store.audit(event).await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Credentials for a proxy's upstream.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpstreamCredentials {
+    /// The account there; null takes the credentials away.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, required)]
+    username: Field,
+    /// Its password or token.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, required)]
+    password: Field,
+    /// The address of a token service on another host that may see them.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    token_realm: Field,
+    /// From POST /v1/confirmations for `set_upstream_credentials`; or in the header X-Confirmation-Token.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    confirmation_token: Field,
+}
+
+/// Sets the credentials that a proxy may show its upstream. They are sealed, and nothing gives them out again.
+#[utoipa::path(put, operation_id = "set_upstream_credentials",
+    path = "/v1/repositories/{id}/upstream-credentials", params(("id" = String, Path)),
+    request_body = UpstreamCredentials,
+    responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn set_credentials(mut call: Call) -> Answer {
+    let wanted: UpstreamCredentials = call.body()?;
+    call.only(&[])?;
+    let credentials = credentials(&wanted)?;
+    let action = Action::SetUpstreamCredentials.name();
+    call.confirm(wanted.confirmation_token.as_ref(), action, &catalogue::STEP_UP_FORBIDDEN).await?;
+    let repository = proxy(&call).await?;
+    let plugin = call.app.runtime.plugin(&repository.format);
+    let offered = plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
+    if !offered {
+        let sentence = "Proxies of this format show their upstream no credentials.";
+        return Err(ApiError::with(&catalogue::UPSTREAM_CREDENTIALS_NOT_SUPPORTED, sentence));
+    }
+    let seal = |own: Credentials| call.app.upstreams.seal(repository.id, &own);
+    let sealed = credentials.map(seal).transpose().map_err(anyhow::Error::from)?;
+    let event = call.event(action, repository.name.clone())?;
+    let set = call.app.store.set_upstream_credentials(repository.id, sealed.as_deref(), event).await?;
+    call.app.upstreams.forget(repository.id);
+    match set {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(ApiError::from(&catalogue::NOT_FOUND)),
+    }
+}
+
+fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
+    let text = |field: &Field| field.as_ref().and_then(Value::as_str).map(str::to_owned);
+    let none = |field: &Field| field.as_ref().is_none_or(Value::is_null);
+    if none(&wanted.username) && none(&wanted.password) {
+        return Ok(None);
+    }
+    let (Some(username), Some(password)) = (text(&wanted.username), text(&wanted.password)) else {
+        return Err(ApiError::invalid("`username` and `password` are texts, or both null."));
+    };
+    if username.contains(':') || [&username, &password].iter().any(|text| text.chars().any(char::is_control))
+    {
+        return Err(ApiError::invalid("`username` is without a colon, and neither has a control character."));
+    }
+    let token_realm = match (&wanted.token_realm, text(&wanted.token_realm)) {
+        (None | Some(Value::Null), _) => None,
+        (_, Some(address)) if address.parse::<Url>().is_ok_and(|url| url.has_host()) => Some(address),
+        _ => return Err(ApiError::invalid("`token_realm` is the address of a token service.")),
+    };
+    Ok(Some(Credentials { username, password: Secret::new(password), token_realm }))
+}
+
+/// The proxy of the path, where the caller may manage repositories. 404 for a repository of another kind.
+async fn proxy(call: &Call) -> Result<RepositoryRow, ApiError> {
+    let repository = repositories::find(call).await?;
+    call.judge_permission()?;
+    match repository.kind.as_str() {
+        repositories::PROXY => Ok(repository),
+        _ => Err(ApiError::from(&catalogue::NOT_FOUND)),
+    }
+}

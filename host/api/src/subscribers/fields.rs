@@ -1,0 +1,49 @@
+//! Fields of bodies about subscribers and groups.
+
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::fields::Field;
+use packhouse_identity as identity;
+
+/// A list of ids, each once; 400 `invalid_request` where it is none. What cannot be an id is kept apart: it names nothing.
+pub(super) fn ids<T: FromStr + PartialEq>(field: &Value, name: &str) -> Result<Ids<T>, ApiError> {
+    let wrong = || ApiError::invalid(&format!("`{name}` is a list of ids."));
+    let mut ids = Ids { known: Vec::new(), impossible: false };
+    for item in field.as_array().ok_or_else(wrong)? {
+        match item.as_str().ok_or_else(wrong)?.parse::<T>() {
+            Ok(id) if !ids.known.contains(&id) => ids.known.push(id),
+            Ok(_) => {}
+            Err(_) => ids.impossible = true,
+        }
+    }
+    Ok(ids)
+}
+
+/// Ids as they were written.
+#[derive(Debug)]
+pub(super) struct Ids<T> {
+    /// Those that can be ids.
+    pub(super) known: Vec<T>,
+    /// Whether there was another.
+    pub(super) impossible: bool,
+}
+
+/// A list of ids that may be absent.
+pub(super) fn maybe_ids<T: FromStr + PartialEq>(
+    field: &Field,
+    name: &str,
+) -> Result<Option<Ids<T>>, ApiError> {
+    field.as_ref().map(|value| ids(value, name)).transpose()
+}
+
+/// An e-mail address; none where it is null.
+pub(super) fn email(value: &Value) -> Result<Option<String>, ApiError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let email = value.as_str().and_then(identity::email);
+    email.map(Some).ok_or_else(|| ApiError::invalid("`email` is no e-mail address."))
+}

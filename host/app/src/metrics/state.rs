@@ -1,0 +1,123 @@
+//! What is a state and no event: set when it is asked for, from what is in memory anyway. And what must be there from the start.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use packhouse_store::now_ms;
+
+use packhouse_wire::request_meters::RequestMeters;
+
+use super::before_rendering;
+use crate::App;
+use crate::readiness::{PARTS, Status};
+
+const LAST: &str = "packhouse_gc_last_success_timestamp_seconds";
+const RUNS: &str = "packhouse_gc_runs_total";
+
+/// Makes known what is there before anything happened, and what is set before each rendering.
+pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
+    metrics::gauge!("packhouse_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    for name in [
+        "packhouse_blobs_corrupt_total",
+        "packhouse_blobs_collected_total",
+        "packhouse_password_hashes_total",
+        "packhouse_store_statements_total",
+    ] {
+        metrics::counter!(name).increment(0);
+    }
+    for outcome in ["ok", "failed"] {
+        metrics::counter!(RUNS, "outcome" => outcome).increment(0);
+    }
+    for plugin in app.runtime.plugins() {
+        for kind in packhouse_runtime::CallError::KINDS {
+            let plugin = plugin.description().format.clone();
+            metrics::counter!("packhouse_plugin_failures_total", "plugin" => plugin, "kind" => kind)
+                .increment(0);
+        }
+    }
+    describe();
+    let app = Arc::downgrade(app);
+    before_rendering(move || {
+        hosts.iter().for_each(|host| host.set_gauges());
+        if let Some(app) = Weak::upgrade(&app) {
+            set(&app);
+        }
+    });
+}
+
+fn describe() {
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+    describe_gauge!("packhouse_build_info", "1; the version stands in the label");
+    describe_gauge!("packhouse_requests_in_flight", "Requests whose answers are not sent to their end");
+    describe_gauge!("packhouse_requests_oldest_seconds", Unit::Seconds, "Age of the oldest of them");
+    describe_gauge!("packhouse_ready", "1 while anything can be served, as /readyz says");
+    describe_gauge!("packhouse_degraded", "1 while this part does not work, as /readyz says");
+    describe_gauge!("packhouse_readiness_age_seconds", Unit::Seconds, "Age of what /readyz says");
+    describe_gauge!("packhouse_database_connections", "Connections to the database by state");
+    describe_gauge!("packhouse_database_connections_max", "As many as there may be");
+    describe_gauge!("packhouse_store_commits_waiting", "Commits that wait to be written");
+    describe_gauge!("packhouse_plugin_calls_in_flight", "Calls of a plugin that run");
+    describe_gauge!("packhouse_plugin_calls_waiting", "Calls of a plugin that wait for their turn");
+    describe_gauge!("packhouse_plugin_calls_max", "Calls of a plugin that can run at one time");
+    describe_gauge!("packhouse_disk_available_bytes", Unit::Bytes, "Room on the disk of the data folder");
+    describe_gauge!("packhouse_disk_size_bytes", Unit::Bytes, "Size of the disk of the data folder");
+    describe_gauge!(LAST, Unit::Seconds, "When garbage was collected to the end, in seconds since 1970");
+    describe_gauge!("packhouse_gc_running", "1 while garbage is collected");
+    describe_counter!(RUNS, "Collections of garbage by outcome");
+    describe_histogram!("packhouse_gc_seconds", Unit::Seconds, "Time that a collection took");
+    describe_counter!("packhouse_blobs_corrupt_total", "Blobs that were found damaged or missing");
+    describe_counter!("packhouse_blobs_collected_total", "Blobs that were collected");
+    describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");
+    describe_counter!("packhouse_store_statements_total", "Statements that requests put to the database");
+    describe_counter!("packhouse_password_hashes_total", "Passwords hashed");
+    describe_histogram!("packhouse_store_batch_commits", "Commits that shared a flush");
+}
+
+/// Waits for nothing: what is asked of disk or database was asked by the watch.
+fn set(app: &App) {
+    let report = app.readiness.report(app.serving());
+    let truth = |truth: bool| if truth { 1.0 } else { 0.0 };
+    metrics::gauge!("packhouse_ready").set(truth(report.status != Status::Unavailable));
+    for what in PARTS {
+        let amiss = report.degraded.iter().any(|problem| problem.what == what);
+        metrics::gauge!("packhouse_degraded", "what" => what).set(truth(amiss));
+    }
+    let age = Duration::from_millis(report.age_ms.unwrap_or_default());
+    metrics::gauge!("packhouse_readiness_age_seconds").set(age.as_secs_f64());
+    let connections = app.store.connections();
+    let used = connections.open.saturating_sub(connections.idle);
+    metrics::gauge!("packhouse_database_connections", "state" => "used").set(f64::from(used));
+    metrics::gauge!("packhouse_database_connections", "state" => "idle").set(f64::from(connections.idle));
+    metrics::gauge!("packhouse_database_connections_max").set(f64::from(connections.most));
+    metrics::gauge!("packhouse_store_commits_waiting").set(app.store.commits_waiting() as f64);
+    for plugin in app.runtime.plugins() {
+        let (running, waiting) = plugin.calls_now();
+        let name = || plugin.description().format.clone();
+        metrics::gauge!("packhouse_plugin_calls_in_flight", "plugin" => name()).set(running as f64);
+        metrics::gauge!("packhouse_plugin_calls_waiting", "plugin" => name()).set(waiting as f64);
+        metrics::gauge!("packhouse_plugin_calls_max", "plugin" => name()).set(plugin.concurrency() as f64);
+    }
+}
+
+/// A collection of garbage that runs: seen while it does, counted when it ends.
+pub struct Collection {
+    began: Instant,
+}
+
+impl Collection {
+    /// It begins.
+    pub fn begin() -> Collection {
+        metrics::gauge!("packhouse_gc_running").set(1.0);
+        Collection { began: Instant::now() }
+    }
+
+    /// It came to its end, or did not.
+    pub fn end(self, well: bool) {
+        metrics::gauge!("packhouse_gc_running").set(0.0);
+        metrics::histogram!("packhouse_gc_seconds").record(self.began.elapsed().as_secs_f64());
+        metrics::counter!(RUNS, "outcome" => if well { "ok" } else { "failed" }).increment(1);
+        if well {
+            metrics::gauge!(LAST).set(now_ms() as f64 / 1000.0);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Sign-in by a provider that speaks OpenID Connect: an organization's settings, the way there and back, and what is believed
+//! of what comes back.
+
+mod exchange;
+mod flow;
+mod provider;
+mod settings;
+
+pub use exchange::{Exchange, Refused};
+pub use flow::{Aim, FLOW_MS, Flow, Ticket, is_own_path, random};
+pub use provider::Providers;
+pub use settings::{Settings, allows_password};

@@ -1,0 +1,215 @@
+//! A provider: what it says of itself (OpenID Connect Discovery 1.0), its keys, and how it is asked.
+//!
+//! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
+//! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use openidconnect::core::CoreProviderMetadata;
+use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
+use reqwest::{Client, redirect};
+use url::{Host, Url};
+
+use packhouse_config::UpstreamNetwork;
+use packhouse_upstream::address::{Addresses, SystemNames};
+use packhouse_upstream::reach::{Reach, Way};
+
+/// How long is believed what a provider says of itself.
+const FRESH: Duration = Duration::from_secs(600);
+/// How long a provider that failed is not asked again.
+const PAUSE: Duration = Duration::from_secs(2);
+/// For one request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer.
+const LONGEST: usize = 1024 * 1024;
+/// Providers remembered; all are forgotten when there are more.
+const MOST: usize = 256;
+
+/// Why a provider cannot be used. For people: no secret, and nothing of what the provider answered.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ProviderError(pub String);
+
+impl ProviderError {
+    /// With what lies behind an error, which never holds what was sent or answered.
+    pub fn of(what: &str, error: &dyn std::error::Error) -> ProviderError {
+        let mut said = format!("{what}: {error}");
+        let mut source = error.source();
+        while let Some(cause) = source {
+            said = format!("{said}: {cause}");
+            source = cause.source();
+        }
+        ProviderError(said)
+    }
+}
+
+type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
+
+/// All providers.
+pub struct Providers {
+    addresses: Addresses,
+    allowed: Vec<UpstreamNetwork>,
+    askers: Mutex<HashMap<String, Arc<Http>>>,
+    known: Mutex<HashMap<String, (Instant, Found)>>,
+}
+
+impl Providers {
+    /// At public addresses over TLS, and in these networks with or without it.
+    pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
+        let addresses = Addresses::new(allowed, Arc::new(SystemNames));
+        let (askers, known) = (Mutex::default(), Mutex::default());
+        Providers { addresses, allowed: allowed.to_vec(), askers, known }
+    }
+
+    /// For what asks this provider: at its own address, and where it may lead.
+    pub fn http(
+        &self,
+        issuer: &str,
+    ) -> impl Fn(HttpRequest) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> + use<> {
+        let http = self.asker(issuer);
+        move |request| {
+            let http = http.clone();
+            Box::pin(async move { http?.send(request).await })
+        }
+    }
+
+    fn asker(&self, issuer: &str) -> Result<Arc<Http>, ProviderError> {
+        let home: Url = issuer.parse().map_err(|error| ProviderError::of("issuer", &error))?;
+        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
+        if askers.len() >= MOST {
+            askers.clear();
+        }
+        let http = askers.entry(issuer.to_owned()).or_insert_with(|| {
+            let reach = Reach::of(&self.addresses, &home);
+            Arc::new(Http { reach, allowed: self.allowed.clone(), clients: Default::default() })
+        });
+        Ok(Arc::clone(http))
+    }
+
+    /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
+    pub fn check(&self, url: &Url) -> Result<(), ProviderError> {
+        self.addresses.check(url).map_err(|error| ProviderError(error.to_string()))?;
+        check_scheme(url, &self.allowed)
+    }
+
+    /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
+    pub async fn metadata(&self, issuer: &str, anew: bool) -> Found {
+        if let Some(found) = self.kept(issuer).filter(|found| !anew || found.is_err()) {
+            return found;
+        }
+        let found = self.discover(issuer).await;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(issuer.to_owned(), (Instant::now(), found.clone()));
+        found
+    }
+
+    fn kept(&self, issuer: &str) -> Option<Found> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, found) = known.get(issuer)?;
+        let fresh = if found.is_ok() { FRESH } else { PAUSE };
+        (at.elapsed() < fresh).then(|| found.clone())
+    }
+
+    async fn discover(&self, issuer: &str) -> Found {
+        let http = self.http(issuer);
+        let issuer =
+            IssuerUrl::new(issuer.to_owned()).map_err(|error| ProviderError::of("issuer", &error))?;
+        let found = CoreProviderMetadata::discover_async(issuer, &http).await;
+        found.map(Arc::new).map_err(|error| match error {
+            // An answer that was no answer is not repeated to anybody.
+            openidconnect::DiscoveryError::Response(status, _, _) => {
+                ProviderError(format!("its description cannot be read: status {status}"))
+            }
+            other => ProviderError::of("its description cannot be read", &other),
+        })
+    }
+}
+
+/// How one provider is asked.
+struct Http {
+    reach: Reach,
+    allowed: Vec<UpstreamNetwork>,
+    /// One for each way, made when it is first gone.
+    clients: [OnceLock<Result<Client, ProviderError>>; 3],
+}
+
+/// https, or http in an allowed network.
+fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderError> {
+    let port = url.port_or_known_default();
+    let allowed = |ip| allowed.iter().any(|network| network.holds(ip, port));
+    let near = match url.host() {
+        Some(Host::Ipv4(ip)) => allowed(ip.into()),
+        Some(Host::Ipv6(ip)) => allowed(ip.into()),
+        Some(Host::Domain(name)) => name == "localhost" && allowed([127, 0, 0, 1].into()),
+        None => false,
+    };
+    match url.scheme() == "https" || near {
+        true => Ok(()),
+        false => Err(ProviderError("a provider is reached over https".to_owned())),
+    }
+}
+
+impl Http {
+    fn client(&self, way: Way) -> Result<&Client, ProviderError> {
+        let [home, beside, public] = &self.clients;
+        let known = match way {
+            Way::Home => home,
+            Way::Beside => beside,
+            Way::Public => public,
+        };
+        let made = || client(&self.reach, way).map_err(|error| ProviderError::of("no HTTP client", &error));
+        known.get_or_init(made).as_ref().map_err(Clone::clone)
+    }
+
+    fn send(
+        self: Arc<Self>,
+        request: HttpRequest,
+    ) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> {
+        Box::pin(async move {
+            let answered = tokio::time::timeout(PATIENCE, self.exchange(request)).await;
+            answered.unwrap_or_else(|_| Err(ProviderError("it takes too long".to_owned())))
+        })
+    }
+
+    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, ProviderError> {
+        let wrong = |error: reqwest::Error| ProviderError::of("it cannot be reached", &error.without_url());
+        let (parts, body) = request.into_parts();
+        let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
+        let way = self.reach.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
+        check_scheme(&url, &self.allowed)?;
+        let client = self.client(way)?;
+        let asked = client.request(parts.method, url).headers(parts.headers).body(body);
+        let mut answer = asked.send().await.map_err(wrong)?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(wrong)? {
+            if bytes.len() + chunk.len() > LONGEST {
+                return Err(ProviderError("its answer is too long".to_owned()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        let mut response = HttpResponse::new(bytes);
+        *response.status_mut() = answer.status();
+        *response.headers_mut() = answer.headers().clone();
+        Ok(response)
+    }
+}
+
+fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
+    let builder = || {
+        Client::builder()
+            .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(PATIENCE)
+            .dns_resolver(reach.resolver(way))
+    };
+    // A system without certificates of its own can still reach a provider that needs none.
+    builder().build().or_else(|_| builder().tls_certs_only([]).build())
+}

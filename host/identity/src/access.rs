@@ -1,0 +1,441 @@
+//! The one place that decides access on the repository host: credential × repository × intent → allowed, or which
+//! refusal. It reads no storage and no clock of its own; whoever asks hands in the facts.
+//!
+//! The questions are put in the order of judgement of the API's description, from "no or refused credential" to
+//! "disabled format"; what stands before (malformed, address) and after it (size, version, body) is not here.
+
+use packhouse_wire::catalogue::{self, Code};
+
+/// What a repository does with what is written to it, as far as access goes. A kind that is neither is treated as
+/// hosted: whether it can be written is then the plugin's to say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Holds what clients publish.
+    Hosted,
+    /// Holds what it fetches.
+    Proxy,
+    /// Shows its members.
+    Group,
+}
+
+impl Kind {
+    /// The kind by its name on the wire.
+    pub fn of(name: &str) -> Kind {
+        match name {
+            "proxy" => Kind::Proxy,
+            "group" => Kind::Group,
+            _ => Kind::Hosted,
+        }
+    }
+}
+
+/// What the request would do, from the plugin's intent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wanted {
+    /// Needs no credential.
+    Open,
+    /// Reads; `for_publish` when the read is part of a publish and so within a write credential's rights.
+    Read {
+        /// As the intent says.
+        for_publish: bool,
+    },
+    /// Adds or changes.
+    Publish,
+    /// Takes away.
+    Delete,
+}
+
+impl Wanted {
+    /// Whether it changes the repository.
+    pub fn writes(self) -> bool {
+        matches!(self, Wanted::Publish | Wanted::Delete)
+    }
+
+    /// The action as a refusal names it.
+    fn name(self) -> &'static str {
+        match self {
+            Wanted::Open | Wanted::Read { .. } => "read",
+            Wanted::Publish => "write",
+            Wanted::Delete => "delete",
+        }
+    }
+}
+
+/// Rights in one repository.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Rights {
+    /// May read.
+    pub read: bool,
+    /// May publish.
+    pub publish: bool,
+    /// May delete.
+    pub delete: bool,
+}
+
+impl Rights {
+    /// What `write` of a token needs: both, and losing either one loses it.
+    pub fn write(self) -> bool {
+        self.publish && self.delete
+    }
+}
+
+/// A token as the store found it, judged for one repository at one time. Service keys are tokens without an owner.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TokenFacts {
+    /// Its `read` scope.
+    pub read: bool,
+    /// Its `write` scope.
+    pub write: bool,
+    /// Its format, as the API names it: `generic` works everywhere, another only where a plugin declares it.
+    pub format: String,
+    /// When it was revoked, in ms since 1970.
+    pub revoked_at: Option<i64>,
+    /// When it expires, in ms since 1970; none for never.
+    pub expires_at: Option<i64>,
+    /// When a rotation ends it, in ms since 1970.
+    pub ends_at: Option<i64>,
+    /// Whether the repository is on its list, and exists in its organization.
+    pub listed: bool,
+    /// The owner's rights in the repository; none when it has no owner (service key, legacy token).
+    pub owner: Option<Rights>,
+    /// The usernames that go with it where the format checks them; empty: any will do.
+    pub usernames: Vec<String>,
+}
+
+/// An access key as the store found it, judged for one repository at one time. It only ever reads, and any username goes
+/// with it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeyFacts {
+    /// When it was revoked, in ms since 1970.
+    pub revoked_at: Option<i64>,
+    /// When it expires, in ms since 1970; none for never.
+    pub expires_at: Option<i64>,
+    /// When a rotation ends it, in ms since 1970.
+    pub ends_at: Option<i64>,
+    /// Whether its owner was given the repository.
+    pub given: bool,
+}
+
+/// The state of a token or key, from its dates.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum State {
+    /// Works.
+    Active,
+    /// Works until its scheduled end.
+    Rotating,
+    /// Was revoked, or ended by a rotation.
+    Revoked,
+    /// Ran out.
+    Expired,
+}
+
+impl State {
+    /// The state at `now`; all times in ms since 1970.
+    pub fn at(now: i64, revoked_at: Option<i64>, expires_at: Option<i64>, ends_at: Option<i64>) -> State {
+        let passed = |at: Option<i64>| at.is_some_and(|at| at <= now);
+        match () {
+            () if revoked_at.is_some() => State::Revoked,
+            () if passed(expires_at) => State::Expired,
+            () if passed(ends_at) => State::Revoked,
+            () if ends_at.is_some() => State::Rotating,
+            () => State::Active,
+        }
+    }
+
+    /// The state's name in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Active => "active",
+            State::Rotating => "rotating",
+            State::Revoked => "revoked",
+            State::Expired => "expired",
+        }
+    }
+
+    /// Whether the credential is taken.
+    pub fn works(self) -> bool {
+        matches!(self, State::Active | State::Rotating)
+    }
+}
+
+/// What came with the request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Presented {
+    /// No credential at all.
+    Nothing,
+    /// One that nobody knows.
+    Unknown,
+    /// A token or service key, and the username beside it (none when it came as a bearer).
+    Token(TokenFacts, Option<String>),
+    /// An access key.
+    Key(KeyFacts),
+    /// A member's own account, with its rights in the repository.
+    Member(Rights),
+}
+
+/// What access needs to know of a repository.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RepositoryFacts {
+    /// Its kind.
+    pub kind: Kind,
+    /// Whether anyone reads.
+    pub public: bool,
+    /// Whether its format is switched on.
+    pub enabled: bool,
+}
+
+/// What the format's description declares about refusals.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rules {
+    /// Whether the username beside a token counts.
+    pub checks_username: bool,
+    /// The status for a refused credential on reads: 401 or 404.
+    pub refused_read_status: u16,
+    /// The status for a refused credential on writes.
+    pub refused_write_status: u16,
+    /// The status where the credential does not reach a repository that is no proxy.
+    pub not_reached_status: u16,
+    /// Formats of tokens that work besides `generic`.
+    pub token_formats: Vec<String>,
+}
+
+/// One question.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The repository; none when there is none of that name in this organization.
+    pub repository: Option<RepositoryFacts>,
+    /// The format's rules, of the repository or of the claim that matched.
+    pub rules: &'a Rules,
+    /// What was presented.
+    pub presented: &'a Presented,
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// The time in ms since 1970.
+    pub now: i64,
+}
+
+/// Whether it may be done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Refused(Refusal),
+}
+
+/// Which answer refuses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// The row of the catalogue.
+    pub code: &'static Code,
+    /// The status, which a format's description may have changed.
+    pub status: u16,
+    /// The sentence, filled in.
+    pub sentence: String,
+    /// The row in a registry's words, where it is another than the status alone tells.
+    pub in_registry: Option<&'static Code>,
+}
+
+impl Refusal {
+    /// A refusal as the catalogue has it.
+    pub fn of(code: &'static Code) -> Refusal {
+        Refusal { code, status: code.status, sentence: code.sentence.to_owned(), in_registry: None }
+    }
+
+    fn action(wanted: Wanted) -> Refusal {
+        let code = &catalogue::ACTION_NOT_IN_SCOPE;
+        Refusal { sentence: code.with(wanted.name()), ..Refusal::of(code) }
+    }
+}
+
+/// Whether nobody knows who asks: no credential, or one that is not taken wherever it is shown. A user name that does not go with
+/// a token is another matter: who has the token may know what it reaches.
+pub fn is_stranger(presented: &Presented, now: i64) -> bool {
+    match presented {
+        Presented::Nothing | Presented::Unknown => true,
+        Presented::Token(token, _) => {
+            !State::at(now, token.revoked_at, token.expires_at, token.ends_at).works()
+        }
+        Presented::Key(key) => !State::at(now, key.revoked_at, key.expires_at, key.ends_at).works(),
+        Presented::Member(_) => false,
+    }
+}
+
+/// Decides. Every request for a package passes here once, with the rights read in the same statement as the
+/// repository's revision.
+pub fn decide(question: &Question<'_>) -> Verdict {
+    match refusal(question) {
+        Some(refusal) => Verdict::Refused(refusal),
+        None => Verdict::Allowed,
+    }
+}
+
+/// Decides where a request names no repository: whether its credential is taken. What it reaches is another question.
+pub fn decide_credential(question: &Question<'_>) -> Verdict {
+    match refused_credential(question).filter(|_| question.wanted != Wanted::Open) {
+        Some(refusal) => Verdict::Refused(refusal),
+        None => Verdict::Allowed,
+    }
+}
+
+fn refusal(question: &Question<'_>) -> Option<Refusal> {
+    if let Some(facts) = question.repository.filter(|_| anyone_may(question)) {
+        return disabled(facts);
+    }
+    if let Some(refused) = refused_credential(question) {
+        return Some(refused);
+    }
+    let Some(repository) = question.repository else {
+        return Some(Refusal::of(&catalogue::NOT_FOUND));
+    };
+    not_reached(question, repository)
+        .or_else(|| token_format_on_proxy(question, repository))
+        .or_else(|| write_to_what_has_no_storage(question, repository))
+        .or_else(|| scope(question))
+        .or_else(|| clamp(question))
+        .or_else(|| disabled(repository))
+}
+
+/// An `open` intent, or a read of a public repository, unless a credential that is refused came with it.
+fn anyone_may(question: &Question<'_>) -> bool {
+    let Some(repository) = question.repository else { return false };
+    match question.wanted {
+        Wanted::Open => true,
+        Wanted::Read { .. } => repository.public && refused_presented(question).is_none(),
+        Wanted::Publish | Wanted::Delete => false,
+    }
+}
+
+fn refused_credential(question: &Question<'_>) -> Option<Refusal> {
+    if *question.presented == Presented::Nothing {
+        return Some(Refusal::of(&catalogue::UNAUTHORIZED));
+    }
+    refused_presented(question)
+}
+
+/// A credential that came and is not taken: unknown, ended, or with another's name.
+fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
+    let refused = match question.presented {
+        Presented::Nothing | Presented::Member(_) => false,
+        Presented::Unknown => true,
+        Presented::Key(key) => !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works(),
+        Presented::Token(token, username) => {
+            !State::at(question.now, token.revoked_at, token.expires_at, token.ends_at).works()
+                || (question.rules.checks_username && !goes_with(token, username.as_deref()))
+        }
+    };
+    // What is read in order to be written is part of the write: told otherwise, a client takes it for success.
+    let part_of_write = question.wanted.writes() || question.wanted == Wanted::Read { for_publish: true };
+    let status = match part_of_write {
+        true => question.rules.refused_write_status,
+        false => question.rules.refused_read_status,
+    };
+    refused.then(|| match status {
+        404 => Refusal::of(&catalogue::NOT_FOUND),
+        _ => Refusal::of(&catalogue::UNAUTHORIZED),
+    })
+}
+
+fn goes_with(token: &TokenFacts, username: Option<&str>) -> bool {
+    let Some(username) = username else { return true };
+    username == "__token__"
+        || token.usernames.is_empty()
+        || token.usernames.iter().any(|known| known.eq_ignore_ascii_case(username))
+}
+
+/// Authentication rule 6 of the specification: a proxy that is not reached is not there.
+fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+    let reaches = match question.presented {
+        Presented::Token(token, _) => token.listed && token.owner.is_none_or(|owner| owner.read),
+        Presented::Member(rights) => rights.read || rights.publish || rights.delete,
+        Presented::Key(key) => key.given,
+        Presented::Nothing | Presented::Unknown => false,
+    };
+    if reaches {
+        return None;
+    }
+    if repository.kind == Kind::Proxy || question.rules.not_reached_status == 404 {
+        return Some(Refusal::of(&catalogue::NOT_FOUND));
+    }
+    let key = matches!(question.presented, Presented::Key(_));
+    let in_registry = key.then_some(&catalogue::REGISTRY_DENIED_SCOPE);
+    Some(Refusal { in_registry, ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) })
+}
+
+/// A token made for one format is refused on every proxy, of that format or of another.
+fn token_format_on_proxy(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+    let Presented::Token(token, _) = question.presented else { return None };
+    let special = token.format != GENERIC;
+    (special && repository.kind == Kind::Proxy).then(|| Refusal::of(&catalogue::FORMAT_TOKEN_ON_PROXY))
+}
+
+/// Rule R4, and the same for groups.
+fn write_to_what_has_no_storage(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+    match (question.wanted.writes(), repository.kind) {
+        (true, Kind::Proxy) => Some(Refusal::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY)),
+        (true, Kind::Group) => Some(Refusal::of(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP)),
+        _ => None,
+    }
+}
+
+fn scope(question: &Question<'_>) -> Option<Refusal> {
+    let within = match question.presented {
+        Presented::Token(token, _) => token_scope(question, token),
+        Presented::Member(rights) => member_scope(question.wanted, *rights),
+        Presented::Key(_) => !question.wanted.writes(),
+        Presented::Nothing | Presented::Unknown => false,
+    };
+    (!within).then(|| Refusal::action(question.wanted))
+}
+
+fn token_scope(question: &Question<'_>, token: &TokenFacts) -> bool {
+    let format = token.format == GENERIC || question.rules.token_formats.contains(&token.format);
+    format
+        && match question.wanted {
+            Wanted::Open => true,
+            Wanted::Read { for_publish } => token.read || (for_publish && token.write),
+            Wanted::Publish | Wanted::Delete => token.write,
+        }
+}
+
+fn member_scope(wanted: Wanted, rights: Rights) -> bool {
+    match wanted {
+        Wanted::Open => true,
+        Wanted::Read { for_publish } => rights.read || (for_publish && rights.publish),
+        Wanted::Publish => rights.publish,
+        Wanted::Delete => rights.delete,
+    }
+}
+
+/// Authentication rule 5: a token writes no longer than its owner may.
+fn clamp(question: &Question<'_>) -> Option<Refusal> {
+    let Presented::Token(TokenFacts { owner: Some(owner), .. }, _) = question.presented else { return None };
+    (question.wanted.writes() && !owner.write()).then(|| Refusal::of(&catalogue::REVOKED_AUTHORITY_CLAMP))
+}
+
+fn disabled(repository: RepositoryFacts) -> Option<Refusal> {
+    (!repository.enabled).then(|| Refusal::of(&catalogue::FORMAT_DISABLED))
+}
+
+/// The format of a token that works on every format of package.
+pub const GENERIC: &str = "generic";
+
+impl From<&packhouse_runtime::Description> for Rules {
+    /// Where the description names no format of token, its own name is one.
+    fn from(description: &packhouse_runtime::Description) -> Rules {
+        let own = || vec![description.format.clone()];
+        Rules {
+            checks_username: description.checks_username,
+            refused_read_status: description.refused_read_status,
+            refused_write_status: description.refused_write_status,
+            not_reached_status: description.not_reached_status,
+            token_formats: match description.token_formats.is_empty() {
+                true => own(),
+                false => description.token_formats.clone(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

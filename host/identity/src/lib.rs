@@ -1,0 +1,19 @@
+//! Secrets and who presents them: how tokens look and are kept, how passwords are checked, how e-mail addresses are compared. Who may do what
+//! is decided in `access` alone.
+
+pub mod access;
+mod bearer;
+mod password;
+pub mod permissions;
+mod seal;
+mod secret;
+mod sign_ins;
+mod throttle;
+
+pub use bearer::{Bearer, BearerError, Bearers, Grant, Holder, LIFETIME_S, says_bearer};
+pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
+pub use password::Passwords;
+pub use seal::{SealError, Sealer};
+pub use secret::{Minted, fingerprint, holds_secret, holds_token, mint, mint_poll, random_password};
+pub use sign_ins::{Attempt, Outcome, SignIns};
+pub use throttle::Who;

@@ -1,0 +1,264 @@
+//! What a member may do: permissions in the organization, and actions in repositories, one by one or in all (`*`).
+
+use packhouse_store::RepositoryId;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::Rights;
+
+/// A permission in the organization.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permission {
+    /// Audit, SSO, formats, other members' tokens, keys of the organization.
+    ManageOwnerAccount,
+    /// Members and invitations.
+    ManageMembers,
+    /// Repositories.
+    ManageRepositories,
+    /// Subscribers and their access keys.
+    ManageSubscribers,
+}
+
+impl Permission {
+    /// All there are.
+    pub const ALL: [Permission; 4] = [
+        Permission::ManageOwnerAccount,
+        Permission::ManageMembers,
+        Permission::ManageRepositories,
+        Permission::ManageSubscribers,
+    ];
+
+    /// As it stands on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Permission::ManageOwnerAccount => "manage-owner-account",
+            Permission::ManageMembers => "manage-members",
+            Permission::ManageRepositories => "manage-repositories",
+            Permission::ManageSubscribers => "manage-subscribers",
+        }
+    }
+}
+
+/// An action in a repository.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RepositoryAction {
+    /// Fetch.
+    Read,
+    /// Add.
+    Publish,
+    /// Take away.
+    Delete,
+}
+
+/// Actions in one repository, or in all.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryPermission {
+    /// A repository's id, or `*` for all.
+    pub repository: String,
+    /// What may be done there.
+    pub actions: Vec<RepositoryAction>,
+}
+
+/// All that a member may do.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Permissions {
+    /// In the organization.
+    #[serde(default)]
+    pub organization: Vec<Permission>,
+    /// In repositories.
+    #[serde(default)]
+    pub repositories: Vec<RepositoryPermission>,
+}
+
+impl Permissions {
+    /// Everything: what the first owner gets.
+    pub fn everything() -> Permissions {
+        use RepositoryAction::{Delete, Publish, Read};
+        let all = RepositoryPermission { repository: ALL.to_owned(), actions: vec![Read, Publish, Delete] };
+        Permissions { organization: Permission::ALL.to_vec(), repositories: vec![all] }
+    }
+
+    /// As the store keeps them. What cannot be read gives nothing.
+    pub fn read(json: &str) -> Permissions {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// Whether those permissions, as the store keeps them, hold manage-owner-account: of such members one must remain.
+    pub fn of_an_owner(json: &str) -> bool {
+        Permissions::read(json).holds(Permission::ManageOwnerAccount)
+    }
+
+    /// The same with nothing said twice, in the order in which it was first said.
+    pub fn once_each(self) -> Permissions {
+        let mut once = Permissions::default();
+        for permission in self.organization {
+            add(&mut once.organization, permission);
+        }
+        for RepositoryPermission { repository, actions } in self.repositories {
+            let at = once.repositories.iter().position(|known| known.repository == repository);
+            let mut known = match at {
+                Some(at) => once.repositories.remove(at),
+                None => RepositoryPermission { repository, actions: Vec::new() },
+            };
+            actions.into_iter().for_each(|action| add(&mut known.actions, action));
+            once.repositories.insert(at.unwrap_or(once.repositories.len()), known);
+        }
+        once
+    }
+
+    /// Whether all of `other` is held here too: what a member may grant, and whom it may manage.
+    pub fn covers(&self, other: &Permissions) -> bool {
+        let organization = other.organization.iter().all(|permission| self.holds(*permission));
+        organization
+            && other.repositories.iter().all(|wanted| {
+                let held = self.actions(&wanted.repository);
+                wanted.actions.iter().all(|action| held.contains(action))
+            })
+    }
+
+    /// Whether this is a read-only member: neither publish nor delete anywhere, nor manage-owner-account.
+    pub fn read_only(&self) -> bool {
+        let reads =
+            |one: &RepositoryPermission| one.actions.iter().all(|action| *action == RepositoryAction::Read);
+        !self.holds(Permission::ManageOwnerAccount) && self.repositories.iter().all(reads)
+    }
+
+    /// The repositories that are named one by one.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.repositories.iter().map(|one| one.repository.as_str()).filter(|name| *name != ALL)
+    }
+
+    /// The actions held in a repository, or in `*`, in all.
+    fn actions(&self, repository: &str) -> Vec<RepositoryAction> {
+        let named =
+            self.repositories.iter().filter(|one| one.repository == ALL || one.repository == repository);
+        named.flat_map(|one| &one.actions).copied().collect()
+    }
+
+    /// Whether the member holds this permission.
+    pub fn holds(&self, permission: Permission) -> bool {
+        self.organization.contains(&permission)
+    }
+
+    /// What the member may do in a repository.
+    pub fn rights(&self, repository: RepositoryId) -> Rights {
+        self.rights_in(&repository.to_string())
+    }
+
+    /// What the member may do in a repository that has only just been made, and so is named by nobody's permissions.
+    pub fn rights_in_a_new_one(&self) -> Rights {
+        self.rights_in(ALL)
+    }
+
+    fn rights_in(&self, repository: &str) -> Rights {
+        let mut rights = Rights::default();
+        for action in self.actions(repository) {
+            match action {
+                RepositoryAction::Read => rights.read = true,
+                RepositoryAction::Publish => rights.publish = true,
+                RepositoryAction::Delete => rights.delete = true,
+            }
+        }
+        rights
+    }
+}
+
+fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+/// Stands for every repository.
+const ALL: &str = "*";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_the_union_of_what_names_the_repository() {
+        let permissions = Permissions::read(
+            r#"{"organization": ["manage-repositories"], "repositories": [
+                {"repository": "*", "actions": ["read"]}, {"repository": "7", "actions": ["publish"]}]}"#,
+        );
+        assert!(permissions.holds(Permission::ManageRepositories));
+        assert!(!permissions.holds(Permission::ManageOwnerAccount));
+        assert_eq!(permissions.rights(RepositoryId(7)), Rights { read: true, publish: true, delete: false });
+        assert_eq!(permissions.rights(RepositoryId(8)), Rights { read: true, ..Rights::default() });
+        assert_eq!(permissions.rights_in_a_new_one(), Rights { read: true, ..Rights::default() });
+    }
+
+    fn held(json: &str) -> Permissions {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_covered_that_is_not_held() {
+        let one = r#"{"repositories": [{"repository": "1", "actions": ["read", "publish"]}]}"#;
+        let all = r#"{"repositories": [{"repository": "*", "actions": ["read"]}]}"#;
+        let split = r#"{"repositories": [{"repository": "*", "actions": ["read"]}, {"repository": "1", "actions": ["publish"]}]}"#;
+        let manager = r#"{"organization": ["manage-members"]}"#;
+        for (holder, other, covered) in [
+            (one, one, true),
+            (one, all, false),
+            (all, one, false),
+            (split, one, true),
+            (split, all, true),
+            (one, split, false),
+            (manager, "{}", true),
+            ("{}", manager, false),
+            (one, r#"{"repositories": [{"repository": "2", "actions": []}]}"#, true),
+            (one, r#"{"repositories": [{"repository": "2", "actions": ["read"]}]}"#, false),
+        ] {
+            assert_eq!(held(holder).covers(&held(other)), covered, "{holder} {other}");
+        }
+        assert!(Permissions::everything().covers(&held(split)));
+    }
+
+    #[test]
+    fn a_read_only_member_changes_no_package_and_owns_nothing() {
+        for (json, read_only) in [
+            ("{}", true),
+            (r#"{"organization": ["manage-members", "manage-repositories", "manage-subscribers"]}"#, true),
+            (r#"{"organization": ["manage-owner-account"]}"#, false),
+            (r#"{"repositories": [{"repository": "*", "actions": ["read"]}]}"#, true),
+            (r#"{"repositories": [{"repository": "1", "actions": ["read", "delete"]}]}"#, false),
+            (r#"{"repositories": [{"repository": "1", "actions": ["publish"]}]}"#, false),
+        ] {
+            assert_eq!(held(json).read_only(), read_only, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_twice_is_kept_once() {
+        let twice = held(
+            r#"{"organization": ["manage-members", "manage-members"], "repositories": [
+                {"repository": "1", "actions": ["read", "read"]}, {"repository": "*", "actions": ["read"]},
+                {"repository": "1", "actions": ["publish", "read"]}]}"#,
+        );
+        let once = held(
+            r#"{"organization": ["manage-members"], "repositories": [
+                {"repository": "1", "actions": ["read", "publish"]}, {"repository": "*", "actions": ["read"]}]}"#,
+        );
+        assert_eq!(twice.once_each(), once);
+    }
+
+    #[test]
+    fn what_cannot_be_read_gives_nothing() {
+        for json in ["", "{", r#"{"organization": ["root"]}"#, r#"{"is_admin": true}"#] {
+            assert_eq!(Permissions::read(json), Permissions::default(), "{json}");
+        }
+    }
+
+    #[test]
+    fn names_on_the_wire_are_one() {
+        for permission in Permission::ALL {
+            assert_eq!(serde_json::to_value(permission).unwrap(), permission.name());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A request as plugins see it: without its body, without credentials, and with no header that the description does not ask for.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use packhouse_runtime::{Description, RequestHead};
+
+use crate::resolve::Below;
+use packhouse_identity as identity;
+
+/// What stands in for a token of this host's in a path or a query.
+const HIDDEN: &str = "***";
+/// Never handed on, whatever a description asks for.
+const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
+
+/// What else a head is made of.
+pub(crate) struct Circumstances<'a> {
+    /// What links start with.
+    pub base_url: &'a str,
+    /// Who asks, as it may be shown.
+    pub caller: Option<String>,
+    /// The request's id.
+    pub request_id: &'a str,
+}
+
+/// Makes the head. `tokens` are those of this host's that stand in the path or the query, each with its id, which takes its place.
+pub(crate) fn head(
+    parts: &Parts,
+    below: Below,
+    query: Vec<(String, String)>,
+    description: &Description,
+    (circumstances, tokens): (Circumstances<'_>, &[(String, String)]),
+) -> Arc<RequestHead> {
+    let named = |text: String| match tokens.iter().find(|(token, _)| *token == text) {
+        Some((_, id)) => id.clone(),
+        None => without_token(text),
+    };
+    Arc::new(RequestHead {
+        method: parts.method.as_str().to_owned(),
+        claim: below.claim.map(|claim| claim.name),
+        path: below.path.into_iter().map(named).collect(),
+        query: query.into_iter().map(|(name, value)| (name, named(value))).collect(),
+        headers: headers(&parts.headers, &description.request_headers),
+        address: format!("{}{}", circumstances.base_url, below.address),
+        caller: circumstances.caller,
+        request_id: circumstances.request_id.to_owned(),
+    })
+}
+
+/// A text with a token of this host's taken out.
+pub(crate) fn without_token(text: String) -> String {
+    if identity::holds_token(&text) { HIDDEN.to_owned() } else { text }
+}
+
+/// `accept`, `content-*` and what was asked for, each name once with its lines joined, in the order of the names.
+fn headers(all: &HeaderMap, asked: &[String]) -> Vec<(String, String)> {
+    let wanted = |name: &HeaderName| {
+        !SECRETS.contains(&name)
+            && (name == ACCEPT
+                || name.as_str().starts_with("content-")
+                || asked.iter().any(|asked| name.as_str() == asked))
+    };
+    let mut headers: Vec<(String, String)> = all
+        .keys()
+        .filter(|name| wanted(name))
+        .map(|name| (name.as_str().to_owned(), joined(all, name)))
+        .collect();
+    headers.sort_unstable();
+    headers
+}
+
+fn joined(all: &HeaderMap, name: &HeaderName) -> String {
+    let lines: Vec<_> =
+        all.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    lines.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn only_what_is_asked_for_is_handed_on() {
+        let mut all = HeaderMap::new();
+        for (name, value) in [
+            ("accept", "a"),
+            ("accept", "b"),
+            ("content-type", "c"),
+            ("authorization", "Bearer x"),
+            ("cookie", "x"),
+            ("x-asked", "d"),
+            ("x-other", "e"),
+        ] {
+            all.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let asked = ["x-asked".to_owned(), "authorization".to_owned(), "cookie".to_owned()];
+        let expected = [("accept", "a, b"), ("content-type", "c"), ("x-asked", "d")];
+        assert_eq!(headers(&all, &asked), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn a_token_does_not_reach_a_plugin() {
+        assert_eq!(without_token("pkh_abc".to_owned()), HIDDEN);
+        assert_eq!(without_token("abc".to_owned()), "abc");
+    }
+}

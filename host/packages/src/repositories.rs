@@ -1,0 +1,166 @@
+//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. To every other request the address
+//! is one that is not served.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response};
+use packhouse_store::{OrganizationId, Reached, RepositoryId, RepositoryRow};
+use serde::Serialize;
+
+use super::Visit;
+use super::authorize;
+use super::identify::{self, Credential, Known};
+use super::shape::Refused;
+use packhouse_app::App;
+use packhouse_identity::access::{Rules, Wanted};
+use packhouse_identity::permissions::RepositoryAction;
+use packhouse_wire::body::Body;
+use packhouse_wire::catalogue;
+
+/// Repositories of a page where the query does not say, and at most; as in the API.
+const USUAL: u32 = 50;
+const MOST: u32 = 200;
+/// Rows read at a time.
+const ROWS: u32 = 500;
+
+/// The list, asked for.
+pub(crate) struct List<'a> {
+    /// The program.
+    pub app: &'a Arc<App>,
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// Its query.
+    pub query: &'a [(String, String)],
+    /// Whose repositories.
+    pub organization: OrganizationId,
+}
+
+/// One page, as the API has its pages.
+#[derive(Serialize)]
+struct Page {
+    items: Vec<Item>,
+    /// What `after` is to be for the page that follows; null on the last.
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Item {
+    id: String,
+    name: String,
+    format: String,
+    kind: String,
+    connection_address: String,
+    actions: Vec<RepositoryAction>,
+}
+
+impl List<'_> {
+    /// The page that the query asks for. 401 for another method and for a credential that is none or not taken; 400 for a query
+    /// that is wrong.
+    pub(crate) async fn answer(&self, visit: &mut Visit) -> Result<Response<Body>, Refused> {
+        if self.parts.method != Method::GET && self.parts.method != Method::HEAD {
+            return Err(Refused::of(&catalogue::UNAUTHORIZED));
+        }
+        visit.organization = Some(self.organization);
+        let credential = (Credential::read(&self.parts.headers), visit.peer);
+        let known = identify::identify(self.app, self.organization, "", credential, None).await?;
+        visit.credential.clone_from(&known.credential);
+        visit.caller.clone_from(&known.caller);
+        let now = packhouse_store::now_ms();
+        // There is no format that does not look at user names.
+        let rules = Rules { checks_username: true, ..authorize::rules(None) };
+        let wanted = Wanted::Read { for_publish: true };
+        authorize::authorize_credential(&known.presented, &rules, wanted, now)?;
+        if let Some(token) = &known.facts.token {
+            self.app.store.token_used(token.id, now);
+        }
+        if let Some(key) = &known.facts.key {
+            self.app.store.access_key_used(key.id, now);
+        }
+        let page = self.page(&known, &visit.base_url, now).await?;
+        self.respond(&page)
+    }
+
+    async fn page(&self, known: &Known, base_url: &str, now: i64) -> Result<Page, Refused> {
+        let (limit, mut after) = self.asked()?;
+        let mut found: Vec<(RepositoryId, Item)> = Vec::new();
+        while found.len() <= limit {
+            let rows = self.app.store.list_reached(self.organization, &known.facts, after, ROWS).await?;
+            after = rows.last().map(|reached| reached.row.id);
+            found.extend(rows.iter().filter_map(|reached| self.item(known, reached, base_url, now)));
+            if rows.len() < ROWS as usize {
+                break;
+            }
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(id, _)| id.to_string());
+        Ok(Page { items: found.into_iter().map(|(_, item)| item).collect(), next })
+    }
+
+    fn asked(&self) -> Result<(usize, Option<RepositoryId>), Refused> {
+        let value =
+            |name: &str| self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let wrong = |what: &str| Refused::with(&catalogue::INVALID_REQUEST, what);
+        let limit = value("limit").map_or(Some(USUAL), |text| text.parse().ok());
+        let limit = limit.filter(|limit| (1..=MOST).contains(limit));
+        let limit = limit.ok_or_else(|| wrong("`limit` is a whole number from 1 to 200."))?;
+        let after = value("after").map(str::parse).transpose();
+        let after = after.map_err(|_| wrong("`after` is what an earlier page gave as `next`."))?;
+        Ok((limit as usize, after))
+    }
+
+    /// A repository and what the credential may do there, each judged as a request for it would be; none where that is nothing. A
+    /// format that is switched off hides none of its repositories.
+    fn item(
+        &self,
+        known: &Known,
+        reached: &Reached,
+        base_url: &str,
+        now: i64,
+    ) -> Option<(RepositoryId, Item)> {
+        let RepositoryRow { id, name, format, kind, .. } = &reached.row;
+        let plugin = self.app.runtime.plugin(format);
+        let rules = authorize::rules(plugin.as_ref().map(|plugin| plugin.description()));
+        let (presented, facts) = (known.presented_to(reached), authorize::facts(&reached.row, true));
+        let may = |wanted| authorize::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        let actions: Vec<RepositoryAction> = [
+            (RepositoryAction::Read, Wanted::Read { for_publish: false }),
+            (RepositoryAction::Publish, Wanted::Publish),
+            (RepositoryAction::Delete, Wanted::Delete),
+        ]
+        .into_iter()
+        .filter_map(|(action, wanted)| may(wanted).then_some(action))
+        .collect();
+        let item = Item {
+            id: id.to_string(),
+            name: name.clone(),
+            format: format.clone(),
+            kind: kind.clone(),
+            connection_address: format!("{base_url}/repositories/{name}/"),
+            actions,
+        };
+        (!item.actions.is_empty()).then_some((*id, item))
+    }
+
+    fn respond(&self, page: &Page) -> Result<Response<Body>, Refused> {
+        let bytes = serde_json::to_vec(page).map_err(|error| {
+            tracing::error!(%error, "a page of repositories could not be written");
+            Refused::of(&catalogue::INTERNAL)
+        })?;
+        let length = HeaderValue::from(bytes.len());
+        let body = match self.parts.method == Method::HEAD {
+            true => Body::empty(),
+            false => Body::full(Bytes::from(bytes)),
+        };
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, length);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        headers.insert(VARY, HeaderValue::from_static("Authorization"));
+        Ok(response)
+    }
+}

@@ -1,0 +1,258 @@
+//! Resolve: from a request's host and path to the place it is about, before anything is looked up. Malformed requests end here.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use packhouse_runtime::{Claim, ErrorStyle, Plugin, Runtime};
+
+use crate::health::{self, Health};
+use crate::shape::Refused;
+use packhouse_wire::catalogue;
+use packhouse_wire::host::host;
+use packhouse_wire::path::{self, Path, PathError};
+
+/// Bytes of a path with its query.
+const MAX_TARGET_BYTES: usize = 8 * 1024;
+/// Bytes of all header fields together.
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+/// Header fields. The connection's own limit lets one more through, so that HTTP/2 has the same.
+const MAX_HEADERS: usize = 100;
+
+/// What a request is about.
+pub(crate) enum Place {
+    /// The bare host, which checks no credential.
+    Bare,
+    /// How the server is, which checks no credential either.
+    Health(Health),
+    /// Nothing that is served.
+    Nowhere,
+    /// Trusted publishing, which is not offered yet: clients then use their token.
+    NotEnabled,
+    /// The list of what a credential reaches.
+    Repositories,
+    /// The token service of this plugin's format.
+    TokenService(Arc<Plugin>),
+    /// Something below a repository's address, or below a claim.
+    Below(Below),
+}
+
+/// A path below a repository's address, or below a claim.
+#[derive(Clone)]
+pub(crate) struct Below {
+    /// The repository's name, which may be no repository's; none below a claim that names none.
+    pub name: Option<String>,
+    /// What follows, as plugins see it.
+    pub path: Vec<String>,
+    /// Whether a segment came with an encoded slash.
+    pub encoded_slash: bool,
+    /// The claim on a root path that led here.
+    pub claim: Option<Claimed>,
+    /// What stands between the host and `path`, without a slash at its end.
+    pub address: String,
+}
+
+/// A claim on a root path.
+#[derive(Clone)]
+pub(crate) struct Claimed {
+    /// Whose it is.
+    pub plugin: Arc<Plugin>,
+    /// Its name in the description.
+    pub name: String,
+    /// The template of its scopes.
+    pub challenge: Option<String>,
+}
+
+/// A request's target, read.
+pub(crate) struct Target {
+    /// Its host as the client wrote it, in lower case.
+    pub host: Option<String>,
+    /// What it is about.
+    pub place: Place,
+    /// Its query.
+    pub query: Vec<(String, String)>,
+}
+
+/// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
+pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refused> {
+    within_limits(parts)?;
+    let host = host(parts).map_err(|sentence| Refused::with(&catalogue::INVALID_REQUEST, sentence))?;
+    let path = Path::parse(parts.uri.path()).map_err(malformed)?;
+    let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
+    Ok(Target { host, place: place(path, runtime), query })
+}
+
+/// The error style of the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
+/// format's protocol is answered in it, whatever is wrong.
+pub(crate) fn style(path: &str, runtime: &Runtime) -> ErrorStyle {
+    let below = |claim: &Claim| {
+        let fixed = claim.path.split('{').next().unwrap_or_default();
+        path.starts_with(fixed) || path == fixed.trim_end_matches('/')
+    };
+    let claim = runtime.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
+    claim.map_or(ErrorStyle::Plain, |(plugin, _)| plugin.description().error_style)
+}
+
+fn within_limits(parts: &Parts) -> Result<(), Refused> {
+    let target = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+    if target > MAX_TARGET_BYTES {
+        return Err(Refused::of(&catalogue::URI_TOO_LONG));
+    }
+    let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > MAX_HEADER_BYTES || parts.headers.len() > MAX_HEADERS {
+        return Err(Refused::of(&catalogue::HEADERS_TOO_LARGE));
+    }
+    Ok(())
+}
+
+fn malformed(error: PathError) -> Refused {
+    match error {
+        PathError::TooLong => Refused::of(&catalogue::URI_TOO_LONG),
+        other => Refused::with(&catalogue::MALFORMED_ADDRESS, &other.to_string()),
+    }
+}
+
+fn place(path: Path, runtime: &Runtime) -> Place {
+    if path.segments.is_empty() {
+        return Place::Bare;
+    }
+    if path.segments.first().is_some_and(|first| first == "repositories") {
+        return below_repositories(path);
+    }
+    if let Some(health) = health::asked(&path.segments) {
+        return Place::Health(health);
+    }
+    if is_trusted_publishing(&path.segments) {
+        return Place::NotEnabled;
+    }
+    if let Some(plugin) = token_service(&path.segments, runtime) {
+        return Place::TokenService(plugin);
+    }
+    claimed(path, runtime)
+}
+
+/// The paths at the root that clients exchange an identity of their build service at.
+fn is_trusted_publishing(segments: &[String]) -> bool {
+    let names: Vec<&str> = segments.iter().take(4).map(String::as_str).collect();
+    matches!(names.as_slice(), ["_", "oidc", _, ..] | ["-", _, "v1", "oidc"])
+}
+
+fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> {
+    let is_here = |plugin: &&Arc<Plugin>| {
+        let service = plugin.description().token_service.as_ref();
+        service.is_some_and(|service| {
+            service.path.trim_matches('/').split('/').eq(segments.iter().map(String::as_str))
+        })
+    };
+    runtime.plugins().iter().find(is_here).cloned()
+}
+
+fn below_repositories(path: Path) -> Place {
+    let encoded_slash = path.encoded_slash;
+    let is_list = path.segments.len() == 2;
+    let mut segments = path.segments.into_iter().skip(1);
+    match segments.next().filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let address = format!("/repositories/{name}");
+            Place::Below(Below {
+                name: Some(name),
+                path: tail(segments),
+                encoded_slash,
+                claim: None,
+                address,
+            })
+        }
+        None if is_list => Place::Repositories,
+        None => Place::Nowhere,
+    }
+}
+
+/// The rest of a path; an address with nothing but a slash behind it is the address itself.
+fn tail(segments: impl Iterator<Item = String>) -> Vec<String> {
+    let rest: Vec<String> = segments.collect();
+    if rest.len() == 1 && rest.iter().all(String::is_empty) { Vec::new() } else { rest }
+}
+
+/// The longest claim on a root path that this path lies below.
+fn claimed(path: Path, runtime: &Runtime) -> Place {
+    let matches = runtime.claims().filter_map(|(plugin, claim)| {
+        let (length, name) = match_claim(&claim.path, &path.segments)?;
+        Some((length, name, plugin, claim))
+    });
+    let Some((length, name, plugin, claim)) = matches.max_by_key(|(length, ..)| *length) else {
+        return Place::Nowhere;
+    };
+    let address =
+        claim.path.trim_end_matches('/').replace("{repository}", name.as_deref().unwrap_or_default());
+    Place::Below(Below {
+        name,
+        encoded_slash: path.encoded_slash,
+        path: tail(path.segments.into_iter().skip(length)),
+        claim: Some(Claimed {
+            plugin: Arc::clone(plugin),
+            name: claim.name.clone(),
+            challenge: claim.challenge.clone(),
+        }),
+        address,
+    })
+}
+
+/// How many segments a claim takes, and the repository that it names.
+fn match_claim(claim: &str, segments: &[String]) -> Option<(usize, Option<String>)> {
+    let mut name = None;
+    let mut length = 0;
+    for wanted in claim.trim_matches('/').split('/') {
+        let found = segments.get(length)?;
+        if wanted == "{repository}" && !found.is_empty() {
+            name = Some(found.clone());
+        } else if wanted != found {
+            return None;
+        }
+        length += 1;
+    }
+    Some((length, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(path: &str) -> Vec<String> {
+        Path::parse(path).unwrap().segments
+    }
+
+    #[test]
+    fn claims_take_their_segments() {
+        assert_eq!(match_claim("/v2/", &segments("/v2/")), Some((1, None)));
+        assert_eq!(match_claim("/v2/", &segments("/v3/")), None);
+        let found = match_claim("/v2/repositories/{repository}/", &segments("/v2/repositories/r/image"));
+        assert_eq!(found, Some((3, Some("r".to_owned()))));
+        assert_eq!(match_claim("/v2/repositories/{repository}/", &segments("/v2/repositories/")), None);
+    }
+
+    #[test]
+    fn a_repository_is_the_second_segment() {
+        for (raw, name, rest) in [
+            ("/repositories/r", "r", vec![]),
+            ("/repositories/r/", "r", vec![]),
+            ("/repositories/r/a/", "r", vec!["a", ""]),
+        ] {
+            let Place::Below(below) = below_repositories(Path::parse(raw).unwrap()) else { panic!("{raw}") };
+            assert_eq!(
+                (below.name.as_deref(), below.path),
+                (Some(name), rest.iter().map(ToString::to_string).collect())
+            );
+        }
+        assert!(matches!(below_repositories(Path::parse("/repositories").unwrap()), Place::Nowhere));
+        assert!(matches!(below_repositories(Path::parse("/repositories/").unwrap()), Place::Repositories));
+    }
+
+    #[test]
+    fn trusted_publishing_is_told_from_what_is_not_served() {
+        for path in ["/_/oidc/audience", "/_/oidc/mint-token", "/-/any/v1/oidc/token/exchange/package/p"] {
+            assert!(is_trusted_publishing(&segments(path)), "{path}");
+        }
+        for path in ["/_/oidc", "/-/any/v1/search", "/x/oidc/audience"] {
+            assert!(!is_trusted_publishing(&segments(path)), "{path}");
+        }
+    }
+}

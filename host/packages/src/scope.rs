@@ -1,0 +1,147 @@
+//! Scopes of bearers, as a claim's template writes them: which repository, which subject in it, and what may be done. The
+//! grammar is that of registries' token services, `TYPE:NAME:ACTION,…`; every word of it comes from the description.
+
+use packhouse_runtime::TokenService;
+
+use packhouse_identity::Grant;
+use packhouse_identity::access::Wanted;
+
+const REPOSITORY: &str = "{repository}";
+const SUBJECT: &str = "{subject}";
+const ACTION: &str = "{action}";
+/// Asks for whatever may be had.
+const ALL: &str = "*";
+
+/// How one format's scopes look under one of its claims.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scopes<'a> {
+    template: &'a str,
+    words: &'a TokenService,
+}
+
+impl<'a> Scopes<'a> {
+    /// By a claim's template and the description's words.
+    pub(crate) fn new(template: &'a str, words: &'a TokenService) -> Self {
+        Self { template, words }
+    }
+
+    /// Whether its scopes name a subject.
+    pub(crate) fn has_subject(&self) -> bool {
+        self.template.contains(SUBJECT)
+    }
+
+    /// The scope that a request needs. None where the template wants a subject and there is none, or where it could not stand in
+    /// a header.
+    pub(crate) fn text(&self, repository: &str, subject: Option<&str>, wanted: Wanted) -> Option<String> {
+        let words = self.words;
+        let actions = match wanted {
+            Wanted::Open | Wanted::Read { .. } => words.read.clone(),
+            Wanted::Publish => format!("{},{}", words.read, words.publish),
+            Wanted::Delete => format!("{},{}", words.read, words.delete),
+        };
+        if subject.is_none() && self.has_subject() {
+            return None;
+        }
+        let named = self.template.replace(REPOSITORY, repository).replace(ACTION, &actions);
+        let text = named.replace(SUBJECT, subject.unwrap_or_default());
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        text.bytes().all(plain).then_some(text)
+    }
+
+    /// What a scope asks for; none for one that is not of this template. Words that mean nothing here ask for nothing.
+    pub(crate) fn read(&self, scope: &str) -> Option<Grant> {
+        let (head, rest) = self.template.split_once(REPOSITORY)?;
+        let (middle, tail) = rest.split_once(ACTION)?;
+        let scope = scope.strip_prefix(head)?.strip_suffix(tail)?;
+        let (repository, subject, actions) = match middle.split_once(SUBJECT) {
+            Some((before, after)) => {
+                let (repository, rest) = scope.split_once(before)?;
+                let (subject, actions) = rest.rsplit_once(after)?;
+                (repository, Some(subject), actions)
+            }
+            None => {
+                let (repository, actions) = scope.rsplit_once(middle)?;
+                (repository, None, actions)
+            }
+        };
+        let asks = |word: &str| actions.split(',').any(|action| action == ALL || action == word);
+        Some(Grant {
+            repository: repository.to_owned(),
+            subject: subject.map(str::to_owned),
+            read: asks(&self.words.read),
+            publish: asks(&self.words.publish),
+            delete: asks(&self.words.delete),
+        })
+    }
+
+    /// A grant as a scope.
+    pub(crate) fn of(&self, grant: &Grant) -> String {
+        let words = [
+            (grant.read, &self.words.read),
+            (grant.publish, &self.words.publish),
+            (grant.delete, &self.words.delete),
+        ];
+        let actions: Vec<&str> =
+            words.iter().filter(|(granted, _)| *granted).map(|(_, word)| word.as_str()).collect();
+        let named = self.template.replace(REPOSITORY, &grant.repository).replace(ACTION, &actions.join(","));
+        named.replace(SUBJECT, grant.subject.as_deref().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> TokenService {
+        serde_json::from_str(r#"{"path": "/v2/token"}"#).unwrap()
+    }
+
+    const TEMPLATE: &str = "repository:repositories/{repository}/{subject}:{action}";
+
+    #[test]
+    fn a_scope_is_read_as_it_is_written() {
+        let words = words();
+        let scopes = Scopes::new(TEMPLATE, &words);
+        let read = Wanted::Read { for_publish: false };
+        for (subject, wanted, text) in [
+            ("team/app", read, "repository:repositories/r/team/app:pull"),
+            ("app", Wanted::Publish, "repository:repositories/r/app:pull,push"),
+            ("app", Wanted::Delete, "repository:repositories/r/app:pull,delete"),
+        ] {
+            assert_eq!(scopes.text("r", Some(subject), wanted).as_deref(), Some(text));
+            let grant = scopes.read(text).unwrap();
+            assert_eq!((grant.repository.as_str(), grant.subject.as_deref()), ("r", Some(subject)));
+            assert!(grant.covers("r", Some(subject), wanted));
+            assert_eq!(scopes.of(&grant), text);
+        }
+        assert!(scopes.text("r", None, read).is_none());
+        assert!(scopes.text("r", Some("a\"b"), read).is_none());
+    }
+
+    #[test]
+    fn a_star_asks_for_all_and_odd_words_for_nothing() {
+        let words = words();
+        let scopes = Scopes::new(TEMPLATE, &words);
+        let all = scopes.read("repository:repositories/r/a:*").unwrap();
+        assert!(all.read && all.publish && all.delete);
+        let none = scopes.read("repository:repositories/r/a:fly,PULL").unwrap();
+        assert!(!none.read && !none.publish && !none.delete);
+        for other in ["registry:catalog:*", "repository:r:pull", "repository:repositories/r:pull", "", ":"] {
+            assert!(scopes.read(other).is_none(), "{other}");
+        }
+        // A name with a port keeps its colon.
+        let ported = scopes.read("repository:repositories/r/a:5000/b:pull").unwrap();
+        assert_eq!(ported.subject.as_deref(), Some("a:5000/b"));
+    }
+
+    #[test]
+    fn a_template_may_do_without_a_subject() {
+        let words = words();
+        let scopes = Scopes::new("packages:{repository}:{action}", &words);
+        assert_eq!(scopes.text("r", None, Wanted::Publish).as_deref(), Some("packages:r:pull,push"));
+        let grant = scopes.read("packages:r:push").unwrap();
+        assert!(
+            grant.covers("r", Some("anything"), Wanted::Publish) && !grant.covers("s", None, Wanted::Publish)
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! What the server does for a plugin beyond storage, for one call and its caller.
+
+mod identity;
+mod names;
+mod signing;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use packhouse_runtime::{
+    Answer, Content, Fetch, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView, ServiceError,
+    ServiceFuture, Services, Signature, TokenView,
+};
+use packhouse_store::{MemberRow, OrganizationId};
+
+use crate::Known;
+use packhouse_app::App;
+use packhouse_identity::Secret;
+use packhouse_identity::access::Presented;
+use packhouse_upstream::{End, Errand};
+
+/// Who asks, and where.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub known: Arc<Known>,
+    pub organization: OrganizationId,
+    /// The name in the request's path, whether or not there is a repository of that name.
+    pub repository: Option<String>,
+    pub peer: IpAddr,
+    /// The request's, for the audit log.
+    pub request_id: String,
+}
+
+/// See the module.
+pub(crate) struct CallServices {
+    app: Arc<App>,
+    caller: Caller,
+    format: String,
+    /// Whether the format's proxies show their upstreams credentials.
+    credentials: bool,
+    /// What the call asks of upstreams.
+    errand: Mutex<Arc<Errand>>,
+    /// Secrets that stand in the answer by a placeholder.
+    handed: Mutex<Vec<(String, Secret)>>,
+}
+
+impl CallServices {
+    /// For a call of this plugin.
+    pub(crate) fn new(app: &Arc<App>, plugin: &Plugin, caller: Caller) -> Arc<CallServices> {
+        let description = plugin.description();
+        Arc::new(CallServices {
+            errand: Mutex::new(app.upstreams.errand(plugin)),
+            app: Arc::clone(app),
+            caller,
+            format: description.format.clone(),
+            credentials: !description.upstream_credentials.is_empty(),
+            handed: Mutex::default(),
+        })
+    }
+
+    /// The call has ended. Whether it may go better when it is begun again.
+    pub(crate) async fn end(&self, end: End) -> bool {
+        let errand = Arc::clone(&self.errand());
+        let again = self.app.upstreams.end(&errand, end).await;
+        let goes_on = again.is_some();
+        if let Some(again) = again {
+            *self.errand() = again;
+        }
+        goes_on
+    }
+
+    fn errand(&self) -> MutexGuard<'_, Arc<Errand>> {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands in an answer for this secret until [`fill`](CallServices::fill).
+    fn placeholder(&self, secret: Secret) -> String {
+        let placeholder = format!("placeholder-{}", hex::encode(rand::random::<[u8; 16]>()));
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner).push((placeholder.clone(), secret));
+        placeholder
+    }
+
+    /// The answer with each placeholder replaced by its secret, where the plugin wrote it into an inline content.
+    pub(crate) fn fill(&self, answer: Answer) -> Answer {
+        let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
+        match answer.content {
+            Content::Inline(bytes) if !handed.is_empty() => {
+                let filled = handed.iter().fold(bytes.to_vec(), |bytes, (placeholder, secret)| {
+                    replaced(&bytes, placeholder.as_bytes(), secret.reveal().as_bytes())
+                });
+                Answer { content: Content::Inline(Bytes::from(filled)), keepable: false, ..answer }
+            }
+            content => Answer { content, ..answer },
+        }
+    }
+
+    /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
+    fn member(&self) -> Option<&MemberRow> {
+        match self.caller.known.presented {
+            Presented::Token(..) | Presented::Member(_) => self.caller.known.member.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut made = Vec::with_capacity(bytes.len() + to.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+        let (before, after) = rest.split_at(at);
+        made.extend_from_slice(before);
+        made.extend_from_slice(to);
+        rest = after.get(from.len()..).unwrap_or_default();
+    }
+    made.extend_from_slice(rest);
+    made
+}
+
+impl Services for CallServices {
+    fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
+        let errand = Arc::clone(&self.errand());
+        self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
+    }
+
+    fn withheld<'a>(
+        &'a self,
+        _repository: &'a RepositoryView,
+        names: Vec<String>,
+    ) -> ServiceFuture<'a, Vec<String>> {
+        Box::pin(names::withheld(self, names))
+    }
+
+    fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
+        Box::pin(identity::begin_login(self, target))
+    }
+
+    fn finish_login<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, LoginState> {
+        Box::pin(identity::finish_login(self, id))
+    }
+
+    fn tokens(&self) -> ServiceFuture<'_, Vec<TokenView>> {
+        Box::pin(identity::tokens(self))
+    }
+
+    fn revoke<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, bool> {
+        Box::pin(identity::revoke(self, id))
+    }
+
+    fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
+        Box::pin(signing::keys(self))
+    }
+
+    fn sign<'a>(&'a self, _target: &'a RepositoryView, message: &'a [u8]) -> ServiceFuture<'a, Signature> {
+        Box::pin(signing::sign(self, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placeholder_is_replaced_wherever_it_stands() {
+        for (text, made) in [("P", "secret"), ("aPbP", "asecretbsecret"), ("", ""), ("ab", "ab")] {
+            assert_eq!(replaced(text.as_bytes(), b"P", b"secret"), made.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Names that a plugin asks of, where a request is about many packages.
+
+use packhouse_runtime::ServiceError;
+
+use super::CallServices;
+use crate::withheld_names;
+
+/// Those of these packages that no upstream may be asked for in this call, in their order.
+pub(super) async fn withheld(
+    services: &CallServices,
+    names: Vec<String>,
+) -> Result<Vec<String>, ServiceError> {
+    let facts = &services.caller.known.facts;
+    let (Some(target), Some(plugin)) = (&facts.repository, services.app.runtime.plugin(&services.format))
+    else {
+        return Ok(Vec::new());
+    };
+    let members = facts.members.iter().map(|member| &member.row).collect();
+    let store = &services.app.store;
+    let withheld = withheld_names(store, plugin.description(), (target, members), &names).await?;
+    Ok(names.into_iter().filter(|name| withheld.contains(name)).collect())
+}

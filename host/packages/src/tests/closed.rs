@@ -1,0 +1,112 @@
+//! A store that is closed, as at the end of a stop: whoever asks is told that storage is away, and nobody that a credential does not
+//! count.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use packhouse_runtime::{ErrorStyle, Runtime};
+use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
+
+use super::super::identify::{self, Credential};
+use super::super::shape::{self, Frame};
+use packhouse_app::App;
+use packhouse_app::mail::Mail;
+use packhouse_config::{Config, Inputs};
+use packhouse_identity::permissions::Permissions;
+use packhouse_identity::{self as identity, Bearer, Holder, Secret};
+
+const OWNER: &str = "owner@example.com";
+const PASSWORD: &str = "correct horse battery";
+const FORMAT: &str = "fifth";
+
+async fn app(folder: &std::path::Path) -> App {
+    let plugins = folder.join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let set = [("PACKHOUSE_DATA", folder), ("PACKHOUSE_PLUGINS", plugins.as_path())];
+    let environment = set.map(|(name, path)| (name.to_owned(), path.to_str().unwrap().to_owned()));
+    let inputs = Inputs { environment: environment.into_iter().collect(), ..Inputs::default() };
+    let (config, _) = Config::load(&inputs, folder).unwrap();
+    let mail = Mail::new(&config).unwrap();
+    let store = Store::open(config.store.clone()).await.unwrap();
+    let runtime = Runtime::load(config.runtime.clone(), store.clone()).await.unwrap();
+    App::new(config, store, runtime, mail)
+}
+
+/// One of each kind that counts, and some that do not.
+async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
+    let organization = NewOrganization { name: "default".to_owned(), base_url: None, host: None };
+    let member = NewMember {
+        email: OWNER.to_owned(),
+        name: String::new(),
+        password_hash: app.passwords.hash(Secret::new(PASSWORD)).await.unwrap(),
+        permissions: serde_json::to_string(&Permissions::everything()).unwrap(),
+    };
+    let (organization, member) = app.store.bootstrap(organization, member).await.unwrap().unwrap();
+    let minted = identity::mint();
+    let token = NewToken {
+        secret_sha256: minted.sha256,
+        name: "ci".to_owned(),
+        scope: Scope { read: true, write: true },
+        format: "generic".to_owned(),
+        owner: Some(member.id),
+        created_by: OWNER.to_owned(),
+        backing: None,
+        backing_repository: None,
+        repositories: Vec::new(),
+        expires_at: None,
+    };
+    app.store.create_token(organization.id, token, None).await.unwrap();
+    let basic = |username: &str, password: &Secret| Credential::Basic {
+        username: username.to_owned(),
+        password: password.clone(),
+    };
+    let mut all = vec![
+        Credential::Nothing,
+        Credential::Unreadable,
+        Credential::Bearer(minted.secret.clone()),
+        basic(OWNER, &minted.secret),
+        basic(OWNER, &Secret::new(PASSWORD)),
+        basic(OWNER, &Secret::new("wrong")),
+        basic(OWNER, &identity::mint().secret),
+    ];
+    for holder in [Holder::token(&minted.sha256), Holder::member(&member), Holder::Nobody] {
+        let bearer = Bearer {
+            organization: organization.id.0,
+            format: FORMAT.to_owned(),
+            holder,
+            grants: Vec::new(),
+            expires_at: i64::MAX,
+        };
+        all.push(Credential::Bearer(app.bearers.sign(&app.store, &app.sealer, &bearer).await.unwrap()));
+    }
+    (organization.id, all)
+}
+
+#[tokio::test]
+async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut app = app(folder.path()).await;
+    let (organization, credentials) = credentials(&app).await;
+    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    // Known from before, so that nothing of it can be answered out of memory either.
+    for credential in &credentials {
+        identify::identify(&app, organization, "r", (credential.clone(), peer), Some(FORMAT)).await.unwrap();
+    }
+    app.store.close().await;
+    for key_is_known in [true, false] {
+        for credential in &credentials {
+            let asked = (credential.clone(), peer);
+            let answer = identify::identify(&app, organization, "r", asked, Some(FORMAT)).await;
+            let Err(refused) = answer else { panic!("{credential:?} was looked up in a closed store") };
+            let frame = Frame {
+                style: ErrorStyle::Plain,
+                realm: "packages.example",
+                token_service: None,
+                request_id: "r1",
+                head: false,
+            };
+            let status = shape::answer(refused, frame).status();
+            assert_eq!(status, 503, "{credential:?}, the bearers' key known: {key_is_known}");
+        }
+        app.bearers = identity::Bearers::default();
+    }
+}

@@ -1,0 +1,212 @@
+//! The token service: gives out bearers for a credential, by GET as registries' clients ask since their first days, and by POST
+//! as OAuth 2 has it (RFC 6749, section 4.3, the grant type `password` alone). Which format it serves, where it is and what its
+//! scopes look like is what the format's description says.
+//!
+//! Rights that are missing make a smaller grant and no error: the request that needs them is refused in the format's own words.
+//! Without a credential it gives out a bearer for what anyone may read. There are no refresh tokens: what was revoked must not
+//! come back.
+
+use std::net::IpAddr;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response};
+use packhouse_runtime::{Description, Plugin};
+use packhouse_store::{OrganizationId, Reached};
+use serde_json::json;
+
+use super::authorize;
+use super::identify::{self, Credential, Known};
+use super::receive;
+use super::scope::Scopes;
+use super::shape::Refused;
+use packhouse_app::App;
+use packhouse_identity::access::{Presented, Wanted};
+use packhouse_identity::{Bearer, Grant, Holder, LIFETIME_S, Secret};
+use packhouse_wire::body::Body;
+use packhouse_wire::catalogue;
+use packhouse_wire::incoming_body::IncomingBody;
+use packhouse_wire::path;
+
+/// Scopes that one bearer is given for at most; what is asked for beyond is not granted.
+const MAX_SCOPES: usize = 16;
+/// Bytes of a form.
+const MAX_FORM_BYTES: usize = 16 * 1024;
+
+/// The token service of one format.
+pub(crate) struct Service<'a> {
+    /// The program.
+    pub app: &'a App,
+    /// Whose it is.
+    pub plugin: &'a Plugin,
+    /// Who asks.
+    pub peer: IpAddr,
+}
+
+type Pairs = Vec<(String, String)>;
+
+impl Service<'_> {
+    /// The answer, and what names the credential in the log. 401 for a credential that is not taken, 400 for another grant type.
+    pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        query: Pairs,
+        body: &mut IncomingBody,
+        organization: OrganizationId,
+    ) -> Result<(Response<Body>, Option<String>), Refused> {
+        let by_header = Credential::read(&parts.headers);
+        let (credential, asked) = match parts.method {
+            Method::GET | Method::HEAD => (by_header, query),
+            Method::POST => {
+                let form = form(parts, body).await?;
+                (by_form(by_header, &form)?, form)
+            }
+            _ => return Err(Refused::method_not_allowed("GET, HEAD, POST")),
+        };
+        let fingerprint = credential.fingerprint();
+        let who = (credential, self.peer);
+        let known = identify::identify(self.app, organization, "", who, None).await?;
+        let now = packhouse_store::now_ms();
+        let holder = self.holder(&known, fingerprint.as_ref(), now)?;
+        let grants = self.grants(&known, organization, &asked, now).await?;
+        let bearer = Bearer {
+            organization: organization.0,
+            format: self.plugin.description().format.clone(),
+            holder,
+            expires_at: now + i64::from(LIFETIME_S) * 1000,
+            grants,
+        };
+        if let Some(token) = &known.facts.token {
+            self.app.store.token_used(token.id, now);
+        }
+        if let Some(key) = &known.facts.key {
+            self.app.store.access_key_used(key.id, now);
+        }
+        let signed = self.app.bearers.sign(&self.app.store, &self.app.sealer, &bearer).await?;
+        Ok((self.response(&signed, &bearer.grants, parts.method == Method::HEAD), known.credential))
+    }
+
+    /// Whose credential it is; 401 for one that is not taken. That none came is no fault.
+    fn holder(&self, known: &Known, fingerprint: Option<&[u8; 32]>, now: i64) -> Result<Holder, Refused> {
+        if known.presented == Presented::Nothing {
+            return Ok(Holder::Nobody);
+        }
+        let rules = authorize::rules(Some(self.plugin.description()));
+        let wanted = Wanted::Read { for_publish: false };
+        authorize::authorize_credential(&known.presented, &rules, wanted, now)?;
+        match (&known.presented, fingerprint, &known.member) {
+            (Presented::Member(_), _, Some(member)) => Ok(Holder::member(member)),
+            (_, Some(fingerprint), _) => Ok(Holder::token(fingerprint)),
+            _ => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+        }
+    }
+
+    /// What was asked for, as far as the credential goes.
+    async fn grants(
+        &self,
+        known: &Known,
+        organization: OrganizationId,
+        asked: &Pairs,
+        now: i64,
+    ) -> Result<Vec<Grant>, Refused> {
+        let description = self.plugin.description();
+        let texts = asked.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
+        let grants: Vec<Grant> = texts.filter_map(|text| read(description, text)).take(MAX_SCOPES).collect();
+        let mut names: Vec<String> = grants.iter().map(|grant| grant.repository.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let found = self.app.store.look_up_others(organization, &names, &known.facts).await?;
+        let within = |grant: Grant| {
+            let reached = found.iter().find(|one| one.row.name == grant.repository)?;
+            Some(self.within(known, reached, grant, now)).filter(|grant| !grant.is_empty())
+        };
+        Ok(grants.into_iter().filter_map(within).collect())
+    }
+
+    /// A grant without what the credential may not do.
+    fn within(&self, known: &Known, reached: &Reached, grant: Grant, now: i64) -> Grant {
+        let description = self.plugin.description();
+        let rules = authorize::rules(Some(description));
+        let presented = known.presented_to(reached);
+        let here = reached.row.format == description.format;
+        // Whether the format is switched on is asked when the bearer is used.
+        let facts = authorize::facts(&reached.row, true);
+        let may = |wanted| here && authorize::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        Grant {
+            read: grant.read && may(Wanted::Read { for_publish: false }),
+            publish: grant.publish && may(Wanted::Publish),
+            delete: grant.delete && may(Wanted::Delete),
+            ..grant
+        }
+    }
+
+    /// Under both names that clients read it by.
+    fn response(&self, bearer: &Secret, grants: &[Grant], head: bool) -> Response<Body> {
+        let description = self.plugin.description();
+        let scopes: Vec<String> = grants.iter().filter_map(|grant| write(description, grant)).collect();
+        let object = json!({
+            "token": bearer.reveal(), "access_token": bearer.reveal(), "token_type": "Bearer",
+            "expires_in": LIFETIME_S, "scope": scopes.join(" "),
+        });
+        let bytes = Bytes::from(object.to_string());
+        let length = HeaderValue::from(bytes.len());
+        let mut response = Response::new(if head { Body::empty() } else { Body::full(bytes) });
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, length);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}
+
+/// All ways in which this format writes a scope.
+fn all_scopes(description: &Description) -> impl Iterator<Item = Scopes<'_>> {
+    let words = description.token_service.as_ref();
+    let templates = description.claims.iter().filter_map(|claim| claim.challenge.as_deref());
+    templates.filter_map(move |template| Some(Scopes::new(template, words?)))
+}
+
+fn read(description: &Description, text: &str) -> Option<Grant> {
+    all_scopes(description).find_map(|scopes| scopes.read(text))
+}
+
+fn write(description: &Description, grant: &Grant) -> Option<String> {
+    let with_subject = |scopes: &Scopes<'_>| scopes.has_subject() == grant.subject.is_some();
+    all_scopes(description).find(with_subject).map(|scopes| scopes.of(grant))
+}
+
+/// The pairs of a form. 413 for one that is too long, 400 for what is none.
+async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, Refused> {
+    let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let no_form = || Refused::with(&catalogue::INVALID_REQUEST, "The body is to be a form.");
+    if !kind.to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded") {
+        return Err(no_form());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(more) = body.next().await? {
+        if bytes.len() + more.len() > MAX_FORM_BYTES {
+            return Err(receive::too_large(MAX_FORM_BYTES as u64));
+        }
+        bytes.extend_from_slice(&more);
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| no_form())?;
+    path::parse_query(text).map_err(|_| no_form())
+}
+
+/// The credential of a form; one in the header stands where the form has none.
+fn by_form(by_header: Credential, form: &Pairs) -> Result<Credential, Refused> {
+    let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    if field("grant_type") != Some("password") {
+        return Err(Refused::with(
+            &catalogue::INVALID_REQUEST,
+            "The one `grant_type` that is offered here is `password`.",
+        ));
+    }
+    Ok(match (field("username"), field("password")) {
+        (Some(username), Some(password)) => {
+            Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
+        }
+        _ => by_header,
+    })
+}

@@ -1,0 +1,238 @@
+//! Every error code that the specification and the API's description name, as one table: code, status, where it
+//! stands in the answer, and the sentence that goes with it. Nothing else in the program writes a code, and each
+//! row has a test that provokes it from outside.
+//!
+//! Names of formats stand here as data, because they are on the wire; no behaviour depends on them.
+
+/// Where the code stands in an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// `error` holds the code.
+    Error,
+    /// `code` holds the code, and `error` the same in lower case.
+    Code,
+    /// `reason_code` holds the code, and `error` the sentence.
+    Reason,
+    /// `errors[]`, as registries answer: upper-case code and message.
+    Errors,
+}
+
+/// Which of the two hosts answers with the code.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Host {
+    /// The management API.
+    Api,
+    /// The repository host.
+    Packages,
+    /// Either.
+    Both,
+}
+
+/// One row of the table.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Code {
+    /// As it stands on the wire.
+    pub code: &'static str,
+    /// The HTTP status it goes with.
+    pub status: u16,
+    /// Where it stands.
+    pub place: Place,
+    /// Who answers with it.
+    pub host: Host,
+    /// What a person reads. `{}` stands for what the caller of the row adds.
+    pub sentence: &'static str,
+}
+
+impl Code {
+    /// Seconds for `Retry-After`: 5 on every 503 but the one that the specification excepts.
+    pub fn retry_after(&self) -> Option<u32> {
+        (self.status == 503 && !std::ptr::eq(self, &MEMBERSHIP_LOOKUP_UNAVAILABLE)).then_some(5)
+    }
+
+    /// The sentence with what was found in it.
+    pub fn with(&self, found: &str) -> String {
+        self.sentence.replace("{}", found)
+    }
+}
+
+macro_rules! catalogue {
+    ($($name:ident = $code:literal $status:literal $place:ident $host:ident $sentence:literal;)*) => {
+        $(
+            #[doc = $sentence]
+            pub static $name: Code =
+                Code { code: $code, status: $status, place: Place::$place, host: Host::$host, sentence: $sentence };
+        )*
+        /// Every row, in the order of the specification.
+        pub static ALL: &[&Code] = &[$(&$name),*];
+    };
+}
+
+catalogue! {
+    // The specification's table "API codes", in its order, which is also the order of judgement.
+    INVALID_NAME = "invalid_name" 400 Error Api "A name has 1 to 256 characters, none of them a control character or one that reverses the direction of text.";
+    INVALID_SCOPE = "invalid_scope" 400 Error Api "`scope` is a list of one or both of `read` and `write`.";
+    INVALID_TOKEN_FORMAT = "invalid_token_format" 400 Error Api "`format` is `generic` or `npm`.";
+    MISSING_REPO_IDS = "missing_repo_ids" 400 Error Api "`repositories` names at least one repository by its id.";
+    MISSING_EXPIRES_AT = "missing_expires_at" 400 Error Api "`expires_at` must be stated: milliseconds since 1970-01-01 UTC, or null for never.";
+    INVALID_EXPIRES_AT = "invalid_expires_at" 400 Error Api "`expires_at` is a whole number of milliseconds since 1970-01-01 UTC, not after the end of the year 9999.";
+    EXPIRES_AT_IN_PAST = "expires_at_in_past" 400 Error Api "`expires_at` has passed already.";
+    SERVICE_KEY_MUST_EXPIRE = "service_key_must_expire" 400 Error Api "A service key expires at most 90 days from now.";
+    INVALID_BACKING_KIND = "invalid_backing_kind" 400 Error Api "`backing.kind` is `org` or `repo`.";
+    INVALID_BACKING_ID = "invalid_backing_id" 400 Error Api "`backing.id` is the id of the repository that the key belongs to.";
+    INVALID_SERVICE_KEY_FORMAT = "invalid_service_key_format" 400 Error Api "The `format` of a service key is `generic`.";
+    REPO_BACKING_SCOPE_MISMATCH = "repo_backing_scope_mismatch" 400 Error Api "A key that belongs to a repository lists that repository and no other.";
+    MISSING_CONFIRMATION_TOKEN = "missing_confirmation_token" 400 Error Api "Confirm your identity first: POST /v1/confirmations, then send its `confirmation_token`.";
+    TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END = "overlap_exceeds_scheduled_end" 400 Error Api "This token is being rotated already, and the overlap would keep it working past its scheduled end.";
+    KEY_OVERLAP_EXCEEDS_SCHEDULED_END = "overlap_exceeds_scheduled_end" 400 Error Api "This access key is being rotated already, and the overlap would keep it working past its scheduled end.";
+    INVALID_USER_ID = "invalid_user_id" 400 Error Api "`member` is the e-mail address of a member and not blank.";
+    INVALID_OVERLAP_HOURS = "invalid_overlap_hours" 400 Error Api "`overlap_hours` is a whole number from 0 to 168.";
+    OVERLAP_EXCEEDS_EXPIRY = "overlap_exceeds_expiry" 400 Error Api "The overlap is longer than the time left before the token expires.";
+    TOKEN_NOT_FOUND = "token_not_found" 400 Error Api "The token was gone when it was to be replaced.";
+    STEP_UP_REQUIRED = "step_up_required" 401 Error Api "Confirm your identity for this action first: POST /v1/confirmations.";
+    STEP_UP_FORBIDDEN = "step_up_required" 403 Error Api "Confirm your identity for this action first: POST /v1/confirmations.";
+    REPO_ACCESS_DENIED = "repo_access_denied" 403 Error Api "A repository that was named is not accessible to you.";
+    SERVICE_KEY_FORBIDDEN = "service_key_forbidden" 403 Error Api "A key of the organization needs the permission manage-owner-account.";
+    ROLE_MISMATCH = "role_mismatch" 403 Error Api "This needs a permission that you do not hold.";
+    INSUFFICIENT_PERMISSIONS = "insufficient_permissions" 403 Error Api "This needs the permission {}.";
+    USER_NOT_FOUND = "user_not_found" 404 Error Api "No member has that e-mail address.";
+    ACCESS_KEY_NOT_FOUND = "access_key_not_found" 404 Error Api "There is no access key of that id here.";
+    WRITES_NOT_PERMITTED_ON_PROXY = "writes_not_permitted_on_proxy" 405 Code Both "A proxy repository holds only what it fetches; nothing can be written to it.";
+    REQUEST_TIMEOUT = "request_timeout" 408 Error Both "The declared body did not arrive; send the request again.";
+    TOKEN_REVOKED = "token_revoked" 409 Error Api "This token was revoked or has ended.";
+    LEGACY_TOKEN = "legacy_token" 409 Error Api "This token has no owner on record and cannot be rotated; make a new one.";
+    ACCESS_KEY_REVOKED = "access_key_revoked" 409 Error Api "This access key was revoked, or its rotation has begun.";
+    ACCESS_KEY_CHANGED = "access_key_changed" 409 Error Api "The expiry of this access key was changed meanwhile; read it again.";
+    CONFLICT = "conflict" 409 Error Packages "The package was changed after it was read; read it again.";
+    USER_ALREADY_EXISTS = "user_already_exists" 409 Error Api "There is an account with that e-mail address.";
+    NPM_CLI_TOKEN_CREATE_DISABLED = "NPM_CLI_TOKEN_CREATE_DISABLED" 410 Code Packages "Tokens are made in the portal, not by `npm token create`.";
+    LEGACY_NPM_LOGIN_DISABLED = "LEGACY_NPM_LOGIN_DISABLED" 410 Code Packages "Sign-in by name and password is not offered; use plain `npm login`.";
+    REQUEST_BODY_TOO_LARGE = "request_body_too_large" 413 Error Api "The body is over the limit of {}.";
+    SCAN_BLOCK_SIZE_CAP = "scan_block_size_cap" 413 Code Packages "The upstream's manifest is over 4194304 bytes.";
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type" 415 Error Api "Send the body as JSON, with `Content-Type: application/json`.";
+    REPOSITORY_NOT_REACHED = "scope_mismatch_repo" 403 Reason Packages "This credential does not reach this repository. 2242";
+    ACTION_NOT_IN_SCOPE = "scope_mismatch_repo" 403 Reason Packages "This credential may not do this here: [{}]";
+    REVOKED_AUTHORITY_CLAMP = "revoked-authority-clamp" 403 Reason Packages "The owner of this token may no longer publish or delete here. 7301";
+    FORMAT_TOKEN_ON_PROXY = "npm_token_not_supported_on_proxy" 403 Code Packages "A token of the npm format does not work on a proxy repository; use a generic one.";
+    DDB_UNAVAILABLE = "ddb_unavailable" 503 Error Both "The data store cannot be reached; try again.";
+    REPOSITORY_TOKEN_IDENTITY_UNAVAILABLE = "repository_token_identity_unavailable" 503 Error Packages "The owner of this token cannot be looked up; the token was not refused. Try again.";
+    MEMBERSHIP_LOOKUP_UNAVAILABLE = "membership_lookup_unavailable" 503 Error Api "The list of members cannot be read.";
+    SSO_CONFIG_UNAVAILABLE = "sso_config_unavailable" 503 Error Both "The sign-in settings cannot be read; try again.";
+
+    // The specification's table of registry codes.
+    REGISTRY_UNAUTHORIZED = "UNAUTHORIZED" 401 Errors Packages "authentication required";
+    REGISTRY_DENIED = "DENIED" 403 Errors Packages "insufficient permissions";
+    REGISTRY_DENIED_SCOPE = "DENIED" 403 Errors Packages "requested scope not authorized for this token";
+    REGISTRY_NAME_SEGMENTS = "NAME_INVALID" 400 Errors Packages "Docker image names require at least two segments: <repository>/<image>";
+    REGISTRY_NAME_IMAGE = "NAME_INVALID" 400 Errors Packages "invalid image name";
+    REGISTRY_NAME_REPOSITORY = "NAME_INVALID" 400 Errors Packages "invalid repository name";
+    REGISTRY_NAME_PATH = "NAME_INVALID" 400 Errors Packages "Invalid OCI path";
+    REGISTRY_NAME_TAG = "NAME_INVALID" 400 Errors Packages "invalid tag format";
+    REGISTRY_NAME_UNKNOWN = "NAME_UNKNOWN" 404 Errors Packages "repository not found";
+    REGISTRY_GROUP_EMPTY = "NAME_UNKNOWN" 404 Errors Packages "group repository has no members";
+    REGISTRY_MANIFEST_UNKNOWN = "MANIFEST_UNKNOWN" 404 Errors Packages "manifest not found";
+    REGISTRY_BLOB_UNKNOWN = "BLOB_UNKNOWN" 404 Errors Packages "blob unknown to registry";
+    REGISTRY_MANIFEST_BLOB_UNKNOWN = "MANIFEST_BLOB_UNKNOWN" 400 Errors Packages "manifest names a blob that was never uploaded";
+    REGISTRY_MANIFEST_TYPE = "MANIFEST_INVALID" 400 Errors Packages "unsupported manifest media type";
+    REGISTRY_MANIFEST_SIZE = "MANIFEST_INVALID" 400 Errors Packages "manifest exceeds maximum size";
+    REGISTRY_MANIFEST_JSON = "MANIFEST_INVALID" 400 Errors Packages "manifest body is not valid JSON";
+    REGISTRY_MANIFEST_DIGEST = "MANIFEST_INVALID" 400 Errors Packages "computed digest does not match reference";
+    REGISTRY_DIGEST_INVALID = "DIGEST_INVALID" 400 Errors Packages "provided digest did not match uploaded content";
+    REGISTRY_SIZE_INVALID = "SIZE_INVALID" 400 Errors Packages "provided length did not match content length";
+    REGISTRY_UPLOAD_UNKNOWN = "BLOB_UPLOAD_UNKNOWN" 404 Errors Packages "blob upload unknown to registry";
+    REGISTRY_UPLOAD_INVALID = "BLOB_UPLOAD_INVALID" 400 Errors Packages "blob upload invalid";
+    REGISTRY_GROUP_WRITE = "UNSUPPORTED" 405 Errors Packages "Writes are not permitted to group repositories";
+    REGISTRY_METHOD = "UNSUPPORTED" 405 Errors Packages "method not allowed";
+    REGISTRY_CATALOG = "UNSUPPORTED" 405 Errors Packages "catalog not yet implemented";
+    REGISTRY_TOO_MANY_REQUESTS = "TOOMANYREQUESTS" 429 Errors Packages "too many attempts";
+    REGISTRY_UPSTREAM = "UNAVAILABLE" 502 Errors Packages "the upstream registry cannot be used";
+    REGISTRY_UNAVAILABLE = "UNAVAILABLE" 503 Errors Packages "service unavailable";
+    REGISTRY_UNKNOWN = "UNKNOWN" 500 Errors Packages "unknown error";
+
+    // The API's description: what the specification leaves open.
+    MALFORMED_JSON = "malformed_json" 400 Error Api "The body is not JSON: {}.";
+    INVALID_REQUEST = "invalid_request" 400 Error Both "{}";
+    MALFORMED_ADDRESS = "invalid_request" 400 Error Packages "The address is malformed: {}.";
+    ORGANIZATION_REQUIRED = "organization_required" 400 Error Api "This e-mail address is in several organizations; name one in `organization`.";
+    INVALID_REPOSITORY_NAME = "invalid_repository_name" 400 Error Api "A repository's name is made of a-z and 0-9, joined by single `.`, `_` or `-`, with at most 64 characters.";
+    INVALID_FORMAT = "invalid_format" 400 Error Api "`format` is one of: {}.";
+    INVALID_KIND = "invalid_kind" 400 Error Api "`kind` is one of: {}.";
+    INVALID_UPSTREAM = "invalid_upstream" 400 Error Api "{}";
+    INVALID_SETTINGS = "invalid_settings" 400 Error Api "{}";
+    INVALID_MEMBERS = "invalid_members" 400 Error Api "{}";
+    INVALID_SSO_SETTINGS = "invalid_sso_settings" 400 Error Api "{}";
+    IMMUTABLE_FIELD = "immutable_field" 400 Error Api "`{}` cannot be changed.";
+    NOT_SIGNED_IN = "not_signed_in" 401 Error Api "Sign in first: POST /v1/sessions, then `Authorization: Bearer <session>`.";
+    INVALID_CREDENTIALS = "invalid_credentials" 401 Error Api "The e-mail address or the password is wrong.";
+    SSO_REFUSED = "sso_refused" 401 Error Api "The sign-in is refused: {}.";
+    UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
+    CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
+    NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
+    NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";
+    GROUP_EMPTY = "not_found" 404 Error Packages "This group has no member that you may read.";
+    NAME_CLAIMED = "not_found" 404 Error Packages "This name is claimed for packages of your own: it is not asked of the upstream.";
+    METHOD_NOT_ALLOWED = "method_not_allowed" 405 Error Both "This method is not for this address.";
+    NOT_SUPPORTED = "not_supported" 405 Error Api "The format of this repository does not offer this.";
+    WRITES_NOT_PERMITTED_ON_GROUP = "writes_not_permitted_on_group" 405 Code Both "A group repository has no storage of its own; write to one of its members.";
+    REPOSITORY_ALREADY_EXISTS = "repository_already_exists" 409 Error Api "A repository of this name exists.";
+    REPOSITORY_IN_USE = "repository_in_use" 409 Error Api "The repository is a member of a group; take it out first.";
+    LAST_OWNER = "last_owner" 409 Error Api "Someone must keep the permission manage-owner-account.";
+    ALREADY_FINISHED = "already_finished" 409 Error Api "This sign-in is finished already.";
+    VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Packages "This version exists already; publish a new one.";
+    FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
+    URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
+    HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
+    TOO_MANY_ATTEMPTS = "too_many_attempts" 429 Error Both "Too many attempts; wait before the next.";
+    SSO_PROVIDER_FAILED = "sso_provider_failed" 424 Error Api "The sign-in provider cannot be used: {}.";
+    UPSTREAM_UNAVAILABLE = "upstream_unavailable" 502 Error Packages "The upstream repository cannot be reached, or did not send what it should; try again.";
+    UPSTREAM_CREDENTIALS_NOT_SUPPORTED = "upstream_credentials_not_supported" 400 Error Api "{}";
+    FORMAT_DISABLED = "format_disabled" 503 Error Packages "This format is switched off at present.";
+    STAGING_FULL = "staging_full" 503 Error Packages "There is no room at present for bytes that are not published yet; try again later.";
+    FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
+    NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";
+    SERVER_BUSY = "server_busy" 503 Error Both "The server has as much under way as it can hold; try again.";
+    SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
+    INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_row_is_there_once() {
+        let mut seen = BTreeSet::new();
+        for row in ALL {
+            assert!(seen.insert((row.code, row.status, row.sentence)), "{} stands twice", row.code);
+            assert!(!row.sentence.is_empty(), "{} has no sentence", row.code);
+            assert!((400..=599).contains(&row.status), "{} has status {}", row.code, row.status);
+        }
+    }
+
+    #[test]
+    fn one_code_has_one_status_but_for_two_codes() {
+        // The specification gives the one two; the registries' own word does for this server and for what stands behind it.
+        let exempt = ["step_up_required", "UNAVAILABLE"];
+        for row in ALL {
+            let statuses: BTreeSet<u16> =
+                ALL.iter().filter(|other| other.code == row.code).map(|other| other.status).collect();
+            assert!(statuses.len() == 1 || exempt.contains(&row.code), "{}: {statuses:?}", row.code);
+        }
+    }
+
+    #[test]
+    fn sentences_that_end_in_a_number_keep_it_last() {
+        assert!(REPOSITORY_NOT_REACHED.sentence.ends_with("2242"));
+        assert!(REVOKED_AUTHORITY_CLAMP.sentence.ends_with("7301"));
+        assert_eq!(ACTION_NOT_IN_SCOPE.with("read"), "This credential may not do this here: [read]");
+    }
+
+    #[test]
+    fn every_503_says_when_to_come_back_but_one() {
+        for row in ALL.iter().filter(|row| row.status == 503) {
+            let expected = (row.code != "membership_lookup_unavailable").then_some(5);
+            assert_eq!(row.retry_after(), expected, "{}", row.code);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What stands between a socket and a request: the guard around the bytes, bodies, ids, ranges and validators. Nothing here
+//! knows of organizations, repositories or plugins.
+
+pub mod body;
+pub mod catalogue;
+pub mod client_address;
+pub mod conditional;
+pub mod connection;
+pub mod descriptors;
+pub mod guard;
+pub mod heads;
+pub mod host;
+pub mod incoming_body;
+pub mod listen;
+pub mod outbox;
+pub mod path;
+pub mod range;
+pub mod request_id;
+pub mod request_meters;

@@ -1,0 +1,269 @@
+//! What of an answer was handed to the connection and not yet taken from it. An answer on HTTP/2 lasts until the client has taken its last
+//! byte, and one of which nothing is taken for too long is given up: its stream is reset, and the connection goes on.
+//!
+//! hyper asks a body for nothing while its stream has no window, so the clock is kept around hyper's future of the stream
+//! ([`StreamExecutor`]) and not in the body.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures::task::AtomicWaker;
+use http_body::{Body, Frame, SizeHint};
+use hyper::rt::Executor;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::connection::UnderWay;
+
+/// Of one stream: the bytes handed to the connection, and how many of them went out.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    handed: AtomicU64,
+    taken: AtomicU64,
+    emptied: AtomicWaker,
+}
+
+impl Outbox {
+    fn waits(&self) -> bool {
+        self.taken.load(Ordering::Acquire) < self.handed.load(Ordering::Acquire)
+    }
+
+    fn take(&self, bytes: usize) {
+        self.taken.fetch_add(bytes as u64, Ordering::AcqRel);
+        if !self.waits() {
+            self.emptied.wake();
+        }
+    }
+
+    fn poll_empty(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.emptied.register(cx.waker());
+        if self.waits() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+/// Bytes of an answer that tell their outbox when they go out.
+#[derive(Debug)]
+pub struct Counted {
+    bytes: Bytes,
+    outbox: Option<Arc<Outbox>>,
+}
+
+impl Counted {
+    fn new(bytes: Bytes, outbox: Option<&Arc<Outbox>>) -> Self {
+        if let Some(outbox) = outbox {
+            outbox.handed.fetch_add(bytes.len() as u64, Ordering::AcqRel);
+        }
+        Self { bytes, outbox: outbox.cloned() }
+    }
+}
+
+impl Buf for Counted {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(outbox) = &self.outbox {
+            outbox.take(count);
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(outbox) = self.outbox.take().filter(|_| !self.bytes.is_empty()) {
+            outbox.take(self.bytes.len());
+        }
+    }
+}
+
+/// An answer's body on its way out. On HTTP/2, where it has an outbox, it ends when its last byte was taken.
+pub struct Outgoing<B> {
+    body: Pin<Box<B>>,
+    outbox: Option<Arc<Outbox>>,
+    ended: bool,
+    _while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
+}
+
+impl<B: Body<Data = Bytes>> Outgoing<B> {
+    /// The request counts as under way, and has its place, until this is dropped.
+    pub fn new(
+        body: B,
+        outbox: Option<Arc<Outbox>>,
+        while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
+    ) -> Self {
+        let ended = body.is_end_stream();
+        Self { body: Box::pin(body), outbox, ended, _while_under_way: while_under_way }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Outgoing<B> {
+    type Data = Counted;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Counted>, B::Error>>> {
+        let this = &mut *self;
+        if !this.ended {
+            if let Some(frame) = ready!(this.body.as_mut().poll_frame(cx)) {
+                let outbox = this.outbox.as_ref();
+                return Poll::Ready(Some(
+                    frame.map(|frame| frame.map_data(|bytes| Counted::new(bytes, outbox))),
+                ));
+            }
+            this.ended = true;
+        }
+        if let Some(outbox) = &this.outbox {
+            ready!(outbox.poll_empty(cx));
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.outbox {
+            // After the first byte the end is told once the last was taken.
+            Some(outbox) => self.ended && !outbox.waits(),
+            None => self.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Runs the streams of one HTTP/2 connection, and gives up those of which nothing is taken.
+#[derive(Clone, Debug)]
+pub struct StreamExecutor {
+    next: Arc<Mutex<Option<Arc<Outbox>>>>,
+    idle: Duration,
+}
+
+impl StreamExecutor {
+    /// Streams of which nothing is taken for so long are given up.
+    pub fn new(idle: Duration) -> Self {
+        Self { next: Arc::default(), idle }
+    }
+
+    /// The outbox of the stream whose request has just come: hyper hands over its future next.
+    pub fn announce(&self) -> Arc<Outbox> {
+        let outbox = Arc::new(Outbox::default());
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&outbox));
+        outbox
+    }
+}
+
+impl<F> Executor<F> for StreamExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, stream: F) {
+        let outbox = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match outbox {
+            Some(outbox) => {
+                let (stream, idle) = (Box::pin(stream), self.idle);
+                tokio::spawn(Watched { stream, outbox, idle, seen: 0, deadline: None });
+            }
+            None => drop(tokio::spawn(stream)),
+        }
+    }
+}
+
+/// A stream's future with a clock that runs while bytes wait. Dropping the future resets the stream.
+struct Watched<F> {
+    stream: Pin<Box<F>>,
+    outbox: Arc<Outbox>,
+    idle: Duration,
+    /// How many bytes had been taken when the clock was set.
+    seen: u64,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl<F: Future> Future for Watched<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.stream.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if !this.outbox.waits() {
+            this.deadline = None;
+            return Poll::Pending;
+        }
+        let idle = this.idle;
+        loop {
+            let taken = this.outbox.taken.load(Ordering::Acquire);
+            let deadline = this.deadline.get_or_insert_with(|| Box::pin(sleep(idle)));
+            if taken != this.seen {
+                this.seen = taken;
+                deadline.as_mut().reset(Instant::now() + idle);
+            }
+            ready!(deadline.as_mut().poll(cx));
+            if this.outbox.taken.load(Ordering::Acquire) == this.seen {
+                metrics::counter!("packhouse_streams_given_up_total").increment(1);
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::ConnectionState;
+    use http_body_util::{BodyExt as _, Full};
+
+    fn outgoing(text: &'static str) -> (Outgoing<Full<Bytes>>, Arc<Outbox>) {
+        let outbox = Arc::new(Outbox::default());
+        let under_way = ConnectionState::new().begin();
+        (Outgoing::new(Full::from(text), Some(Arc::clone(&outbox)), (under_way, None)), outbox)
+    }
+
+    #[tokio::test]
+    async fn a_body_ends_when_its_last_byte_is_taken() {
+        let (mut body, outbox) = outgoing("hello");
+        let mut data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(!body.is_end_stream());
+        data.advance(4);
+        assert!(outbox.waits() && futures::poll!(body.frame()).is_pending());
+        drop(data);
+        assert!(body.is_end_stream() && body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_without_bytes_has_ended_already() {
+        assert!(outgoing("").0.is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_which_nothing_is_taken_is_given_up() {
+        let (mut body, outbox) = outgoing("hello");
+        let mut data = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let idle = Duration::from_millis(200);
+        let stream = Box::pin(std::future::pending::<()>());
+        let watched = Watched { stream, outbox, idle, seen: 0, deadline: None };
+        let start = Instant::now();
+        let slow = async {
+            tokio::time::sleep(idle / 2).await;
+            data.advance(1);
+            data
+        };
+        let ((), _data) = tokio::join!(watched, slow);
+        // The clock begins anew with the byte that was taken.
+        assert!(start.elapsed() >= idle * 3 / 2, "{:?}", start.elapsed());
+    }
+}

@@ -1,0 +1,252 @@
+//! The address line of a request: its path in segments, its query in pairs. Decoded once, here, and nowhere else: what is
+//! authorised, looked up and handed to a plugin is the same value.
+
+use std::fmt;
+
+/// More segments than this are no path of any client.
+const MAX_SEGMENTS: usize = 256;
+/// A decoded segment's bytes. File systems stop at 255; a name with room for encodings beyond that is still short.
+const MAX_SEGMENT_BYTES: usize = 1024;
+/// More pairs than this are no query of any client.
+const MAX_PAIRS: usize = 128;
+
+/// Why an address is refused: `TooLong` is 414, everything else 400.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PathError {
+    /// Too many segments or pairs, or one that is too long.
+    TooLong,
+    /// It does not begin with `/`.
+    NotAbsolute,
+    /// An empty segment that is not the last.
+    EmptySegment,
+    /// `.` or `..`, however they were encoded.
+    DotSegment,
+    /// A backslash, a control character or NUL.
+    ForbiddenCharacter,
+    /// `%` that is not followed by two hexadecimal digits.
+    BadEscape,
+    /// Bytes that are not UTF-8, overlong forms among them.
+    NotUtf8,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the address is too long",
+            Self::NotAbsolute => "the path does not begin with a slash",
+            Self::EmptySegment => "the path has an empty segment",
+            Self::DotSegment => "the path has a `.` or `..` segment",
+            Self::ForbiddenCharacter => "the address holds a backslash or a control character",
+            Self::BadEscape => "the address holds a percent sign without two hexadecimal digits",
+            Self::NotUtf8 => "the address is not UTF-8",
+        })
+    }
+}
+
+/// A path, split at `/` before it was decoded.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Path {
+    /// Decoded once each; a trailing slash is a last empty segment, and `/` alone is no segment.
+    pub segments: Vec<String>,
+    /// Whether a segment holds a slash that came as `%2f`: only some formats allow it.
+    pub encoded_slash: bool,
+}
+
+impl Path {
+    /// Parses the path of a request target, without its query.
+    pub fn parse(raw: &str) -> Result<Self, PathError> {
+        let raw = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+        let mut path = Self::default();
+        if raw.is_empty() {
+            return Ok(path);
+        }
+        let mut pieces = raw.split('/').peekable();
+        while let Some(piece) = pieces.next() {
+            if piece.is_empty() && pieces.peek().is_some() {
+                return Err(PathError::EmptySegment);
+            }
+            if path.segments.len() == MAX_SEGMENTS {
+                return Err(PathError::TooLong);
+            }
+            let segment = decode_segment(piece)?;
+            path.encoded_slash |= segment.contains('/');
+            path.segments.push(segment);
+        }
+        Ok(path)
+    }
+}
+
+fn decode_segment(piece: &str) -> Result<String, PathError> {
+    let segment = decode(piece, false)?;
+    // A slash that came encoded must not smuggle a dot segment or an empty one past the rule for real slashes.
+    let inner = || segment.split('/');
+    if inner().any(|part| part == "." || part == "..") {
+        return Err(PathError::DotSegment);
+    }
+    if segment.contains('/') && inner().any(str::is_empty) {
+        return Err(PathError::EmptySegment);
+    }
+    Ok(segment)
+}
+
+/// The pairs of a query, in their order; a name without `=` has an empty value, and `+` is a space as forms have it.
+pub fn parse_query(raw: &str) -> Result<Vec<(String, String)>, PathError> {
+    let mut pairs = Vec::new();
+    for piece in raw.split('&').filter(|piece| !piece.is_empty()) {
+        if pairs.len() == MAX_PAIRS {
+            return Err(PathError::TooLong);
+        }
+        let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
+        pairs.push((decode(name, true)?, decode(value, true)?));
+    }
+    Ok(pairs)
+}
+
+fn decode(piece: &str, form: bool) -> Result<String, PathError> {
+    let mut bytes = Vec::with_capacity(piece.len());
+    let mut rest = piece.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => hex_pair(rest.next(), rest.next())?,
+            b'+' if form => b' ',
+            other => other,
+        });
+    }
+    let limit = if form { usize::MAX } else { MAX_SEGMENT_BYTES };
+    if bytes.len() > limit {
+        return Err(PathError::TooLong);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| PathError::NotUtf8)?;
+    let forbidden = |c: char| c.is_control() || (!form && c == '\\');
+    if text.contains(forbidden) { Err(PathError::ForbiddenCharacter) } else { Ok(text) }
+}
+
+fn hex_pair(high: Option<u8>, low: Option<u8>) -> Result<u8, PathError> {
+    let digit =
+        |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    match (digit(high), digit(low)) {
+        (Some(high), Some(low)) => Ok(high << 4 | low),
+        _ => Err(PathError::BadEscape),
+    }
+}
+
+/// Whether a repository may have this name: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+pub fn is_repository_name(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    name.len() <= 64 && name.split(['.', '_', '-']).all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn segments(raw: &str) -> Result<Vec<String>, PathError> {
+        Path::parse(raw).map(|path| path.segments)
+    }
+
+    #[test]
+    fn ordinary_paths_are_split_and_decoded_once() {
+        for (raw, wanted) in [
+            ("/", vec![]),
+            ("/a", vec!["a"]),
+            ("/a/", vec!["a", ""]),
+            ("/a/b%20c", vec!["a", "b c"]),
+            ("/%252e%252e/", vec!["%2e%2e", ""]),
+            ("/sha256:ab;c+d", vec!["sha256:ab;c+d"]),
+            ("/..;/x", vec!["..;", "x"]),
+            ("/public;/x", vec!["public;", "x"]),
+            ("/trailing./space%20", vec!["trailing.", "space "]),
+            ("/%C3%A9/e%CC%81", vec!["é", "e\u{301}"]),
+            ("/...", vec!["..."]),
+        ] {
+            assert_eq!(segments(raw).unwrap(), wanted, "{raw}");
+        }
+    }
+
+    #[test]
+    fn hostile_paths_are_refused() {
+        for (raw, wanted) in [
+            ("//", PathError::EmptySegment),
+            ("/a//b", PathError::EmptySegment),
+            ("/a/../b", PathError::DotSegment),
+            ("/./a", PathError::DotSegment),
+            ("/%2e%2e/", PathError::DotSegment),
+            ("/%2E./a", PathError::DotSegment),
+            ("/..%5c", PathError::ForbiddenCharacter),
+            ("/a\\b", PathError::ForbiddenCharacter),
+            ("/.%00/", PathError::ForbiddenCharacter),
+            ("/%0d%0aLocation:x", PathError::ForbiddenCharacter),
+            ("/%7f", PathError::ForbiddenCharacter),
+            ("/%C2%85", PathError::ForbiddenCharacter),
+            ("/%c0%ae%c0%ae/", PathError::NotUtf8),
+            ("/%ff", PathError::NotUtf8),
+            ("/%", PathError::BadEscape),
+            ("/%2", PathError::BadEscape),
+            ("/%+1", PathError::BadEscape),
+            ("/%2F%2F%2F..%2F..%2Fetc%2Fpasswd", PathError::DotSegment),
+            ("/a%2F%2Fb", PathError::EmptySegment),
+            ("/%2Fetc", PathError::EmptySegment),
+            ("/%2F", PathError::EmptySegment),
+            ("a", PathError::NotAbsolute),
+            ("", PathError::NotAbsolute),
+        ] {
+            assert_eq!(segments(raw), Err(wanted), "{raw}");
+        }
+    }
+
+    #[test]
+    fn length_is_bounded() {
+        assert_eq!(segments(&"/a".repeat(10_000)), Err(PathError::TooLong));
+        assert_eq!(segments(&format!("/{}", "a".repeat(MAX_SEGMENT_BYTES + 1))), Err(PathError::TooLong));
+        assert!(segments(&"/a".repeat(MAX_SEGMENTS)).is_ok());
+        assert_eq!(parse_query(&"a&".repeat(MAX_PAIRS + 1)), Err(PathError::TooLong));
+    }
+
+    #[test]
+    fn an_encoded_slash_is_marked() {
+        let path = Path::parse("/@scope%2fname").unwrap();
+        assert!(path.encoded_slash);
+        assert_eq!(path.segments, ["@scope/name"]);
+        assert!(!Path::parse("/@scope/name").unwrap().encoded_slash);
+    }
+
+    #[test]
+    fn queries_keep_their_order() {
+        let pairs = parse_query("b=1&a&c=%26+x=y&").unwrap();
+        let wanted = [("b", "1"), ("a", ""), ("c", "& x=y")];
+        assert_eq!(pairs, wanted.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert_eq!(parse_query("a=%0a"), Err(PathError::ForbiddenCharacter));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_accepted_is_harmless(raw in "(/([a-z.;:@+\\\\]|%[0-9a-fA-F]{2}|%){0,6}){1,6}") {
+            if let Ok(path) = Path::parse(&raw) {
+                let last = path.segments.len().saturating_sub(1);
+                for (at, segment) in path.segments.iter().enumerate() {
+                    prop_assert!(segment != "." && segment != "..");
+                    prop_assert!(at == last || !segment.is_empty());
+                    prop_assert!(!segment.contains(|c: char| c.is_control() || c == '\\'));
+                    prop_assert!(segment.split('/').all(|part| part != ".." && part != "."));
+                }
+            }
+        }
+
+        #[test]
+        fn what_was_encoded_comes_back(parts in proptest::collection::vec("[^/\\\\\\p{Cc}]{1,20}", 1..6)) {
+            prop_assume!(parts.iter().all(|part| part != "." && part != ".."));
+            let set = percent_encoding::NON_ALPHANUMERIC;
+            let raw: String = parts.iter().map(|p| format!("/{}", percent_encoding::utf8_percent_encode(p, set))).collect();
+            prop_assert_eq!(segments(&raw).unwrap(), parts);
+        }
+
+        #[test]
+        fn no_input_panics(raw in ".{0,200}") {
+            let _ = Path::parse(&raw);
+            let _ = parse_query(&raw);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A name for each request: in its answer, its log lines and what its plugin logs.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::Rng;
+
+static PROCESS: LazyLock<u64> = LazyLock::new(|| rand::rng().next_u64());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A new id: 16 hexadecimal digits that differ between processes, 8 that count requests.
+pub fn next() -> String {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{:016x}{number:08x}", *PROCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_are_the_same() {
+        let (one, two) = (next(), next());
+        assert_ne!(one, two);
+        assert!(one.len() == 24 && one.bytes().all(|b| b.is_ascii_hexdigit()));
+    }
+}
