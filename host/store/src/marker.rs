@@ -42,12 +42,11 @@ pub(crate) async fn check(
     let here = storage.described(config);
     let private = !database.is_shared() && here.starts_with(A_FOLDER);
     let identity = identity(database).await?;
-    let found = match timeout(PATIENCE, read(storage)).await {
-        Ok(Ok(found)) => found,
+    let found = match look(storage).await {
+        Ok(found) => found,
         // A server starts without its bucket and serves what lies in the database; the next start compares.
-        _ if is_bucket(storage) => return unread(database, &here).await,
-        Ok(Err(problem)) => return Err(problem),
-        Err(_) => return Err(StoreError::storage("the folder of blobs does not answer")),
+        Err(_) if is_bucket(storage) => return unread(database, &here).await,
+        Err(problem) => return Err(problem),
     };
     let mut transaction = database.begin_for(Purpose::Write, Patience::Slow).await?;
     // A second process waits here until the first has marked the storage.
@@ -65,7 +64,8 @@ pub(crate) async fn check(
         let expected = meta(&mut transaction, MARK).await?;
         let known = meta(&mut transaction, WHERE).await?;
         let unasked = private && known.as_ref().is_none_or(|known| known.starts_with(A_FOLDER));
-        if !unasked && found != expected {
+        // The first may have marked the storage after this process looked at it.
+        if !unasked && found != expected && look(storage).await? != expected {
             return Err(another(&here, known.as_deref()));
         }
     }
@@ -124,6 +124,12 @@ async fn holds_blobs_of(
         }
     }
     if rows.is_empty() { Ok(()) } else { Err(another(here, None)) }
+}
+
+/// The storage's mark, within the time that it may take.
+async fn look(storage: &Storage) -> Result<Option<String>, StoreError> {
+    let late = |_| StoreError::storage("the storage of blobs does not answer");
+    timeout(PATIENCE, read(storage)).await.map_err(late)?
 }
 
 async fn read(storage: &Storage) -> Result<Option<String>, StoreError> {
