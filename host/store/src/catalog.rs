@@ -105,8 +105,8 @@ impl Store {
         let row = self.inner.db.fetch_one(sql, values![repository.0, name, version]).await?;
         row.map_or(Ok(ShownState::default()), |row| {
             let mut columns = row.columns();
-            let published = columns.opt_int()?.and_then(|at| u64::try_from(at).ok());
-            Ok(ShownState { published, state: columns.text()? })
+            let published = columns.opt_int("published")?.and_then(|at| u64::try_from(at).ok());
+            Ok(ShownState { published, state: columns.text("state")? })
         })
     }
 
@@ -131,9 +131,10 @@ impl Store {
 
 fn version(name: &str, row: &Row) -> Result<Version, StoreError> {
     let mut columns = row.columns();
-    let version = columns.text()?;
-    let (published, shown_at) = (columns.opt_int()?, columns.int()?);
-    let (summary, properties, state) = (columns.text()?, columns.text()?, columns.text()?);
+    let version = columns.text("version")?;
+    let (published, shown_at) = (columns.opt_int("published")?, columns.int("shown_at")?);
+    let (summary, properties, state) =
+        (columns.text("summary")?, columns.text("properties")?, columns.text("state")?);
     let properties = serde_json::from_str(&properties)
         .map_err(|problem| StoreError::Corrupt(format!("properties of {name} {version}: {problem}")))?;
     let published = u64::try_from(published.unwrap_or(shown_at)).ok();
@@ -142,8 +143,8 @@ fn version(name: &str, row: &Row) -> Result<Version, StoreError> {
 
 fn file(row: &Row) -> Result<(String, VersionFile), StoreError> {
     let mut columns = row.columns();
-    let (version, path, digest) = (columns.text()?, columns.text()?, columns.text()?);
+    let (version, path, digest) = (columns.text("version")?, columns.text("path")?, columns.text("digest")?);
     let digest =
         digest.parse().map_err(|_| StoreError::Corrupt(format!("the digest of {path}: {digest:?}")))?;
-    Ok((version, VersionFile { path, digest, size: columns.unsigned()? }))
+    Ok((version, VersionFile { path, digest, size: columns.unsigned("size")? }))
 }

@@ -53,7 +53,7 @@ impl Store {
         let mut transaction = self.inner.db.begin().await?;
         let claim = "UPDATE deletions SET claimed_until = $2 WHERE id = $1 AND claimed_until <= $3 \
                      RETURNING id, repository, name, versions, event";
-        let values = values![row.columns().int()?, self.deletion_claim(CLAIM), self.now_ms()];
+        let values = values![row.columns().int("id")?, self.deletion_claim(CLAIM), self.now_ms()];
         let claimed = transaction.fetch_one(claim, values).await?;
         transaction.commit().await?;
         claimed.as_ref().map(deletion).transpose()
@@ -91,8 +91,9 @@ fn told(event: &AuditEvent) -> String {
 
 fn deletion(row: &Row) -> Result<Deletion, StoreError> {
     let mut columns = row.columns();
-    let (id, repository, name) = (columns.int()?, RepositoryId(columns.int()?), columns.text()?);
-    let (versions, event) = (columns.text()?, columns.text()?);
+    let (id, repository, name) =
+        (columns.int("id")?, RepositoryId(columns.int("repository")?), columns.text("name")?);
+    let (versions, event) = (columns.text("versions")?, columns.text("event")?);
     let damaged = |problem| StoreError::Corrupt(format!("the deletion {id}: {problem}"));
     let versions = serde_json::from_str(&versions).map_err(damaged)?;
     type Told = (i64, String, String, String, String, String, String, String);

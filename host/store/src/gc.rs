@@ -132,7 +132,7 @@ impl Store {
                 "SELECT place FROM blobs WHERE place IN {among} UNION SELECT place FROM strays WHERE place IN {among}"
             );
             let rows = self.inner.db.fetch(sql, keys.iter().map(|key| key.as_str().into()).collect()).await?;
-            let named = rows.iter().map(|row| row.columns().text()).collect::<Result<Vec<_>, _>>()?;
+            let named = rows.iter().map(|row| row.columns().text("place")).collect::<Result<Vec<_>, _>>()?;
             for key in keys.iter().filter(|key| !named.contains(key)) {
                 self.inner.storage.remove(key, None).await?;
                 swept += 1;
@@ -156,9 +156,9 @@ impl Store {
         self.inner.db.execute_slowly(unmark, values![now]).await?;
         let mut from = i64::MIN;
         loop {
-            let sql = "SELECT MAX(id) FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
+            let sql = "SELECT MAX(id) AS last FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
             let row = self.inner.db.fetch_one(sql, values![from, PAGE]).await?;
-            let Some(to) = row.map(|row| row.columns().opt_int()).transpose()?.flatten() else {
+            let Some(to) = row.map(|row| row.columns().opt_int("last")).transpose()?.flatten() else {
                 return Ok(());
             };
             let mark = format!(
@@ -191,9 +191,9 @@ impl Store {
         let (mut ids, mut strays, mut bytes) = (Vec::<Value>::new(), Vec::<[Value; 2]>::new(), 0);
         for row in &rows {
             let mut columns = row.columns();
-            ids.push(columns.int()?.into());
-            bytes += columns.unsigned()?;
-            strays.extend(columns.opt_text()?.map(|place| [place.into(), 0_i64.into()]));
+            ids.push(columns.int("id")?.into());
+            bytes += columns.unsigned("size")?;
+            strays.extend(columns.opt_text("place")?.map(|place| [place.into(), 0_i64.into()]));
         }
         if ids.is_empty() {
             return Ok((0, 0));

@@ -65,9 +65,9 @@ impl Store {
             }
             for row in &rows {
                 let mut columns = row.columns();
-                let (id, sha256) = (columns.int()?, Sha256(columns.hash()?));
-                let condition = match read_row(row, 0) {
-                    Ok((row, _)) => self.examine(&row, &mut pace).await?,
+                let (id, sha256) = (columns.int("id")?, Sha256(columns.hash("sha256")?));
+                let condition = match read_row(row) {
+                    Ok(row) => self.examine(&row, &mut pace).await?,
                     Err(StoreError::Corrupt(_)) => Condition::Damaged,
                     Err(error) => return Err(error),
                 };
@@ -130,7 +130,7 @@ impl Store {
         rows.iter()
             .map(|row| {
                 let mut columns = row.columns();
-                Ok((RepositoryId(columns.int()?), columns.text()?))
+                Ok((RepositoryId(columns.int("repository")?), columns.text("key")?))
             })
             .collect()
     }

@@ -70,7 +70,7 @@ impl Store {
             }
             for row in rows {
                 let mut columns = row.columns();
-                remove(self, &columns.text()?, columns.opt_text()?).await?;
+                remove(self, &columns.text("place")?, columns.opt_text("multipart")?).await?;
                 swept += 1;
             }
         }
@@ -85,7 +85,7 @@ async fn forget(store: &Store, key: &str) -> Result<(), StoreError> {
     }
     let sql = "SELECT multipart FROM strays WHERE place = $1";
     let Some(row) = store.inner.db.fetch_one(sql, values![key]).await? else { return Ok(()) };
-    remove(store, key, row.columns().opt_text()?).await
+    remove(store, key, row.columns().opt_text("multipart")?).await
 }
 
 /// Removes the bytes and then the row of a stray whose removal has begun.

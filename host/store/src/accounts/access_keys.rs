@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::audit::remember;
-use crate::db::{Columns, Transaction, Value, values};
+use crate::db::{Columns, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
@@ -182,9 +182,9 @@ impl Store {
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<AccessKeyRow>, StoreError> {
-        let sql = format!("SELECT {KEY_COLUMNS} FROM access_keys k WHERE {condition}");
+        let sql = format!("SELECT {} FROM access_keys k WHERE {condition}", columns_of("k", KEY_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| key(&mut row.columns())).collect()
+        rows.iter().map(|row| key(&mut row.columns_of("k"))).collect()
     }
 }
 
@@ -193,23 +193,34 @@ fn as_read(read: &AccessKeyRow, value: Option<i64>) -> Vec<Value> {
     values![read.owner.0, read.id.0, value, read.ends_at, read.revoked_at, read.expires_at]
 }
 
-/// The columns that [`key`] takes, of the table `access_keys` as `k`.
-pub(super) const KEY_COLUMNS: &str = "k.id, k.organization, k.secret_sha256, k.name, k.owner, k.created_by, k.expires_at, \
-    k.ends_at, k.revoked_at, k.created_at, k.last_used_at";
+/// The columns of `access_keys` that [`key`] reads.
+pub(super) const KEY_COLUMNS: &[&str] = &[
+    "id",
+    "organization",
+    "secret_sha256",
+    "name",
+    "owner",
+    "created_by",
+    "expires_at",
+    "ends_at",
+    "revoked_at",
+    "created_at",
+    "last_used_at",
+];
 
 pub(super) fn key(columns: &mut Columns<'_>) -> Result<AccessKeyRow, StoreError> {
     Ok(AccessKeyRow {
-        id: AccessKeyId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        secret_sha256: columns.hash()?,
-        name: columns.opt_text()?,
-        owner: KeyOwnerId(columns.int()?),
-        created_by: columns.text()?,
-        expires_at: columns.opt_int()?,
-        ends_at: columns.opt_int()?,
-        revoked_at: columns.opt_int()?,
-        created_at: columns.int()?,
-        last_used_at: columns.opt_int()?,
+        id: AccessKeyId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        secret_sha256: columns.hash("secret_sha256")?,
+        name: columns.opt_text("name")?,
+        owner: KeyOwnerId(columns.int("owner")?),
+        created_by: columns.text("created_by")?,
+        expires_at: columns.opt_int("expires_at")?,
+        ends_at: columns.opt_int("ends_at")?,
+        revoked_at: columns.opt_int("revoked_at")?,
+        created_at: columns.int("created_at")?,
+        last_used_at: columns.opt_int("last_used_at")?,
     })
 }
 

@@ -145,17 +145,17 @@ pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> OverRo
 
 fn audit_row(organization: OrganizationId, row: &Row) -> Result<AuditRow, StoreError> {
     let mut columns = row.columns();
-    let (id, at) = (columns.int()?, columns.int()?);
+    let (id, at) = (columns.int("id")?, columns.int("at")?);
     let event = AuditEvent {
         organization,
-        actor: columns.text()?,
-        credential: columns.text()?,
-        action: columns.text()?,
-        subject: columns.text()?,
-        address: columns.text()?,
-        request_id: columns.text()?,
+        actor: columns.text("actor")?,
+        credential: columns.text("credential")?,
+        action: columns.text("action")?,
+        subject: columns.text("subject")?,
+        address: columns.text("address")?,
+        request_id: columns.text("request_id")?,
         detail: String::new(),
     };
-    let (refused, times) = (columns.opt_text()?, columns.unsigned()?);
-    Ok(AuditRow { id, at, event: AuditEvent { detail: columns.text()?, ..event }, refused, times })
+    let (refused, times) = (columns.opt_text("refused")?, columns.unsigned("times")?);
+    Ok(AuditRow { id, at, event: AuditEvent { detail: columns.text("detail")?, ..event }, refused, times })
 }

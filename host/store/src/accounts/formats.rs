@@ -33,7 +33,7 @@ impl Store {
         let rows = self.inner.db.fetch(list, values![organization.0]).await?;
         let switched = rows.iter().map(|row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.bool()?))
+            Ok((columns.text("format")?, columns.bool("enabled")?))
         });
         switched.collect()
     }

@@ -126,7 +126,7 @@ impl Store {
             names.join(",")
         );
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| row.columns().int().map(KeyOwnerId)).collect()
+        rows.iter().map(|row| row.columns().int("id").map(KeyOwnerId)).collect()
     }
 
     /// Subscribers or groups in the order of their making, after the identifier `after`, at most `limit`.
@@ -200,7 +200,7 @@ impl Store {
                      UNION SELECT y.repository FROM subscriber_groups g \
                      JOIN key_owner_repositories y ON y.owner = g.subscriber_group WHERE g.subscriber = $1";
         let rows = self.inner.db.fetch(reach, values![owner.0]).await?;
-        rows.iter().map(|row| row.columns().int().map(RepositoryId)).collect()
+        rows.iter().map(|row| row.columns().int("repository").map(RepositoryId)).collect()
     }
 
     async fn key_owners(&self, condition: &str, values: Vec<Value>) -> Result<Vec<KeyOwnerRow>, StoreError> {
@@ -215,20 +215,22 @@ impl Store {
         }
         let ids: Vec<Value> = owners.iter().map(|owner| Value::from(owner.id.0)).collect();
         let names: Vec<String> = (1..ids.len() + 1).map(|at| format!("${at}")).collect();
-        // Both lists at once: 0 before a repository, 1 before a subscriber.
+        // Both lists at once.
         let of = names.join(",");
         let sql = format!(
-            "SELECT owner, CAST(0 AS BIGINT) AS what, repository FROM key_owner_repositories WHERE owner IN ({of}) \
+            "SELECT owner, CAST(0 AS BIGINT) AS is_subscriber, repository AS reached FROM key_owner_repositories WHERE owner IN ({of}) \
              UNION ALL SELECT subscriber_group, CAST(1 AS BIGINT), subscriber FROM subscriber_groups \
-             WHERE subscriber_group IN ({of}) ORDER BY 3"
+             WHERE subscriber_group IN ({of}) ORDER BY reached"
         );
         for row in self.inner.db.fetch(sql, ids).await? {
             let mut columns = row.columns();
-            let (owner, subscriber, id) = (KeyOwnerId(columns.int()?), columns.bool()?, columns.int()?);
+            let owner = KeyOwnerId(columns.int("owner")?);
+            let (is_subscriber, reached) = (columns.bool("is_subscriber")?, columns.int("reached")?);
             let Some(owner) = owners.iter_mut().find(|row| row.id == owner) else { continue };
-            match subscriber {
-                true => owner.subscribers.push(KeyOwnerId(id)),
-                false => owner.repositories.push(RepositoryId(id)),
+            if is_subscriber {
+                owner.subscribers.push(KeyOwnerId(reached));
+            } else {
+                owner.repositories.push(RepositoryId(reached));
             }
         }
         Ok(owners)
@@ -237,11 +239,11 @@ impl Store {
 
 fn key_owner(columns: &mut Columns<'_>) -> Result<KeyOwnerRow, StoreError> {
     Ok(KeyOwnerRow {
-        id: KeyOwnerId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        email: columns.opt_text()?,
-        created_at: columns.int()?,
+        id: KeyOwnerId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        name: columns.text("name")?,
+        email: columns.opt_text("email")?,
+        created_at: columns.int("created_at")?,
         repositories: Vec::new(),
         subscribers: Vec::new(),
     })

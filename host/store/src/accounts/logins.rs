@@ -105,9 +105,9 @@ impl Store {
             transaction.execute(make_room, values).await?;
             LoginBegun::Begun
         } else {
-            let first = "SELECT MIN(expires_at) FROM logins WHERE organization = $1 AND address = $2 AND token IS NULL";
+            let first = "SELECT MIN(expires_at) AS until FROM logins WHERE organization = $1 AND address = $2 AND token IS NULL";
             let row = transaction.fetch_one(first, values![login.organization.0, login.address]).await?;
-            let until = row.map_or(Ok(None), |row| row.columns().opt_int())?;
+            let until = row.map_or(Ok(None), |row| row.columns().opt_int("until"))?;
             LoginBegun::TooMany { until: until.unwrap_or(login.created_at) }
         };
         transaction.commit().await?;
@@ -131,12 +131,12 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![sha256]).await? else { return Ok(None) };
         let mut columns = row.columns();
         Ok(Some(LoginRow {
-            organization: OrganizationId(columns.int()?),
-            repository: columns.opt_int()?.map(RepositoryId),
-            name: columns.text()?,
-            token: columns.opt_int()?.map(TokenId),
-            sealed: columns.opt_text()?,
-            expires_at: columns.int()?,
+            organization: OrganizationId(columns.int("organization")?),
+            repository: columns.opt_int("repository")?.map(RepositoryId),
+            name: columns.text("name")?,
+            token: columns.opt_int("token")?.map(TokenId),
+            sealed: columns.opt_text("sealed")?,
+            expires_at: columns.int("expires_at")?,
         }))
     }
 

@@ -1,14 +1,14 @@
 //! All that a request to a repository needs to know, in one statement, or in none while nothing was written.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::accounts::access_keys::{KEY_COLUMNS, key};
 use crate::accounts::members::{MEMBER_COLUMNS, member};
 use crate::accounts::repositories::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::tokens::{TOKEN_COLUMNS, token};
 use crate::accounts::{AccessKeyRow, MemberRow, RepositoryRow, TokenRow};
-use crate::db::{Generation, Row, Value, values};
+use crate::db::{Generation, Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
@@ -154,7 +154,7 @@ impl Store {
         }
         let secret = secret_sha256.as_ref().map(<[u8; 32]>::as_slice);
         let values = values![organization.0, repository.as_str(), secret];
-        let row = self.inner.db.fetch_one(look_up_sql(), values).await?;
+        let row = self.inner.db.fetch_one(LOOK_UP.as_str(), values).await?;
         let mut found = row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))?;
         let members = found.repository.as_ref().map(|row| row.members.as_slice()).unwrap_or_default();
         if !members.is_empty() {
@@ -218,8 +218,8 @@ impl Store {
 }
 
 fn reached(row: &Row) -> Result<Reached, StoreError> {
-    let mut columns = row.columns();
-    Ok(Reached { row: repository(&mut columns)?, reaches: columns.opt_int()?.is_some() })
+    let reaches = row.columns().opt_int("reaches")?.is_some();
+    Ok(Reached { row: repository(&mut row.columns_of("r"))?, reaches })
 }
 
 /// Something where the token or the key's owner reaches a repository.
@@ -234,23 +234,24 @@ const AMONG: &str = "FROM repositories r \
 /// Repositories by one of their keys, each with whether the token or the key's owner reaches it.
 pub(crate) fn reached_sql(column: &str, count: usize) -> String {
     let places: Vec<String> = (4..count + 4).map(|at| format!("${at}")).collect();
-    format!("SELECT {REPOSITORY_COLUMNS}, {REACHES} {AMONG} AND {column} IN ({})", places.join(","))
+    let columns = columns_of("r", REPOSITORY_COLUMNS);
+    format!("SELECT {columns}, {REACHES} AS reaches {AMONG} AND {column} IN ({})", places.join(","))
 }
 
 fn list_reached_sql(reached_alone: bool) -> String {
     let alone =
         if reached_alone { format!("AND (r.public = 1 OR {REACHES} IS NOT NULL)") } else { String::new() };
-    format!("SELECT {REPOSITORY_COLUMNS}, {REACHES} {AMONG} AND r.id > $4 {alone} ORDER BY r.id LIMIT $5")
+    let columns = columns_of("r", REPOSITORY_COLUMNS);
+    format!("SELECT {columns}, {REACHES} AS reaches {AMONG} AND r.id > $4 {alone} ORDER BY r.id LIMIT $5")
 }
 
-/// One row, whatever is there: each part begins with whether it is. A key reaches what its owner has, and where that is a
-/// subscriber, what the groups have that it is in.
-pub(crate) fn look_up_sql() -> String {
+/// One row, whatever is there. A key reaches what its owner has, and where that is a subscriber, what the groups have that it
+/// is in.
+pub(crate) static LOOK_UP: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT q.one, r.id, {REPOSITORY_COLUMNS}, t.id, {TOKEN_COLUMNS}, m.id, {MEMBER_COLUMNS}, k.id, {KEY_COLUMNS}, \
-         o.name, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
+        "SELECT {}, {}, {}, {}, o.name AS key_owner, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
          JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
-         WHERE g.subscriber = k.owner LIMIT 1)), s.settings, f.enabled \
+         WHERE g.subscriber = k.owner LIMIT 1)) AS reaches, s.settings AS sign_in, f.enabled \
          FROM (SELECT 1 AS one) AS q \
          LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
@@ -260,22 +261,25 @@ pub(crate) fn look_up_sql() -> String {
          LEFT JOIN key_owners o ON o.id = k.owner \
          LEFT JOIN key_owner_repositories y ON y.owner = k.owner AND y.repository = r.id \
          LEFT JOIN sso_settings s ON s.organization = $1 \
-         LEFT JOIN formats f ON f.organization = r.organization AND f.format = r.format"
+         LEFT JOIN formats f ON f.organization = r.organization AND f.format = r.format",
+        columns_of("r", REPOSITORY_COLUMNS),
+        columns_of("t", TOKEN_COLUMNS),
+        columns_of("m", MEMBER_COLUMNS),
+        columns_of("k", KEY_COLUMNS),
     )
-}
+});
 
 fn look_up(row: &Row) -> Result<LookUp, StoreError> {
     let mut columns = row.columns();
-    columns.skip(1);
     Ok(LookUp {
-        repository: columns.optional(12, repository)?,
-        token: columns.optional(15, token)?,
-        owner: columns.optional(7, member)?,
-        key: columns.optional(11, key)?,
-        key_owner: columns.opt_text()?,
-        reaches: columns.opt_int()?.is_some(),
-        sign_in: columns.opt_text()?,
-        enabled: columns.opt_int()?.map(|enabled| enabled != 0),
+        repository: row.joined("r", repository)?,
+        token: row.joined("t", token)?,
+        owner: row.joined("m", member)?,
+        key: row.joined("k", key)?,
+        key_owner: columns.opt_text("key_owner")?,
+        reaches: columns.opt_int("reaches")?.is_some(),
+        sign_in: columns.opt_text("sign_in")?,
+        enabled: columns.opt_int("enabled")?.map(|enabled| enabled != 0),
         members: Vec::new(),
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::audit::remember;
-use crate::db::{Columns, Row, Transaction, Value, values};
+use crate::db::{Columns, Row, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
@@ -190,25 +190,25 @@ impl Store {
     }
 
     async fn members(&self, condition: &str, values: Vec<Value>) -> Result<Vec<MemberRow>, StoreError> {
-        let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE {condition}");
+        let sql = format!("SELECT {} FROM members m WHERE {condition}", columns_of("m", MEMBER_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row: &Row| member(&mut row.columns())).collect()
+        rows.iter().map(|row: &Row| member(&mut row.columns_of("m"))).collect()
     }
 }
 
-/// The columns that [`member`] takes, of the table `members` as `m`.
-pub(super) const MEMBER_COLUMNS: &str =
-    "m.id, m.organization, m.email, m.name, m.password_hash, m.permissions, m.created_at";
+/// The columns of `members` that [`member`] reads.
+pub(super) const MEMBER_COLUMNS: &[&str] =
+    &["id", "organization", "email", "name", "password_hash", "permissions", "created_at"];
 
 pub(super) fn member(columns: &mut Columns<'_>) -> Result<MemberRow, StoreError> {
     Ok(MemberRow {
-        id: MemberId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        email: columns.text()?,
-        name: columns.text()?,
-        password_hash: columns.text()?,
-        permissions: columns.text()?,
-        created_at: columns.int()?,
+        id: MemberId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        email: columns.text("email")?,
+        name: columns.text("name")?,
+        password_hash: columns.text("password_hash")?,
+        permissions: columns.text("permissions")?,
+        created_at: columns.int("created_at")?,
     })
 }
 
@@ -221,11 +221,12 @@ pub(super) async fn lock(
     // In one order, so that two who lock the same never wait for each other.
     ids.sort_unstable();
     ids.dedup();
-    let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE m.id = $1{}", transaction.for_update());
+    let columns = columns_of("m", MEMBER_COLUMNS);
+    let sql = format!("SELECT {columns} FROM members m WHERE m.id = $1{}", transaction.for_update());
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         let row = transaction.fetch_one(sql.clone(), values![id]).await?;
-        found.extend(row.map(|row| member(&mut row.columns())).transpose()?);
+        found.extend(row.map(|row| member(&mut row.columns_of("m"))).transpose()?);
     }
     Ok(found)
 }
@@ -279,7 +280,7 @@ async fn another(
     transaction.fetch(lock, values![read.organization.0]).await?;
     let others = "SELECT permissions FROM members WHERE organization = $1 AND id <> $2";
     for row in transaction.fetch(others, values![read.organization.0, read.id.0]).await? {
-        if needed(&row.columns().text()?) {
+        if needed(&row.columns().text("permissions")?) {
             return Ok(true);
         }
     }

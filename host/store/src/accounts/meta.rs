@@ -11,13 +11,13 @@ impl Store {
         let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         let find = "SELECT value FROM meta WHERE name = $1";
         if let Some(row) = self.inner.db.fetch_one(find, values![name]).await? {
-            return row.columns().text();
+            return row.columns().text("value");
         }
         self.inner.db.execute(insert, values![name, fresh]).await?;
         let row = self.inner.db.fetch_one(find, values![name]).await?;
         row.map_or_else(
             || Err(StoreError::Corrupt(format!("`{name}` is not kept"))),
-            |row| row.columns().text(),
+            |row| row.columns().text("value"),
         )
     }
 
@@ -33,6 +33,6 @@ impl Store {
             transaction.execute(insert, values![name, text]).await?;
         }
         transaction.commit().await?;
-        before.map(|row| row.columns().text()).transpose()
+        before.map(|row| row.columns().text("value")).transpose()
     }
 }

@@ -32,9 +32,9 @@ pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};
 pub use logins::{LoginBegun, LoginRow, NewLogin};
 pub(crate) use look_up::Snapshots;
-pub use look_up::{LookUp, Reached};
 #[cfg(test)]
-pub(crate) use look_up::{look_up_sql, reached_sql};
+pub(crate) use look_up::{LOOK_UP, reached_sql};
+pub use look_up::{LookUp, Reached};
 pub use members::{MemberChange, MemberRow, NewMember};
 pub use organizations::{NewOrganization, OrganizationRow};
 pub use password_resets::{PasswordReset, PasswordResetRow};

@@ -118,11 +118,11 @@ impl Store {
 fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
     let mut columns = row.columns();
     Ok(OrganizationRow {
-        id: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        base_url: columns.opt_text()?,
-        host: columns.opt_text()?,
-        created_at: columns.int()?,
+        id: OrganizationId(columns.int("id")?),
+        name: columns.text("name")?,
+        base_url: columns.opt_text("base_url")?,
+        host: columns.opt_text("host")?,
+        created_at: columns.int("created_at")?,
     })
 }
 

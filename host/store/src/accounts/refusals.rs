@@ -70,7 +70,7 @@ impl Note for RefusalsOfMinute {
         let organizations =
             transaction.fetch("SELECT id FROM organizations ORDER BY id LIMIT 2", values![]).await?;
         let only = match organizations.as_slice() {
-            [only] => Some(OrganizationId(only.columns().int()?)),
+            [only] => Some(OrganizationId(only.columns().int("id")?)),
             _ => None,
         };
         let mut rows: Vec<_> =

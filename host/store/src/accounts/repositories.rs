@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::audit::remember;
-use crate::db::{Columns, Row, Transaction, Value, signed, values};
+use crate::db::{Columns, Row, Transaction, Value, columns_of, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
@@ -123,12 +123,13 @@ impl Store {
             Some(organization) => ("WHERE organization = $1", values![organization.0]),
             None => ("", vec![]),
         };
-        let sql =
-            format!("SELECT format, COUNT(*) FROM repositories {condition} GROUP BY format ORDER BY format");
+        let sql = format!(
+            "SELECT format, COUNT(*) AS repositories FROM repositories {condition} GROUP BY format ORDER BY format"
+        );
         let rows = self.inner.db.look(sql, values).await?;
         let read = |row: &Row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.unsigned()?))
+            Ok((columns.text("format")?, columns.unsigned("repositories")?))
         };
         rows.iter().map(read).collect()
     }
@@ -214,30 +215,43 @@ impl Store {
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<RepositoryRow>, StoreError> {
-        let sql = format!("SELECT {REPOSITORY_COLUMNS} FROM repositories r WHERE {condition}");
+        let sql =
+            format!("SELECT {} FROM repositories r WHERE {condition}", columns_of("r", REPOSITORY_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| repository(&mut row.columns())).collect()
+        rows.iter().map(|row| repository(&mut row.columns_of("r"))).collect()
     }
 }
 
-/// The columns that [`repository`] takes, of the table `repositories` as `r`.
-pub(super) const REPOSITORY_COLUMNS: &str = "r.id, r.organization, r.name, r.format, r.kind, r.public, r.settings, \
-    r.upstream, r.members, r.revision, r.settings_revision, r.created_at";
+/// The columns of `repositories` that [`repository`] reads.
+pub(super) const REPOSITORY_COLUMNS: &[&str] = &[
+    "id",
+    "organization",
+    "name",
+    "format",
+    "kind",
+    "public",
+    "settings",
+    "upstream",
+    "members",
+    "revision",
+    "settings_revision",
+    "created_at",
+];
 
 pub(super) fn repository(columns: &mut Columns<'_>) -> Result<RepositoryRow, StoreError> {
     Ok(RepositoryRow {
-        id: RepositoryId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        format: columns.text()?,
-        kind: columns.text()?,
-        public: columns.bool()?,
-        settings: columns.text()?.into(),
-        upstream: columns.opt_text()?,
-        members: members(&columns.text()?)?,
-        revision: columns.unsigned()?,
-        settings_revision: columns.unsigned()?,
-        created_at: columns.int()?,
+        id: RepositoryId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        name: columns.text("name")?,
+        format: columns.text("format")?,
+        kind: columns.text("kind")?,
+        public: columns.bool("public")?,
+        settings: columns.text("settings")?.into(),
+        upstream: columns.opt_text("upstream")?,
+        members: members(&columns.text("members")?)?,
+        revision: columns.unsigned("revision")?,
+        settings_revision: columns.unsigned("settings_revision")?,
+        created_at: columns.int("created_at")?,
     })
 }
 

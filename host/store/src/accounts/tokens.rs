@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::audit::remember;
-use crate::db::{Columns, Transaction, Value, values};
+use crate::db::{Columns, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};
 use crate::store::Store;
@@ -262,10 +262,10 @@ impl Store {
     }
 
     async fn tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<TokenRow>, StoreError> {
-        let sql = format!("SELECT {TOKEN_COLUMNS} FROM tokens t WHERE {condition}");
+        let sql = format!("SELECT {} FROM tokens t WHERE {condition}", columns_of("t", TOKEN_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
         let mut tokens: Vec<TokenRow> =
-            rows.iter().map(|row| token(&mut row.columns())).collect::<Result<_, _>>()?;
+            rows.iter().map(|row| token(&mut row.columns_of("t"))).collect::<Result<_, _>>()?;
         if tokens.is_empty() {
             return Ok(tokens);
         }
@@ -277,7 +277,7 @@ impl Store {
         let ids = tokens.iter().map(|token| Value::from(token.id.0)).collect();
         for row in self.inner.db.fetch(sql, ids).await? {
             let mut columns = row.columns();
-            let (id, repository) = (TokenId(columns.int()?), RepositoryId(columns.int()?));
+            let (id, repository) = (TokenId(columns.int("token")?), RepositoryId(columns.int("repository")?));
             if let Some(token) = tokens.iter_mut().find(|token| token.id == id) {
                 token.repositories.push(repository);
             }
@@ -286,29 +286,44 @@ impl Store {
     }
 }
 
-/// The columns that [`token`] takes, of the table `tokens` as `t`.
-pub(super) const TOKEN_COLUMNS: &str = "t.id, t.organization, t.secret_sha256, t.name, t.scope, t.format, t.owner, \
-    t.created_by, t.backing, t.backing_repository, t.expires_at, t.ends_at, t.revoked_at, t.created_at, t.last_used_at";
+/// The columns of `tokens` that [`token`] reads.
+pub(super) const TOKEN_COLUMNS: &[&str] = &[
+    "id",
+    "organization",
+    "secret_sha256",
+    "name",
+    "scope",
+    "format",
+    "owner",
+    "created_by",
+    "backing",
+    "backing_repository",
+    "expires_at",
+    "ends_at",
+    "revoked_at",
+    "created_at",
+    "last_used_at",
+];
 
 /// Without its repositories, which are a table of their own.
 pub(super) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
     Ok(TokenRow {
-        id: TokenId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        secret_sha256: columns.hash()?,
-        name: columns.text()?,
-        scope: Scope::from_bits(columns.int()?),
-        format: columns.text()?,
-        owner: columns.opt_int()?.map(MemberId),
-        created_by: columns.text()?,
-        backing: columns.opt_text()?,
-        backing_repository: columns.opt_int()?.map(RepositoryId),
+        id: TokenId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        secret_sha256: columns.hash("secret_sha256")?,
+        name: columns.text("name")?,
+        scope: Scope::from_bits(columns.int("scope")?),
+        format: columns.text("format")?,
+        owner: columns.opt_int("owner")?.map(MemberId),
+        created_by: columns.text("created_by")?,
+        backing: columns.opt_text("backing")?,
+        backing_repository: columns.opt_int("backing_repository")?.map(RepositoryId),
         repositories: Vec::new(),
-        expires_at: columns.opt_int()?,
-        ends_at: columns.opt_int()?,
-        revoked_at: columns.opt_int()?,
-        created_at: columns.int()?,
-        last_used_at: columns.opt_int()?,
+        expires_at: columns.opt_int("expires_at")?,
+        ends_at: columns.opt_int("ends_at")?,
+        revoked_at: columns.opt_int("revoked_at")?,
+        created_at: columns.int("created_at")?,
+        last_used_at: columns.opt_int("last_used_at")?,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// The columns of a blob's row, in the order in which `read_row` takes them.
+/// The columns of `blobs` as `b` that [`read_row`] reads.
 pub(crate) const COLUMNS: &str = "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests";
 
 impl Store {
@@ -78,9 +78,7 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
-        let (blob, mut columns) = read_row(&row, 0)?;
-        let until = columns.opt_int()?;
-        Ok(Some((blob, until)))
+        Ok(Some((read_row(&row)?, row.columns().opt_int("until")?)))
     }
 
     /// Leases a blob, or does so for longer; false when it was collected just now.
@@ -112,14 +110,12 @@ impl Store {
     }
 }
 
-/// A blob from a row in which `COLUMNS` stand after `skip` others, and the columns that follow. `Corrupt` when it makes no sense, or when bytes in
-/// the row are not what was stored.
-pub(crate) fn read_row(row: &Row, skip: usize) -> Result<(BlobRow, crate::db::Columns<'_>), StoreError> {
+/// A blob from a row with [`COLUMNS`]. `Corrupt` when it makes no sense, or when bytes in the row are not what was stored.
+pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
     let mut columns = row.columns();
-    columns.skip(skip);
-    let (id, sha256, size) = (columns.int()?, Sha256(columns.hash()?), columns.unsigned()?);
-    let (check, key, data) = (columns.int()?, columns.opt_text()?, columns.opt_vec()?);
-    let digests = read_digests(&columns.text()?)?;
+    let (id, sha256, size) = (columns.int("id")?, Sha256(columns.hash("sha256")?), columns.unsigned("size")?);
+    let (check, key, data) = (columns.int("checked")?, columns.opt_text("place")?, columns.opt_vec("data")?);
+    let digests = read_digests(&columns.text("digests")?)?;
     let place = match (key, data) {
         (Some(key), None) => Place::Stored(key),
         (None, Some(data)) if data.len() as u64 == size && Check::of(&data).cast_signed() == check => {
@@ -131,7 +127,7 @@ pub(crate) fn read_row(row: &Row, skip: usize) -> Result<(BlobRow, crate::db::Co
             return Err(StoreError::Corrupt(format!("blob {id} ({sha256}) in the database")));
         }
     };
-    Ok((BlobRow { id, sha256, size, check, place, fresh: false, digests }, columns))
+    Ok(BlobRow { id, sha256, size, check, place, fresh: false, digests })
 }
 
 /// `md5:<hex> sha1:<hex>`.

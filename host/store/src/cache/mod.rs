@@ -77,14 +77,16 @@ impl Store {
         row: &Row,
     ) -> Result<CachedAnswer, StoreError> {
         let mut columns = row.columns();
-        let (method, target, status) = (columns.text()?, columns.text()?, columns.unsigned()?);
-        let (headers, address) = (columns.text()?, columns.text()?);
-        let (fetched_at, validated_at) = (columns.int()?, columns.int()?);
+        let (method, target, status) =
+            (columns.text("method")?, columns.text("target")?, columns.unsigned("status")?);
+        let (headers, address) = (columns.text("headers")?, columns.text("address")?);
+        let (fetched_at, validated_at) = (columns.int("fetched_at")?, columns.int("validated_at")?);
         let headers = serde_json::from_str(&headers)
             .map_err(|problem| StoreError::Corrupt(format!("the headers of a kept answer: {problem}")))?;
-        let blob = match columns.opt_int()? {
-            Some(_) => Some(self.cached_blob(repository, row).await?),
-            None => None,
+        let blob = if columns.opt_int("id")?.is_some() {
+            Some(self.cached_blob(repository, row).await?)
+        } else {
+            None
         };
         let status = u16::try_from(status).unwrap_or(u16::MAX);
         Ok(CachedAnswer {
@@ -101,7 +103,7 @@ impl Store {
     }
 
     async fn cached_blob(&self, repository: RepositoryId, row: &Row) -> Result<Blob, StoreError> {
-        let (found, _) = read_row(row, ANSWER.split(',').count())?;
+        let found = read_row(row)?;
         let source = match &found.place {
             Place::Inline(bytes) => Source::Bytes(bytes.clone()),
             Place::Stored(key) => self.inner.storage.open_blob(key, found.size).await?,

@@ -36,8 +36,8 @@ impl Store {
             if sum >= bytes {
                 break;
             }
-            names.push(Value::from(columns.vec()?));
-            sum = sum.saturating_add(columns.unsigned()?);
+            names.push(Value::from(columns.vec("name")?));
+            sum = sum.saturating_add(columns.unsigned("size")?);
         }
         Ok(names)
     }

@@ -27,8 +27,8 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     }
     let table = "CREATE TABLE IF NOT EXISTS migrations (step BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
     transaction.execute(table, vec![]).await?;
-    let row = transaction.fetch_one("SELECT COALESCE(MAX(step), 0) FROM migrations", vec![]).await?;
-    let done = row.map_or(Ok(0), |row| row.columns().unsigned())?;
+    let row = transaction.fetch_one("SELECT COALESCE(MAX(step), 0) AS step FROM migrations", vec![]).await?;
+    let done = row.map_or(Ok(0), |row| row.columns().unsigned("step"))?;
     let done = usize::try_from(done).unwrap_or(usize::MAX);
     if done > STEPS.len() {
         let newer = "the database was written by a newer version of this program: start that one".to_owned();

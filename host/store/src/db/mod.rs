@@ -28,7 +28,7 @@ pub(crate) use over_rows::{OverRows, placeholders};
 pub(crate) use pool::{Purpose, is_silent};
 pub use probe::{Answering, Connections};
 pub(crate) use transaction::{Patience, Transaction, is_blocked, is_retryable};
-pub(crate) use value::{Columns, Row, Value, signed, values};
+pub(crate) use value::{Columns, Row, Value, columns_of, signed, values};
 
 /// A statement: never holds what came from outside, which is bound.
 pub(crate) type Sql = Cow<'static, str>;
@@ -106,12 +106,12 @@ impl Database {
 
     async fn look_at_clock(&self) -> Result<(), StoreError> {
         let Engine::Postgres(pool) = &self.engine else { return Ok(()) };
-        let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         let mut leased = pool.take(Purpose::Read).await?;
         let asked = Instant::now();
         let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::new())?, true).await?;
         if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
-            self.clock.saw(row.columns().int()?, asked);
+            self.clock.saw(row.columns().int("now")?, asked);
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Store {
         values: Vec<crate::db::Value>,
     ) -> Result<Vec<String>, StoreError> {
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| row.columns().text()).collect()
+        rows.iter().map(|row| row.columns().text("key")).collect()
     }
 }
 

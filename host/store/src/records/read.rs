@@ -49,5 +49,9 @@ impl Store {
 
 fn entry(row: &crate::db::Row) -> Result<Entry, StoreError> {
     let mut columns = row.columns();
-    Ok(Entry { key: columns.text()?, value: columns.bytes()?, revision: columns.unsigned()? })
+    Ok(Entry {
+        key: columns.text("key")?,
+        value: columns.bytes("value")?,
+        revision: columns.unsigned("revision")?,
+    })
 }

@@ -58,21 +58,21 @@ pub(super) async fn find(
         return Ok(None);
     };
     let mut columns = row.columns();
-    Ok(Some((columns.text()?, columns.unsigned()?)))
+    Ok(Some((columns.text("note")?, columns.unsigned("length")?)))
 }
 
 pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, StoreError> {
     let row = store.inner.db.fetch_one("SELECT length FROM uploads WHERE name = $1", values![name]).await?;
-    row.map(|row| row.columns().unsigned()).transpose()
+    row.map(|row| row.columns().unsigned("length")).transpose()
 }
 
 /// How many bytes the open uploads of a repository hold, and those of all.
 pub(super) async fn open_bytes(store: &Store, repository: RepositoryId) -> Result<(u64, u64), StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT), \
-               CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM uploads";
+    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT) AS own_bytes, \
+               CAST(COALESCE(SUM(length), 0) AS BIGINT) AS all_bytes FROM uploads";
     let Some(row) = store.inner.db.fetch_one(sql, values![repository.0]).await? else { return Ok((0, 0)) };
     let mut columns = row.columns();
-    Ok((columns.unsigned()?, columns.unsigned()?))
+    Ok((columns.unsigned("own_bytes")?, columns.unsigned("all_bytes")?))
 }
 
 pub(super) async fn exists(store: &Store, name: &str) -> Result<bool, StoreError> {
@@ -111,13 +111,13 @@ pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option
     let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
     let Some(row) = store.inner.db.fetch_one(sql, values![name, claim]).await? else { return Ok(None) };
     let mut columns = row.columns();
-    let (length, state) = (columns.unsigned()?, columns.vec()?);
-    let (key, id) = (columns.opt_text()?, columns.opt_text()?);
+    let (length, state) = (columns.unsigned("length")?, columns.vec("state")?);
+    let (key, id) = (columns.opt_text("place")?, columns.opt_text("multipart")?);
     let multipart = key.zip(id).map(|(key, id)| Multipart { key, id });
-    let tail = Bytes::from(columns.opt_vec()?.unwrap_or_default());
+    let tail = Bytes::from(columns.opt_vec("tail")?.unwrap_or_default());
     let sql = "SELECT tag FROM upload_parts WHERE upload = $1 ORDER BY number";
     let parts = store.inner.db.fetch(sql, values![name]).await?;
-    let tags = parts.iter().map(|row| row.columns().text()).collect::<Result<_, _>>()?;
+    let tags = parts.iter().map(|row| row.columns().text("tag")).collect::<Result<_, _>>()?;
     Ok(Some(Row { length, state, multipart, tail, tags }))
 }
 
@@ -169,7 +169,7 @@ pub(super) async fn delete(
     let mut transaction = store.inner.db.begin().await?;
     let sql = "DELETE FROM uploads WHERE name = $1 AND updated_at = COALESCE($2, updated_at) RETURNING place";
     let row = transaction.fetch_one(sql, values![name, untouched_since]).await?;
-    let place = row.map(|row| row.columns().opt_text()).transpose()?;
+    let place = row.map(|row| row.columns().opt_text("place")).transpose()?;
     transaction.commit().await?;
     Ok(place)
 }
@@ -182,7 +182,7 @@ pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i6
     rows.iter()
         .map(|row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.int()?))
+            Ok((columns.text("name")?, columns.int("updated_at")?))
         })
         .collect()
 }

@@ -17,7 +17,7 @@ pub(crate) const BLOBS: [&str; 2] = [
     ") SELECT w.repository, b.sha256, b.id, \
         CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = w.repository) \
         OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = w.repository AND l.until > w.now) \
-        THEN 1 ELSE 0 END AS BIGINT) \
+        THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted w JOIN blobs b ON b.sha256 = w.sha256",
 ];
 pub(crate) const UNNAME: [&str; 2] = ["DELETE FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
@@ -91,23 +91,28 @@ async fn locked_of(
     let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
     let asked = OverRows::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ")");
     let found = transaction.fetch_each(vec![asked]).await?;
-    found.iter().flatten().map(|row| row.columns().int().map(RepositoryId)).collect()
+    found.iter().flatten().map(|row| row.columns().int("id").map(RepositoryId)).collect()
 }
 
 fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
     let mut columns = row.columns();
-    Ok((RepositoryId(columns.int()?), columns.unsigned()?))
+    Ok((RepositoryId(columns.int("id")?), columns.unsigned("revision")?))
 }
 
 fn entry(row: &Row) -> Result<((RepositoryId, String), u64), StoreError> {
     let mut columns = row.columns();
-    Ok(((RepositoryId(columns.int()?), columns.text()?), columns.unsigned()?))
+    Ok(((RepositoryId(columns.int("repository")?), columns.text("key")?), columns.unsigned("revision")?))
 }
 
 fn found_blob(row: &Row) -> Result<Found, StoreError> {
     let mut columns = row.columns();
-    let repository = RepositoryId(columns.int()?);
-    Ok(Found { repository, sha256: Sha256(columns.hash()?), id: columns.int()?, held: columns.bool()? })
+    let repository = RepositoryId(columns.int("repository")?);
+    Ok(Found {
+        repository,
+        sha256: Sha256(columns.hash("sha256")?),
+        id: columns.int("id")?,
+        held: columns.bool("held")?,
+    })
 }
 
 pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> OverRows {
