@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::db::sqlite_options;
+use crate::sqlite::sqlite_options;
 
 /// Where the store keeps what it keeps, and for how long.
 #[derive(Clone)]

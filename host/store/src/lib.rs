@@ -22,6 +22,7 @@ mod orphans;
 mod packages;
 mod records;
 mod scrub;
+mod sqlite;
 mod store;
 mod strays;
 mod uploads;

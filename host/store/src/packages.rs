@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::db::{OverRows, Row, Value, values};
+use crate::db::{MultiRow, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
@@ -56,7 +56,7 @@ impl Store {
         let wanted = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
         let [before, after] = SUMMARIES;
         let mut found = HashMap::new();
-        for row in &self.inner.db.fetch_over(OverRows::new(before, wanted.collect(), after)).await? {
+        for row in &self.inner.db.fetch_multi_row(MultiRow::new(before, wanted.collect(), after)).await? {
             let summary = summary(row)?;
             found.insert(summary.name.clone(), summary);
         }

@@ -3,7 +3,7 @@
 //! A change and its event are written in one transaction. Refusals are counted (`refusals`), one row for each credential,
 //! address, code and minute.
 
-use crate::db::{OverRows, Row, Transaction, Value, values};
+use crate::db::{MultiRow, Row, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, first_id_at, new_id, now_ms};
 use crate::store::Store;
@@ -122,7 +122,7 @@ pub(super) async fn remember(
 }
 
 /// Writes events in one statement.
-pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> OverRows {
+pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> MultiRow {
     let now = now_ms();
     let row = |event: &AuditEvent| {
         let text = |text: &str| Value::from(text);
@@ -140,7 +140,7 @@ pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> OverRo
             text(if event.detail.is_empty() { "{}" } else { &event.detail }),
         ]
     };
-    OverRows::new(INSERT, events.map(row).collect(), "")
+    MultiRow::new(INSERT, events.map(row).collect(), "")
 }
 
 fn audit_row(organization: OrganizationId, row: &Row) -> Result<AuditRow, StoreError> {

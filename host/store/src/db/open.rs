@@ -1,25 +1,39 @@
-//! Connecting.
+//! Connecting, and bringing the schema up to date.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 use tracing::log::LevelFilter;
 
-use super::Engine;
+use super::database::{Database, Engine};
+use super::generation::Header;
+use super::migrate::migrate;
 use super::pool::Pool;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
+use crate::sqlite::{STATEMENTS, sqlite_options};
 
 const READERS: u32 = 4;
-/// How long SQLite waits for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
-const STATEMENTS: usize = 512;
 
-pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
+impl Database {
+    /// Connects and brings the schema up to date.
+    pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
+        let mut database = Database::new(connect(config).await?, config.database);
+        database.look_at_clock().await?;
+        database.watch_clock();
+        migrate(&database).await?;
+        // After the migration: the file is certain to be there then.
+        if let Engine::Sqlite { header, .. } = &mut database.engine {
+            *header = Header::open(&config.database_url)?;
+        }
+        Ok(database)
+    }
+}
+
+async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
     let url = &config.database_url;
     if url.starts_with("sqlite:") {
         return sqlite(config).await;
@@ -30,25 +44,6 @@ pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> 
     Err(StoreError::Invalid(
         "the database's address begins with neither sqlite:// nor postgres://".to_owned(),
     ))
-}
-
-/// The options for a `sqlite://` address.
-pub(crate) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
-    let options = SqliteConnectOptions::from_str(url)
-        .map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
-    if url.contains(":memory:") || url.contains("mode=memory") {
-        return Err(StoreError::Invalid("SQLite in memory is not supported: name a file".to_owned()));
-    }
-    Ok(options
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("temp_store", "MEMORY")
-        .statement_cache_capacity(STATEMENTS)
-        .log_statements(LevelFilter::Trace)
-        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1)))
 }
 
 async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use super::{Database, Engine};
+use super::database::{Database, Engine};
+use super::pool::Connections;
 use crate::error::StoreError;
 
 /// How long the pool may take to answer a probe.
@@ -21,17 +22,6 @@ pub enum Answering {
     Well,
     /// It does, but all of this server's connections are in use.
     Busy,
-}
-
-/// The connections to the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connections {
-    /// Those that are open.
-    pub open: u32,
-    /// Those of them that nobody uses at the moment.
-    pub idle: u32,
-    /// As many as there may be.
-    pub most: u32,
 }
 
 impl Database {

@@ -1,11 +1,16 @@
 //! Values that go into a statement and rows that come out of it, the same for both databases.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments, Column, Row as _};
 
 use crate::error::StoreError;
+
+/// A statement: never holds what came from outside, which is bound.
+pub(crate) type Sql = Cow<'static, str>;
 
 /// What a `$n` stands for.
 #[derive(Clone, PartialEq, Debug)]

@@ -7,7 +7,7 @@ use super::{Done, Job, Waiting, sql};
 use crate::accounts::{AuditEvent, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
-use crate::db::{OverRows, Transaction, Value};
+use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -187,7 +187,7 @@ impl<'a> Batch<'a> {
     }
 
     /// What the jobs make of it: blobs before what names them.
-    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<OverRows>, StoreError> {
+    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<MultiRow>, StoreError> {
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
