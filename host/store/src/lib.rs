@@ -5,6 +5,7 @@
 
 mod accounts;
 mod blobs;
+mod bucket_listing;
 mod cache;
 mod catalog;
 mod config;
@@ -18,13 +19,11 @@ mod ids;
 mod marker;
 mod names;
 mod noted;
-mod orphans;
 mod packages;
 mod records;
 mod scrub;
 mod sqlite;
 mod store;
-mod strays;
 mod uploads;
 mod writer;
 

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use crate::accounts::{RefusalsOfMinute, Snapshots, UsedCredential};
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
+use crate::blobs::orphans::Orphans;
 use crate::blobs::storage::blocking;
 use crate::cache::UsedAnswer;
 use crate::config::StoreConfig;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     pub(crate) db: Database,
     pub(crate) storage: Storage,
+    pub(crate) orphans: Orphans,
     pub(crate) budget: Arc<Budget>,
     pub(crate) writer: Writer,
     pub(crate) gates: Gates,
@@ -67,9 +69,11 @@ impl Store {
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
+        let orphans = Orphans::new(db.clone(), storage.clone(), config.upload_ttl);
         let inner = Arc::new(Inner {
             budget,
             config,
+            orphans,
             db,
             storage,
             writer,

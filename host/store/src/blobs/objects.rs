@@ -1,7 +1,7 @@
 //! Blobs as objects: in S3, or in memory for tests.
 //!
 //! An object is written under its final key from the start, as a multipart upload when it has more than one part. No record
-//! may name it before; in the database it is a *stray* until a row of the table `blobs` names it, so that whatever a crash
+//! may name it before; in the database it is an *orphan* until a row of the table `blobs` names it, so that whatever a crash
 //! leaves behind is known and removed when it is due.
 
 use std::ops::Range;

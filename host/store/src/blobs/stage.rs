@@ -12,10 +12,11 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::task::TaskTracker;
 
 use super::budget::Lease;
-use super::handle::{Blob, Known};
+use super::bytes::Known;
+use super::handle::Blob;
 use super::hashing::{Hasher, Sums};
+use super::sink::{Sink, join};
 use super::source::Source;
-use super::storage::{Sink, join};
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -157,7 +158,7 @@ pub(crate) struct Lane {
 impl Flow {
     async fn begin(store: &Store, others: &[Algorithm], batch: Batch) -> Result<Flow, StoreError> {
         let lane = Lane {
-            sink: Sink::begin(store).await?,
+            sink: Sink::begin(&store.inner.storage, &store.inner.orphans).await?,
             sums: Sums::default(),
             tasks: store.inner.storage.tasks.clone(),
         };

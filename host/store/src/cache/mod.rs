@@ -8,8 +8,7 @@ pub use page::{CacheEntry, CacheTotals};
 pub(crate) use usage::UsedAnswer;
 
 use crate::blobs::Blob;
-use crate::blobs::held::{COLUMNS, read_row};
-use crate::blobs::row::Place;
+use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
 use crate::blobs::source::Source;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
@@ -55,7 +54,7 @@ impl Store {
         name: &CacheName,
     ) -> Result<Option<CachedAnswer>, StoreError> {
         let sql = format!(
-            "SELECT {ANSWER}, {COLUMNS} FROM cached_answers c LEFT JOIN blobs b ON b.id = c.blob \
+            "SELECT {ANSWER}, {BLOB_COLUMNS} FROM cached_answers c LEFT JOIN blobs b ON b.id = c.blob \
              WHERE c.repository = $1 AND c.name = $2"
         );
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, name]).await? else {
@@ -106,9 +105,9 @@ impl Store {
         let found = read_row(row)?;
         let source = match &found.place {
             Place::Inline(bytes) => Source::Bytes(bytes.clone()),
-            Place::Stored(key) => self.inner.storage.open_blob(key, found.size).await?,
+            Place::Stored(key) => Source::open(&self.inner.storage, key, found.size).await?,
         };
-        Ok(Blob::stored(self, source, found, repository))
+        Ok(Blob::stored(&self.inner.db, source, found, repository))
     }
 
     /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of

@@ -10,8 +10,9 @@ use super::Upload;
 use super::rows::{self, Row};
 use crate::blobs::budget::Lease;
 use crate::blobs::hashing::Sums;
+use crate::blobs::sink::{ObjectSink, Sink};
 use crate::blobs::stage::{Batch, Gatherer, Lane};
-use crate::blobs::storage::{ObjectSink, Sink, StoragePlace, blocking};
+use crate::blobs::storage::{StoragePlace, blocking};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -105,7 +106,7 @@ pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option
             Sink::File(file)
         }
         StoragePlace::Bucket(bucket) => {
-            Sink::Object(ObjectSink::resume(store, bucket, multipart, tags, tail, length))
+            Sink::Object(ObjectSink::resume(&store.inner.orphans, bucket, multipart, tags, tail, length))
         }
     };
     Ok(Some(Lane { sink, sums, tasks: store.inner.storage.tasks.clone() }))

@@ -13,9 +13,10 @@ pub use append::{Append, UploadAppender};
 
 use crate::blobs::Blob;
 use crate::blobs::budget::Lease;
+use crate::blobs::sink::Sink;
 use crate::blobs::source::Source;
 use crate::blobs::stage::{Lane, blob_of};
-use crate::blobs::storage::{Sink, StoragePlace, blocking};
+use crate::blobs::storage::{StoragePlace, blocking};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
@@ -161,7 +162,7 @@ impl Store {
                 blocking(move || folder.remove_upload(&name)).await
             }
             (StoragePlace::Bucket(_), Some(key)) => {
-                self.forget_stray(key);
+                self.inner.orphans.remove_later(key);
                 Ok(())
             }
             (StoragePlace::Bucket(_), None) => Ok(()),

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use crate::blobs::fs::random_id;
 use crate::blobs::hashing::Sums;
 use crate::blobs::objects::Multipart;
-use crate::blobs::storage::Parts;
+use crate::blobs::orphans;
+use crate::blobs::sink::Parts;
 use crate::db::{signed, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -146,7 +147,7 @@ pub(super) async fn advance(
     let rows = tags.into_iter().enumerate().skip(known).map(row).collect();
     transaction.execute_rows("INSERT INTO upload_parts (upload, number, tag) VALUES ", rows, "").await?;
     if let Some(key) = key
-        && transaction.execute(crate::strays::RENEW, values![key, store.upload_due()]).await? == 0
+        && transaction.execute(orphans::RENEW, values![key, store.inner.orphans.upload_due()]).await? == 0
     {
         return Ok(false);
     }
