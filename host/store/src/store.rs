@@ -5,18 +5,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Mutex;
 
-use crate::accounts::{RefusalsOfMinute, Snapshots, UsedCredential};
+use crate::accounts::Snapshots;
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
 use crate::blobs::orphans::Orphans;
 use crate::blobs::storage::blocking;
-use crate::cache::UsedAnswer;
 use crate::config::StoreConfig;
-use crate::db::{Answering, Connections, Database, Generation};
+use crate::db::{Answering, Connections, Database, Generation, Sql, Value};
 use crate::error::StoreError;
 use crate::gates::Gates;
+use crate::ids::RepositoryId;
 use crate::marker;
-use crate::noted::Notes;
+use crate::write_behind::{RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::Writer;
 
 /// How long the answer to [`Store::ready`] is good.
@@ -51,9 +51,9 @@ pub(crate) struct Inner {
     pub(crate) writer: Writer,
     pub(crate) gates: Gates,
     pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) used_credentials: Notes<UsedCredential>,
-    pub(crate) used_answers: Notes<UsedAnswer>,
-    pub(crate) refusals: Notes<RefusalsOfMinute>,
+    pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
+    pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
+    pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
     ready: Mutex<Option<Instant>>,
 }
 
@@ -74,19 +74,16 @@ impl Store {
             budget,
             config,
             orphans,
-            db,
             storage,
             writer,
             gates: Gates::default(),
+            used_credentials: WriteBehind::start(&db, &snapshots),
+            used_answers: WriteBehind::start(&db, &snapshots),
+            refusals: WriteBehind::start(&db, &snapshots),
             snapshots,
-            used_credentials: Notes::default(),
-            used_answers: Notes::default(),
-            refusals: Notes::default(),
+            db,
             ready: Mutex::default(),
         });
-        Notes::<UsedCredential>::write_now_and_then(&inner);
-        Notes::<UsedAnswer>::write_now_and_then(&inner);
-        Notes::<RefusalsOfMinute>::write_now_and_then(&inner);
         let store = Store { inner };
         store.sweep_at_start().await?;
         Ok(store)
@@ -169,6 +166,16 @@ impl Store {
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.inner.db.generation()
+    }
+
+    /// As [`Gates::execute`].
+    pub(crate) async fn execute_for(
+        &self,
+        repository: RepositoryId,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        self.inner.gates.execute(&self.inner.db, repository, sql, values).await
     }
 
     /// Milliseconds since 1970 by the clock that all servers of the database go by: PostgreSQL's, and with SQLite the process's.

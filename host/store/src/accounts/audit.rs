@@ -3,31 +3,11 @@
 //! A change and its event are written in one transaction. Refusals are counted (`refusals`), one row for each credential,
 //! address, code and minute.
 
-use crate::db::{MultiRow, Row, Transaction, Value, values};
+use crate::accounts::event::{AuditEvent, remember};
+use crate::db::{Row, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, first_id_at, new_id, now_ms};
+use crate::ids::{OrganizationId, first_id_at};
 use crate::store::Store;
-
-/// Something that was done and is to be remembered. No field may hold a secret.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct AuditEvent {
-    /// Where.
-    pub organization: OrganizationId,
-    /// Who: an e-mail, or the name of a token.
-    pub actor: String,
-    /// By which credential: `token:ID`, `session:…`, …; never a part of its secret.
-    pub credential: String,
-    /// What: `create_token`, `sign_in`, `publish`, …
-    pub action: String,
-    /// To what.
-    pub subject: String,
-    /// From which address; empty: from the command line of the machine.
-    pub address: String,
-    /// In which request.
-    pub request_id: String,
-    /// Further facts, as a JSON object; empty: none.
-    pub detail: String,
-}
 
 /// A remembered event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,45 +83,12 @@ impl Store {
     }
 }
 
-const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, \
-    request_id, allowed, detail) VALUES ";
 const LIST: &str = "SELECT id, at, actor, credential, action, subject, address, request_id, refused, times, detail \
     FROM audit_events WHERE organization = $1 AND id < $2 AND id >= $3 AND at >= $4 AND at < $5 \
     AND ($6 IS NULL OR actor = $6) AND ($7 IS NULL OR action = $7) AND ($8 IS NULL OR credential = $8) \
     AND ($9 IS NULL OR allowed = 1 - $9) ORDER BY id DESC LIMIT $10";
 const FORGET: &str = "DELETE FROM audit_events WHERE id IN \
     (SELECT id FROM audit_events WHERE id < $1 ORDER BY id LIMIT $2)";
-
-/// Writes an event together with what it tells of.
-pub(super) async fn remember(
-    transaction: &mut Transaction,
-    event: Option<AuditEvent>,
-) -> Result<(), StoreError> {
-    transaction.execute_each(vec![insert(event.iter())]).await?;
-    Ok(())
-}
-
-/// Writes events in one statement.
-pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> MultiRow {
-    let now = now_ms();
-    let row = |event: &AuditEvent| {
-        let text = |text: &str| Value::from(text);
-        [
-            Value::from(new_id()),
-            Value::from(event.organization.0),
-            Value::from(now),
-            text(&event.actor),
-            text(&event.credential),
-            text(&event.action),
-            text(&event.subject),
-            text(&event.address),
-            text(&event.request_id),
-            Value::from(1),
-            text(if event.detail.is_empty() { "{}" } else { &event.detail }),
-        ]
-    };
-    MultiRow::new(INSERT, events.map(row).collect(), "")
-}
 
 fn audit_row(organization: OrganizationId, row: &Row) -> Result<AuditRow, StoreError> {
     let mut columns = row.columns();

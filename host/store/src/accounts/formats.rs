@@ -1,7 +1,7 @@
 //! Which formats an organization has switched on or off. A format without a row is as the settings have it.
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::OrganizationId;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
 use crate::db::{Row, values};
 use crate::error::StoreError;

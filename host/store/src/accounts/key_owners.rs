@@ -1,7 +1,7 @@
 //! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given.
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::db::{Columns, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{KeyOwnerId, OrganizationId, RepositoryId, new_id, now_ms};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::tokens::insert;
 use crate::accounts::{AuditEvent, NewToken, TokenRow};
 use crate::db::values;

@@ -1,6 +1,6 @@
 //! Organizations, and the first of them with its owner.
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
 use crate::db::{Row, Transaction, Value, values};
 use crate::error::StoreError;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
-use crate::accounts::members::{MEMBER_COLUMNS, member};
+use crate::accounts::event::remember;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow};
 use crate::db::{columns_of, values};
 use crate::error::StoreError;

@@ -1,7 +1,8 @@
 //! Sign-in by a provider: an organization's settings, who its members are there, and which sign-ins were used up.
 
-use crate::accounts::audit::remember;
-use crate::accounts::members::{MEMBER_COLUMNS, insert, member};
+use crate::accounts::event::remember;
+use crate::accounts::members::insert;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow, NewMember};
 use crate::db::{Row, Transaction, columns_of, values};
 use crate::error::StoreError;

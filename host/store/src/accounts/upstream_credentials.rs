@@ -1,6 +1,6 @@
 //! Credentials for proxies' upstreams, as the server sealed them.
 
-use super::audit::{AuditEvent, remember};
+use super::event::{AuditEvent, remember};
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};

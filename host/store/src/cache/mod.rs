@@ -2,10 +2,8 @@
 
 mod page;
 mod shrink;
-mod usage;
 
 pub use page::{CacheEntry, CacheTotals};
-pub(crate) use usage::UsedAnswer;
 
 use crate::blobs::Blob;
 use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
@@ -14,12 +12,9 @@ use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
 use crate::digest::Algorithm;
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::{CacheName, RepositoryId, now_ms};
 use crate::records::Commit;
 use crate::store::Store;
-
-/// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.
-pub type CacheName = [u8; 32];
 
 /// An answer that is kept, or is to be.
 #[derive(Clone, Debug)]

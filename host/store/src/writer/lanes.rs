@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{Failed, Job, MAX_BYTES, MAX_JOBS, QUEUE, Target, Waiting, attempt, fail};
+use super::attempt::{Failed, Target, attempt};
+use super::job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
 use crate::db::is_silent;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;

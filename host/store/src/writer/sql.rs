@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::Waiting;
-use super::batch::Revisions;
+use super::job::Waiting;
+use crate::accounts::Revisions;
 use crate::blobs::row::{BlobRow, Place};
 use crate::db::{MultiRow, Row, Transaction, Value, signed};
 use crate::digest::{Digest, Sha256};
