@@ -13,9 +13,10 @@ use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
 use crate::description::Description;
 use crate::error::CallError;
-use crate::imports::http::RequestRep;
 use crate::instance::{CallName, Runner};
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
+use crate::state::http::RequestRep;
+use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
 
 /// One loaded plugin.
@@ -196,7 +197,7 @@ impl Plugin {
         ask: impl AsyncFnOnce(
             &mut Guest,
             &upkeep::Guest,
-            Resource<crate::imports::records::RepositoryRep>,
+            Resource<RepositoryRep>,
         ) -> wasmtime::Result<Result<(), wit::Failure>>,
     ) -> Result<Result<(), Failure>, CallError> {
         let Some(indices) = &self.code.upkeep else { return Err(CallError::NotOffered("upkeep")) };
