@@ -112,7 +112,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         headers: headers(response.headers, states_length)?,
         content,
         modified: options.and_then(|options| options.modified),
-        keepable: !state.looked_outside,
+        keepable: !state.uncacheable,
     })
 }
 

@@ -23,7 +23,7 @@ const LISTED: &str = "objects_listed_at";
 
 impl Store {
     /// Removes the objects that no row knows of, if it is time to look for them; how many. The first time is one time of grace
-    /// after the first call, so that a mistake of whoever shares a bucket can be noticed.
+    /// after the first call, so that a bucket that is shared by mistake can be noticed.
     pub(crate) async fn sweep_bucket(&self, bucket: &Objects) -> Result<u64, StoreError> {
         if !self.claim_listing().await? {
             return Ok(0);

@@ -142,7 +142,7 @@ impl Store {
     }
 
     async fn forget_leases(&self) -> Result<(), StoreError> {
-        // Asked of the row itself too: PostgreSQL looks at that again when it had to wait for whoever was renewing the lease.
+        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for a renewal of the lease.
         let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
                    (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
         while self.inner.db.execute_slowly(sql, values![self.now_ms(), PAGE]).await? > 0 {}

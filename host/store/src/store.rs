@@ -1,9 +1,7 @@
 //! The store: its parts, opened and closed together.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
-
-use tokio::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
 use crate::accounts::Snapshots;
 use crate::blobs::Storage;
@@ -19,9 +17,6 @@ use crate::marker;
 use crate::write_behind::{RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::Writer;
 
-/// How long the answer to [`Store::ready`] is good.
-const READY_FOR: Duration = Duration::from_secs(1);
-
 /// The room on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRoom {
@@ -32,9 +27,6 @@ pub struct DiskRoom {
     /// Files that may still be made, where the file system counts them.
     pub files: Option<u64>,
 }
-
-/// How long nothing may have been committed that was to be before the store is not ready.
-const STALLED_FROM: Duration = Duration::from_secs(5);
 
 /// Records, blobs and accounts. Cheap to clone; all clones are one store.
 #[derive(Clone)]
@@ -54,7 +46,6 @@ pub(crate) struct Inner {
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
-    ready: Mutex<Option<Instant>>,
 }
 
 impl Store {
@@ -82,29 +73,10 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             snapshots,
             db,
-            ready: Mutex::default(),
         });
         let store = Store { inner };
         store.sweep_at_start().await?;
         Ok(store)
-    }
-
-    /// Whether database and storage both work: the database answers, and a blob can be written, read and removed. That they
-    /// do is asked at most once a second. So is a writer that commits what it is given. `Unavailable` says what does not.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        let mut ready = self.inner.ready.lock().await;
-        if ready.is_some_and(|since| since.elapsed() < READY_FOR) {
-            return Ok(());
-        }
-        *ready = None;
-        if let Some(stalled) = self.writer_stalled_for().filter(|stalled| *stalled >= STALLED_FROM) {
-            let seconds = stalled.as_secs();
-            return Err(StoreError::database(format!("nothing could be committed for {seconds} s")));
-        }
-        self.inner.db.fetch("SELECT 1", vec![]).await?;
-        self.inner.storage.canary().await?;
-        *ready = Some(Instant::now());
-        Ok(())
     }
 
     /// Whether the database answers, and how, within three seconds. `Unavailable` says what it said, or that it said nothing.
@@ -127,13 +99,13 @@ impl Store {
     /// Whether this program may use the storage of blobs: what a start asks. `Invalid` says what is wrong with the configuration,
     /// such as credentials that are not taken; `Unavailable` when it cannot be told, because storage does not answer.
     pub async fn admits_blobs(&self) -> Result<(), StoreError> {
-        self.inner.storage.admits().await
+        self.inner.storage.check_access().await
     }
 
     /// Whether the storage of blobs works: that it answers, which costs next to nothing; with `write`, that a blob can be written,
     /// read and removed too. `Unavailable` says what does not.
     pub async fn probe_blobs(&self, write: bool) -> Result<(), StoreError> {
-        if write { self.inner.storage.canary().await } else { self.inner.storage.knock().await }
+        if write { self.inner.storage.canary().await } else { self.inner.storage.ping().await }
     }
 
     /// The room on the disk of the data folder. `Unavailable` when the system does not say.

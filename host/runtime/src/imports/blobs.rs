@@ -24,7 +24,7 @@ impl HostState {
             Content::Whole(blob) => Ok(blob.clone()),
             Content::Arriving(arriving) => {
                 let arriving = arriving.clone();
-                let _excused = self.clock.excuse();
+                let _host_work = self.clock.begin_host_work();
                 Ok(arriving.wait().await?)
             }
         }
@@ -49,7 +49,7 @@ impl HostBlob for HostState {
         if let Some(known) = blob.known(algorithm) {
             return Ok(known.to_string());
         }
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(blob.digest(algorithm).await?.to_string())
     }
 
@@ -61,7 +61,7 @@ impl HostBlob for HostState {
     ) -> Result<Vec<u8>, HostError> {
         if let Content::Arriving(arriving) = &self.held(&blob)?.0 {
             let arriving = arriving.clone();
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             return Ok(arriving.read_at(offset, length.min(MAX_READ)).await?.into());
         }
         let blob = self.whole(&blob).await?;
@@ -123,7 +123,7 @@ impl HostBlob for HostState {
         let limit = limit.min(decode::most(blob.size())).min(self.volume.may_decode(&self.limits));
         let stager = self.storage()?.stage(&digests, limit).of(self.repository);
         let decoded = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             decode::decode(&blob, encoding, stager).await?
         };
         self.volume.count_decoded(decoded.size());
@@ -175,11 +175,11 @@ impl HostUpload for HostState {
 
     async fn finish(&mut self, upload: Resource<UploadRep>) -> Result<Resource<BlobRep>, HostError> {
         let upload = self.take(upload)?.upload;
-        if self.access != Access::Act(Action::Publish) {
+        if self.access != Access::Intent(Action::Publish) {
             return Err(HostError::denied());
         }
         let finished = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             upload.finish().await?
         };
         let blob =
@@ -190,7 +190,7 @@ impl HostUpload for HostState {
     async fn abort(&mut self, upload: Resource<UploadRep>) -> Result<(), HostError> {
         let upload = self.take(upload)?.upload;
         match self.access {
-            Access::Act(action) if action.writes() => Ok(upload.abort().await?),
+            Access::Intent(action) if action.writes() => Ok(upload.abort().await?),
             _ => Err(HostError::denied()),
         }
     }

@@ -41,7 +41,7 @@ impl Host for HostState {
     }
 
     fn now(&mut self) -> Result<u64> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         Ok(self.host.now())
     }
 }

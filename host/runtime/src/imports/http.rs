@@ -49,7 +49,7 @@ impl HostRequest for HostState {
     }
 
     fn caller(&mut self, _request: Resource<RequestRep>) -> Result<Option<String>> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         Ok(self.head.caller.clone())
     }
 

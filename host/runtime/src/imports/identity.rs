@@ -17,14 +17,14 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<
 
 impl Host for HostState {
     async fn begin_login(&mut self, target: Resource<RepositoryRep>) -> Result<Login, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.held(&target)?.view.clone();
         let login = Arc::clone(&self.services.identity).begin_login(&view).await?;
         Ok(Login { id: login.id, url: login.url })
     }
 
     async fn finish_login(&mut self, id: String) -> Result<LoginState, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         Ok(match Arc::clone(&self.services.identity).finish_login(&id).await? {
             services::LoginState::Waiting(seconds) => LoginState::Waiting(seconds),
             services::LoginState::Granted(placeholder) => LoginState::Granted(placeholder),
@@ -33,13 +33,13 @@ impl Host for HostState {
     }
 
     async fn tokens(&mut self) -> Result<Vec<Token>, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         let tokens = Arc::clone(&self.services.identity).tokens().await?;
         Ok(tokens.into_iter().map(token).collect())
     }
 
     async fn revoke(&mut self, id: String) -> Result<bool, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         Ok(Arc::clone(&self.services.identity).revoke(&id).await?)
     }
 }

@@ -111,9 +111,9 @@ impl HostRepository for HostState {
             return Err(HostError::invalid(format!("{} names of {bytes} bytes", names.len())));
         }
         // Of groups that the target is a member of the answer's revisions say nothing.
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.reading(&repository)?;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(self.services.upstream.withheld(&view, names).await?)
     }
 
@@ -140,7 +140,7 @@ impl HostRepository for HostState {
         };
         let Some(blob) = found else {
             // Whether a blob that no record names is there changes with time and not with the records.
-            self.looked_outside = true;
+            self.uncacheable = true;
             return Ok(None);
         };
         Ok(Some(self.push(BlobRep::whole(blob))?))
@@ -154,7 +154,7 @@ impl HostRepository for HostState {
         let view = self.changing(&repository)?;
         let blob = self.whole(&blob).await?;
         let digest = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
         // Durable with the next commit, or before the answer is sent.
@@ -185,7 +185,7 @@ impl HostRepository for HostState {
     ) -> Result<Option<Resource<UploadRep>>, HostError> {
         let target = self.held(&repository)?.target;
         let id = self.reading(&repository)?.id;
-        self.looked_outside = true;
+        self.uncacheable = true;
         let Some(upload) = self.storage()?.upload(id, &name).await? else { return Ok(None) };
         let appended = self.appended.as_ref().filter(|appended| target && appended.upload == name);
         let received = appended.map_or(0, |appended| appended.received);

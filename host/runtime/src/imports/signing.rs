@@ -19,7 +19,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<
 impl Host for HostState {
     async fn keys(&mut self, target: Resource<RepositoryRep>) -> Result<Vec<PublicKey>, HostError> {
         // A key can be replaced without any record being changed.
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.held(&target)?.view.clone();
         let keys = Arc::clone(&self.services.signing).keys(&view).await?;
         Ok(keys.into_iter().map(public_key).collect())
@@ -31,7 +31,7 @@ impl Host for HostState {
         message: Vec<u8>,
     ) -> Result<Signature, HostError> {
         let repository = self.held(&target)?;
-        if !repository.target || self.access != Access::Act(Action::Publish) {
+        if !repository.target || self.access != Access::Intent(Action::Publish) {
             return Err(HostError::denied());
         }
         let view = repository.view.clone();

@@ -102,7 +102,7 @@ fn details(catalog: &[CatalogChange]) -> String {
 impl HostState {
     /// What is remembered of a commit: nothing where the call only reads, as when a cache is filled, or the commit changes nothing.
     fn event(&self, transaction: &TransactionRep) -> Option<AuditEvent> {
-        let writes = matches!(self.access, Access::Act(action) if action.writes());
+        let writes = matches!(self.access, Access::Intent(action) if action.writes());
         let requires = |change: &Change| matches!(change, Change::Require { .. });
         let changes = !transaction.catalog.is_empty() || !transaction.changes.iter().all(requires);
         let event = self.audit.as_ref().filter(|_| writes && changes)?;
@@ -172,7 +172,7 @@ impl HostTransaction for HostState {
         let audit = self.event(&transaction);
         let commit = Commit { changes: transaction.changes, catalog: transaction.catalog, keeps, audit };
         let storage = self.storage()?;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(match storage.commit(repository, commit).await? {
             packhouse_store::Outcome::Applied(revision) => Outcome::Applied(revision),
             packhouse_store::Outcome::Stale(key) => Outcome::Stale(key),

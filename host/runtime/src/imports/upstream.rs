@@ -115,9 +115,9 @@ impl HostFetch for HostState {
         fetch: Resource<FetchRep>,
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
-        if self.access == Access::Look {
+        if self.access == Access::ReadOnly {
             return Err(HostError::denied());
         }
         let FetchRep { fetch, problem } = self.take(fetch)?;
@@ -137,20 +137,20 @@ impl HostFetch for HostState {
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(reply.status().await?)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         let headers = reply.headers().await?;
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(reply.address().await?)
     }
 
@@ -166,7 +166,7 @@ impl HostReply for HostState {
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
         let reply = self.take(reply)?.0;
         let arriving = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             reply.body().await?
         };
         Ok(self.push(BlobRep::arriving(arriving))?)

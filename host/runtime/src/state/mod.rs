@@ -47,7 +47,7 @@ pub(crate) struct HostState {
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and the target's records.
-    pub(crate) looked_outside: bool,
+    pub(crate) uncacheable: bool,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -82,7 +82,7 @@ impl HostState {
             for_publish: call.for_publish,
             audit: call.audit,
             kept: Vec::new(),
-            looked_outside: false,
+            uncacheable: false,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),

@@ -9,9 +9,9 @@ use crate::view::RepositoryView;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Access {
     /// Reads alone, whatever the intent was.
-    Look,
+    ReadOnly,
     /// What the intent's action allows.
-    Act(Action),
+    Intent(Action),
 }
 
 /// One repository of the call.
@@ -26,14 +26,14 @@ impl RepositoryRep {
     /// while it is read.
     pub(crate) fn may_change(&self, access: Access) -> bool {
         match access {
-            Access::Look => false,
-            Access::Act(_) if self.view.kind == "proxy" => true,
-            Access::Act(action) => self.target && action.writes(),
+            Access::ReadOnly => false,
+            Access::Intent(_) if self.view.kind == "proxy" => true,
+            Access::Intent(action) => self.target && action.writes(),
         }
     }
 
     pub(crate) fn may_upload(&self, access: Access) -> bool {
-        matches!(access, Access::Act(action) if self.target && action.writes())
+        matches!(access, Access::Intent(action) if self.target && action.writes())
     }
 }
 
@@ -57,10 +57,10 @@ mod tests {
     fn handles_match_the_intent() {
         let (hosted, other) = (repository("hosted", true), repository("hosted", false));
         for action in [Action::Publish, Action::Delete] {
-            assert!(hosted.may_change(Access::Act(action)) && hosted.may_upload(Access::Act(action)));
-            assert!(!other.may_change(Access::Act(action)) && !other.may_upload(Access::Act(action)));
+            assert!(hosted.may_change(Access::Intent(action)) && hosted.may_upload(Access::Intent(action)));
+            assert!(!other.may_change(Access::Intent(action)) && !other.may_upload(Access::Intent(action)));
         }
-        for access in [Access::Look, Access::Act(Action::Read), Access::Act(Action::Open)] {
+        for access in [Access::ReadOnly, Access::Intent(Action::Read), Access::Intent(Action::Open)] {
             assert!(!hosted.may_change(access) && !hosted.may_upload(access), "{access:?}");
         }
     }
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn a_proxy_remembers_while_it_is_read() {
         for proxy in [repository("proxy", true), repository("proxy", false)] {
-            assert!(proxy.may_change(Access::Act(Action::Read)));
-            assert!(!proxy.may_upload(Access::Act(Action::Read)));
-            assert!(!proxy.may_change(Access::Look));
+            assert!(proxy.may_change(Access::Intent(Action::Read)));
+            assert!(!proxy.may_upload(Access::Intent(Action::Read)));
+            assert!(!proxy.may_change(Access::ReadOnly));
         }
     }
 }

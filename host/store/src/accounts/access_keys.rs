@@ -31,7 +31,7 @@ impl fmt::Debug for NewAccessKey {
     }
 }
 
-/// What became of a key's rotation.
+/// The result of rotating a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyRotation {
     /// The successor is made.
@@ -78,7 +78,7 @@ impl Store {
         self.access_keys("k.owner = $1 AND k.id > $2 ORDER BY k.id LIMIT $3", values).await
     }
 
-    /// Revokes a key at `now` (ms since 1970); false when there is none such or it is revoked already.
+    /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already.
     pub async fn revoke_access_key(
         &self,
         owner: KeyOwnerId,

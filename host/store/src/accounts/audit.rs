@@ -24,7 +24,7 @@ pub struct AuditRow {
     pub times: u64,
 }
 
-/// Which events are asked for; what is none does not matter.
+/// Which events are asked for; a field that is none matches all.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditFilter {
     /// By this actor.
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Forgets events of before `before` (ms since 1970), at most `limit` of them: how many. A bounded number at a time, so that
-    /// nobody waits long for the database.
+    /// no request waits long for the database.
     pub async fn forget_audit(&self, before: i64, limit: u32) -> Result<u64, StoreError> {
         self.inner.db.execute(FORGET, values![first_id_at(before), i64::from(limit)]).await
     }

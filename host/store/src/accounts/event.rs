@@ -1,4 +1,4 @@
-//! An event of the audit log, and how it is written: together with the change that it tells of.
+//! An event of the audit log, and how it is written: in the transaction of its change.
 
 use crate::db::{MultiRow, Transaction, Value};
 use crate::error::StoreError;
@@ -28,7 +28,7 @@ pub struct AuditEvent {
 const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, \
     request_id, allowed, detail) VALUES ";
 
-/// Writes an event together with what it tells of.
+/// Writes an event in the transaction of its change.
 pub(crate) async fn remember(
     transaction: &mut Transaction,
     event: Option<AuditEvent>,

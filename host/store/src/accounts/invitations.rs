@@ -48,7 +48,7 @@ impl fmt::Debug for NewPassword {
     }
 }
 
-/// What became of an acceptance.
+/// The result of accepting an invitation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Accepted {
     /// There is a new member.

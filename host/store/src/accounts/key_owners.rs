@@ -89,8 +89,8 @@ impl Store {
         let (name, email) = (new.name.as_str(), new.email.as_deref());
         let values = values![id.0, organization.0, new.kind.name(), name, email, created_at];
         transaction.execute(insert, values).await?;
-        give(&mut transaction, id, new.repositories).await?;
-        gather(&mut transaction, id, new.subscribers).await?;
+        insert_repositories(&mut transaction, id, new.repositories).await?;
+        insert_subscribers(&mut transaction, id, new.subscribers).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         let made = self.find_key_owner(organization, new.kind, id).await?;
@@ -142,7 +142,7 @@ impl Store {
         self.key_owners(condition, values![organization.0, kind.name(), after, i64::from(limit)]).await
     }
 
-    /// Changes a subscriber or group; none when there is none such.
+    /// Changes a subscriber or group; none when there is none.
     pub async fn change_key_owner(
         &self,
         organization: OrganizationId,
@@ -164,19 +164,19 @@ impl Store {
         if let Some(repositories) = repositories {
             let take = "DELETE FROM key_owner_repositories WHERE owner = $1";
             transaction.execute(take, values![id.0]).await?;
-            give(&mut transaction, id, repositories).await?;
+            insert_repositories(&mut transaction, id, repositories).await?;
         }
         if let Some(subscribers) = subscribers {
             let part = "DELETE FROM subscriber_groups WHERE subscriber_group = $1";
             transaction.execute(part, values![id.0]).await?;
-            gather(&mut transaction, id, subscribers).await?;
+            insert_subscribers(&mut transaction, id, subscribers).await?;
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         self.find_key_owner(organization, kind, id).await
     }
 
-    /// Deletes a subscriber or group with its access keys; false when there is none such.
+    /// Deletes a subscriber or group with its access keys; false when there is none.
     pub async fn delete_key_owner(
         &self,
         organization: OrganizationId,
@@ -249,7 +249,7 @@ fn key_owner(columns: &mut Columns<'_>) -> Result<KeyOwnerRow, StoreError> {
     })
 }
 
-async fn give(
+async fn insert_repositories(
     transaction: &mut Transaction,
     owner: KeyOwnerId,
     mut repositories: Vec<RepositoryId>,
@@ -262,7 +262,7 @@ async fn give(
     Ok(())
 }
 
-async fn gather(
+async fn insert_subscribers(
     transaction: &mut Transaction,
     group: KeyOwnerId,
     mut subscribers: Vec<KeyOwnerId>,

@@ -68,7 +68,7 @@ impl fmt::Debug for LoginRow {
 
 impl Store {
     /// Begins a sign-in and forgets those that have expired. An address that has `from_one` open begins no more; where the
-    /// organization has `of_all` open, the oldest make room: whoever fills the table keeps nobody else out. Those that a person has
+    /// organization has `of_all` open, the oldest make room, so that one client that fills the table does not keep others out. Those that a person has
     /// finished are not open.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Store {
         Ok(Some(row))
     }
 
-    /// Takes the sealed secret away; false when somebody was faster.
+    /// Takes the sealed secret away; false when another request has taken it.
     pub async fn take_login(&self, poll_sha256: &[u8; 32], sealed: &str) -> Result<bool, StoreError> {
         let take = "UPDATE logins SET sealed = NULL WHERE poll_sha256 = $1 AND sealed = $2";
         Ok(self.inner.db.execute(take, values![poll_sha256, sealed]).await? == 1)

@@ -32,7 +32,7 @@ impl Store {
         }
         let answer = match self.ask(&question).await {
             Ok(answer) => Arc::new(answer),
-            Err(failed) => return Err(self.why(failed, organization, secret_sha256).await),
+            Err(failed) => return Err(self.explain_failure(failed, organization, secret_sha256).await),
         };
         if let Some(before) = generation {
             self.inner.snapshots.put(before, question, &answer);

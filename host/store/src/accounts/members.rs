@@ -29,7 +29,7 @@ impl fmt::Debug for NewMember {
     }
 }
 
-/// What became of a change to a member.
+/// The result of changing a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberChange {
     /// It is done.
@@ -120,7 +120,7 @@ impl Store {
         Ok(MemberChange::Done)
     }
 
-    /// Sets a member's password hash and ends its sessions; false when there is none such.
+    /// Sets a member's password hash and ends its sessions; false when there is none.
     pub async fn set_member_password(
         &self,
         organization: OrganizationId,
@@ -230,7 +230,7 @@ pub(super) async fn set_password(
 }
 
 /// Whether another member of the organization is one of whom one must remain. Two who ask at one time wait for each other,
-/// so that they cannot both be told of the other.
+/// so that they cannot both count on the other.
 async fn another(
     transaction: &mut Transaction,
     read: &MemberRow,

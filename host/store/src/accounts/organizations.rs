@@ -85,7 +85,7 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Sets an organization's public address; false when there is none such or the host is another's.
+    /// Sets an organization's public address; false when there is none or the host is another's.
     pub async fn set_base_url(
         &self,
         id: OrganizationId,

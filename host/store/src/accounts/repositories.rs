@@ -96,7 +96,7 @@ impl Store {
         let sql = format!(
             "SELECT format, COUNT(*) AS repositories FROM repositories {condition} GROUP BY format ORDER BY format"
         );
-        let rows = self.inner.db.look(sql, values).await?;
+        let rows = self.inner.db.fetch_uncounted(sql, values).await?;
         let read = |row: &Row| {
             let mut columns = row.columns();
             Ok((columns.text("format")?, columns.unsigned("repositories")?))
@@ -137,7 +137,7 @@ impl Store {
         Ok(changed)
     }
 
-    /// Deletes a repository with all that it holds; false when there is none such. Its blobs are left to the collection of
+    /// Deletes a repository with all that it holds; false when there is none. Its blobs are left to the collection of
     /// garbage.
     pub async fn delete_repository(
         &self,

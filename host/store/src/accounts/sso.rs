@@ -9,12 +9,12 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
 use crate::store::Store;
 
-/// Somebody at a provider.
+/// A person at an identity provider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SsoIdentity {
     /// The provider.
     pub issuer: String,
-    /// Who it is there; never given to somebody else.
+    /// Its subject there; never reused.
     pub subject: String,
     /// In lower case, and verified by the provider.
     pub email: String,
@@ -27,9 +27,9 @@ pub enum SsoMember {
     Known(MemberRow),
     /// A member who was made just now.
     Made(MemberRow),
-    /// Nobody: no member has that e-mail, and none was to be made.
+    /// No member has that e-mail, and none was to be made.
     Nobody,
-    /// The member with that e-mail is somebody else at this provider.
+    /// The member with that e-mail has another subject at this provider.
     Another,
 }
 
@@ -130,7 +130,7 @@ impl Store {
         let outcome = match (found, new) {
             (Some(member), _) => SsoMember::Known(member),
             (None, None) => return Ok(SsoMember::Nobody),
-            // Somebody else makes the same member at this moment; the next sign-in finds it.
+            // Another request is making the same member; the next sign-in finds it.
             (None, Some(new)) => match insert(&mut transaction, organization, new).await? {
                 Some(member) => SsoMember::Made(member),
                 None => return Ok(SsoMember::Nobody),
@@ -159,7 +159,7 @@ async fn find(
     row.map(|row| member(&mut row.columns_of("m"))).transpose()
 }
 
-/// False when the member is somebody else there.
+/// False when the member has another subject there.
 async fn bind(
     transaction: &mut Transaction,
     member: &MemberRow,

@@ -41,7 +41,7 @@ impl fmt::Debug for NewToken {
     }
 }
 
-/// What became of a rotation.
+/// The result of rotating a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rotation {
     /// The successor is made.
@@ -101,7 +101,7 @@ impl Store {
         }
     }
 
-    /// Revokes a token at `now` (ms since 1970); false when there is none such or it is revoked already.
+    /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already.
     pub async fn revoke_token(
         &self,
         organization: OrganizationId,

@@ -31,7 +31,7 @@ pub(crate) struct Known {
     pub(crate) digests: BTreeMap<Algorithm, Vec<u8>>,
 }
 
-/// What became of a new blob that was made durable.
+/// The state of a new blob that was made durable.
 #[derive(Default)]
 pub(crate) struct Settled {
     pub(crate) row: Option<BlobRow>,
@@ -80,7 +80,7 @@ impl BlobBytes {
         others.map(|(algorithm, bytes)| Digest { algorithm: *algorithm, bytes: bytes.clone() }).collect()
     }
 
-    /// Remembers in the row what was computed. It can be computed again, so a failure is nobody's trouble.
+    /// Remembers in the row what was computed. It can be computed again, so a failure is only logged.
     pub(super) async fn remember_digests(&self) {
         let Some(StoredRow { database, id }) = &self.stored else { return };
         let digests = write_digests(&self.other_digests());

@@ -22,7 +22,7 @@ use crate::ids::RepositoryId;
 const WINDOW: u64 = 256 * 1024;
 /// The longest needle.
 const MAX_NEEDLE: usize = 4096;
-/// Bytes in memory of at most as many are hashed in place: handing them to another thread costs more.
+/// Up to this length, bytes in memory are hashed in place: handing them to another thread costs more.
 const HASHED_IN_PLACE: u64 = 64 * 1024;
 
 /// A handle to bytes. To hold it is the right to read them; the bytes stay while it lives. Cheap to clone.

@@ -38,7 +38,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a range, or as many as there are.
+    /// The bytes of a range, fewer at the end of the source.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         match self {
             Source::Bytes(bytes) => Ok(part(bytes, range)),

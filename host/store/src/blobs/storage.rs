@@ -58,21 +58,21 @@ impl Storage {
     }
 
     /// Whether this program may write, read and remove blobs. `Invalid` where it may not, `Unavailable` where that cannot be told.
-    pub(crate) async fn admits(&self) -> Result<(), StoreError> {
+    pub(crate) async fn check_access(&self) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(_) => self.canary().await,
-            StoragePlace::Bucket(bucket) => bucket.admits().await,
+            StoragePlace::Bucket(bucket) => bucket.check_access().await,
         }
     }
 
     /// Whether it answers, without writing anything.
-    pub(crate) async fn knock(&self) -> Result<(), StoreError> {
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
                 let folder = Arc::clone(folder);
-                blocking(move || folder.knock()).await
+                blocking(move || folder.ping()).await
             }
-            StoragePlace::Bucket(bucket) => bucket.knock().await.map_err(StoreError::storage),
+            StoragePlace::Bucket(bucket) => bucket.ping().await.map_err(StoreError::storage),
         }
     }
 
@@ -139,7 +139,7 @@ fn public_part(address: &str) -> String {
     host.map_or_else(|| place.to_owned(), |host| format!("{place} at {host}"))
 }
 
-/// Runs file work where it keeps nobody waiting.
+/// Runs file work on a thread for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {

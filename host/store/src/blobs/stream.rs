@@ -163,7 +163,7 @@ fn checked(chunks: Chunks, blob: Arc<BlobBytes>, expected: u64) -> Chunks {
     .boxed()
 }
 
-/// Passes chunks on and sees to it that there are as many bytes as asked for.
+/// Passes chunks on and checks that their length is the one asked for.
 fn counted(chunks: Chunks, blob: Arc<BlobBytes>, length: u64) -> Chunks {
     stream::try_unfold((chunks, length, blob), |(mut chunks, missing, blob)| async move {
         match chunks.try_next().await? {

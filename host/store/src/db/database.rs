@@ -53,20 +53,20 @@ impl Database {
         self.limits
     }
 
-    pub(super) async fn look_at_clock(&self) -> Result<(), StoreError> {
+    pub(super) async fn sync_clock(&self) -> Result<(), StoreError> {
         let Engine::Postgres(pool) = &self.engine else { return Ok(()) };
         let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         let mut leased = pool.take(Purpose::Read).await?;
         let asked = Instant::now();
         let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::new())?, true).await?;
         if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
-            self.clock.saw(row.columns().int("now")?, asked);
+            self.clock.observe(row.columns().int("now")?, asked);
         }
         Ok(())
     }
 
-    /// Starts the task that looks at the database's clock now and then, which ends with the database's last handle.
-    pub(super) fn watch_clock(&self) {
+    /// Starts the task that reads the database's clock periodically, which ends with the database's last handle.
+    pub(super) fn sync_clock_periodically(&self) {
         let Engine::Postgres(pool) = &self.engine else { return };
         let (pool, counters) = (pool.clone(), Arc::downgrade(&self.counters));
         let (clock, limits) = (Arc::clone(&self.clock), self.limits);
@@ -76,7 +76,7 @@ impl Database {
                 let Some(counters) = counters.upgrade() else { return };
                 let (engine, clock) = (Engine::Postgres(pool.clone()), Arc::clone(&clock));
                 let database = Database { engine, counters, clock, limits };
-                if let Err(problem) = database.look_at_clock().await {
+                if let Err(problem) = database.sync_clock().await {
                     tracing::debug!(%problem, "the database's clock could not be looked at");
                 }
             }
@@ -95,11 +95,15 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
-        self.look(sql, values).await
+        self.fetch_uncounted(sql, values).await
     }
 
-    /// The same for what the server asks of its own accord: it is no part of what requests cost, and not counted.
-    pub(crate) async fn look(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    /// The same for statements that the server runs on its own behalf: no request causes them, so they are not counted.
+    pub(crate) async fn fetch_uncounted(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
         let sql = AssertSqlSafe(sql.into());
         match &self.engine {
             Engine::Sqlite { readers, .. } => {
@@ -158,7 +162,7 @@ impl Database {
         Ok(changed)
     }
 
-    /// A transaction that may write. SQLite has one at a time: whoever holds one keeps others waiting.
+    /// A transaction that may write. SQLite has one at a time; others wait for it.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
         self.begin_for(Purpose::Write, Patience::Ordinary).await
     }
@@ -177,7 +181,7 @@ impl Database {
             Engine::Postgres(pool) => {
                 let mut leased = pool.take(purpose).await?;
                 if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
-                    // Nothing was asked yet that could have been done: one that was idle may have ended meanwhile.
+                    // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try another.
                     if !leased.is_reused() || !leased.has_ended() {
                         return Err(problem);
                     }
@@ -223,8 +227,8 @@ impl Database {
     }
 }
 
-/// Runs a statement that only reads. A connection that turns out to have ended meanwhile is no reason to fail: what reads can be
-/// asked again.
+/// Runs a statement that only reads. If an idle connection turns out to be closed, the statement runs again on
+/// another: reading twice is safe.
 async fn read(pool: &Pool, sql: Sql, values: Vec<Value>) -> Result<Vec<PgRow>, StoreError> {
     let mut leased = pool.take(Purpose::Read).await?;
     let again = leased.is_reused().then(|| (sql.clone(), values.clone()));

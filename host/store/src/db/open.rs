@@ -22,8 +22,8 @@ impl Database {
     /// Connects and brings the schema up to date.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
         let mut database = Database::new(connect(config).await?, config.database);
-        database.look_at_clock().await?;
-        database.watch_clock();
+        database.sync_clock().await?;
+        database.sync_clock_periodically();
         migrate(&database).await?;
         // After the migration: the file is certain to be there then.
         if let Engine::Sqlite { header, .. } = &mut database.engine {
@@ -53,7 +53,7 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
     }
     // Larger than the default of 4 MiB: pages that many commits change are then written back once.
     let write = options.clone().pragma("wal_autocheckpoint", "8000").pragma("cache_size", "-16384");
-    let writer = sqlite_pool(1).after_release(|connection, _| Box::pin(sound(connection)));
+    let writer = sqlite_pool(1).after_release(|connection, _| Box::pin(is_reusable(connection)));
     let writer = writer.connect_with(write).await.map_err(StoreError::database)?;
     let read = options.pragma("query_only", "ON").pragma("cache_size", "-4096");
     let readers: SqlitePool = sqlite_pool(READERS).connect_lazy_with(read);
@@ -62,13 +62,13 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
 
 /// Whether a connection may be used again. SQLite ends a transaction by itself when the disk fails under it; sqlx goes on
 /// counting it, since its own ROLLBACK then finds none, and would refuse every later one.
-async fn sound(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     // What was dropped is rolled back once this is answered.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
 
-/// Connections that are sound are never given up: the last one to go would take the WAL index along, from which `generation` is
+/// Connections without faults are never closed: closing the last one removes the WAL index, from which `generation` is
 /// read. A reader is there at all times.
 fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()

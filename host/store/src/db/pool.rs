@@ -40,9 +40,9 @@ const CLOSING: Duration = Duration::from_secs(5);
 pub struct Connections {
     /// Those that are open.
     pub open: u32,
-    /// Those of them that nobody uses at the moment.
+    /// Those of them that are not in use.
     pub idle: u32,
-    /// As many as there may be.
+    /// The most there may be.
     pub most: u32,
 }
 

@@ -27,7 +27,7 @@ pub enum Answering {
 impl Database {
     /// Asks it for next to nothing. `Unavailable` says what it said, or that it said nothing.
     pub(crate) async fn probe(&self) -> Result<Answering, StoreError> {
-        let asked = tokio::time::timeout(POOL, self.look("SELECT 1", vec![])).await;
+        let asked = tokio::time::timeout(POOL, self.fetch_uncounted("SELECT 1", vec![])).await;
         match (asked, &self.engine) {
             (Ok(Ok(_)), _) => Ok(Answering::Well),
             (Ok(Err(error)), Engine::Sqlite { .. }) => Err(error),

@@ -32,7 +32,7 @@ pub(crate) enum Patience {
     Ordinary,
     /// 30 times as long: the upkeep.
     Slow,
-    /// For ever: a change of the schema.
+    /// Without end: a change of the schema.
     Endless,
 }
 
@@ -92,8 +92,7 @@ impl Transaction {
         self.clock.now_ms()
     }
 
-    /// What a SELECT that ends with [`for_update`](Self::for_update) ends with besides to leave out rows that another
-    /// transaction has locked.
+    /// Added to [`for_update`](Self::for_update), leaves out rows that another transaction has locked.
     pub(crate) fn skip_locked(&self) -> &'static str {
         match self.inner {
             Inner::Sqlite(_) => "",
@@ -101,7 +100,7 @@ impl Transaction {
         }
     }
 
-    /// What a SELECT ends with so that nobody else changes its rows meanwhile: nothing on SQLite, where nobody else can.
+    /// The lock clause of a SELECT whose rows must not change before the transaction ends; empty on SQLite, which has one writer.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.inner {
             Inner::Sqlite(_) => "",

@@ -1,4 +1,4 @@
-//! Finding packages among what is shown.
+//! Searching packages.
 
 use crate::db::{Value, values};
 use crate::error::StoreError;

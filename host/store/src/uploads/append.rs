@@ -19,7 +19,7 @@ use crate::store::Store;
 /// When a claim is renewed: well before another request may take it.
 const RENEWED_AFTER: Duration = Duration::from_secs(rows::CLAIM.as_secs() / 3);
 
-/// What became of the wish to add bytes to an upload.
+/// The result of beginning to add bytes to an upload.
 pub enum Append {
     /// Go on.
     Ready(Box<UploadAppender>),
@@ -203,7 +203,7 @@ impl Drop for UploadAppender {
         let work = self.lane.take();
         tasks.spawn_on(
             async move {
-                // Whoever claims it next must not find this one's last batch being written.
+                // The last batch must be written before another request can claim the upload.
                 if let Some(work) = work {
                     drop(work.ready().await);
                 }

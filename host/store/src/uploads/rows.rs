@@ -26,7 +26,7 @@ pub(super) struct Row {
     pub(super) tags: Vec<String>,
 }
 
-/// A claim that nobody else has; 0 is none.
+/// A unique claim; 0 is none.
 pub(super) fn new_claim() -> i64 {
     rand::random_range(1..i64::MAX)
 }
@@ -107,7 +107,7 @@ pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(),
     Ok(())
 }
 
-/// What is needed to go on, for whoever holds this claim.
+/// The state of an upload, if it has this claim.
 pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<Row>, StoreError> {
     let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
     let Some(row) = store.inner.db.fetch_one(sql, values![name, claim]).await? else { return Ok(None) };
@@ -155,13 +155,13 @@ pub(super) async fn advance(
     Ok(true)
 }
 
-/// Removes the row for whoever holds this claim; false when it is lost.
+/// Removes the row if it has this claim; false when the claim is lost.
 pub(super) async fn delete_claimed(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
     let sql = "DELETE FROM uploads WHERE name = $1 AND claim = $2";
     Ok(store.inner.db.execute(sql, values![name, claim]).await? == 1)
 }
 
-/// Removes the row, if it was not touched since; the key of its object, which it may have none of. None when there was no row.
+/// Removes the row, if it was not touched since, and returns the key of its object, if it has one. None when there was no row.
 pub(super) async fn delete(
     store: &Store,
     name: &str,

@@ -1,5 +1,5 @@
-//! Refusals of credentials, counted: whoever is refused costs no write and fills no table. One row for each credential, address,
-//! code and minute.
+//! Refused credentials, counted: one row for each credential, address, code and minute, so that refusals cost no write each and
+//! fill no table.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -87,7 +87,7 @@ const ADD: &str = " ON CONFLICT (organization, minute, credential, address, refu
 
 type Place = (i64, i64, String, String, String);
 
-/// The row with what makes it the only one of its kind; none where nobody knows whose it is.
+/// The row and its unique key; none where the organization is not known.
 fn row(
     RefusalsOfMinute(minute, refusal): &RefusalsOfMinute,
     count: &Count,

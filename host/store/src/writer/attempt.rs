@@ -29,7 +29,7 @@ pub(super) enum Failed {
     Commit(StoreError),
 }
 
-/// What became of each job; none: its repository is locked.
+/// The result of each job; none: its repository is locked.
 pub(super) type Answers = Vec<Option<Result<Done, StoreError>>>;
 
 pub(super) async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
@@ -66,8 +66,8 @@ async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Ans
     Ok(answers)
 }
 
-/// Commits a change that changes nothing, so that a failure that is over is known to be over though nobody publishes.
-pub(super) async fn try_out(target: &Target) {
+/// Commits an update without effect, so that the end of a failure is noticed though no client publishes.
+pub(super) async fn probe_commit(target: &Target) {
     target.progress.tried();
     let sql = "UPDATE migrations SET applied_at = applied_at WHERE step = 1";
     let tried = async {

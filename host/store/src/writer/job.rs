@@ -1,4 +1,4 @@
-//! A job of the writer: what it is, and what became of it.
+//! A job of the writer, and its result.
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use crate::records::{Commit, Outcome};
 
 /// Most jobs in one transaction.
 pub(super) const MAX_JOBS: usize = 256;
-/// A batch is closed once it has as many bytes.
+/// A batch is closed once it has this many bytes.
 pub(super) const MAX_BYTES: usize = 16 << 20;
-/// How many jobs may wait; whoever comes then waits before the queue.
+/// How many jobs may wait in the queue; further callers wait for a place in it.
 pub(super) const QUEUE: usize = 1024;
 
 /// One commit, or blobs to be kept.
@@ -29,7 +29,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// About as many bytes as it brings into the transaction.
+    /// About how many bytes it adds to the transaction.
     pub(super) fn bytes(&self) -> usize {
         let inline = |row: &BlobRow| match &row.place {
             Place::Inline(bytes) => bytes.len(),
@@ -40,7 +40,7 @@ impl Job {
     }
 }
 
-/// What became of a job.
+/// The result of a job.
 pub(crate) struct Done {
     /// None when there was no commit in it.
     pub(crate) outcome: Option<Outcome>,

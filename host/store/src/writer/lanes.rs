@@ -101,7 +101,7 @@ impl Lanes {
         }
     }
 
-    /// As many jobs as make a batch, and those that have waited too long; none when the lane is at its end.
+    /// The jobs of the next batch, and those that have waited too long; none when the lane has no more.
     fn next(&self, repository: RepositoryId) -> Option<(Vec<Job>, Vec<Job>)> {
         let mut waiting = self.waiting();
         let lane = waiting.get_mut(&repository)?;

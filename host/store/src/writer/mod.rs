@@ -4,7 +4,7 @@
 //! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
 //! with a number of statements that does not grow with the number of commits.
 //!
-//! The writer waits for nobody's lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
+//! The writer never waits for a lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
 //! which waits, while the commits to all others go on; and no statement waits longer than its time.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ mod lanes;
 mod progress;
 pub(crate) mod sql;
 
-use attempt::{Answers, Failed, Target, attempt, try_out};
+use attempt::{Answers, Failed, Target, attempt, probe_commit};
 pub(crate) use check::checked;
 pub(crate) use job::Done;
 use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
@@ -82,7 +82,7 @@ impl Writer {
         self.progress.stalled_for()
     }
 
-    /// Hands in a commit, or blobs to be kept alone; what became of it once it is durable.
+    /// Hands in a commit, or blobs alone that are to be kept, and waits until it is durable.
     pub(crate) async fn submit(
         &self,
         repository: RepositoryId,
@@ -105,7 +105,7 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
             biased;
             message = queue.recv() => message,
             () = target.progress.is_due() => {
-                try_out(&target).await;
+                probe_commit(&target).await;
                 continue;
             }
         };
@@ -203,7 +203,7 @@ fn answer(jobs: Vec<Job>, answers: Answers, lanes: &Lanes) {
     let mut locked = Vec::new();
     for (job, answer) in jobs.into_iter().zip(answers) {
         match answer {
-            // Whoever asked may have gone away.
+            // The caller may have stopped waiting.
             Some(answer) => drop(job.done.send(answer)),
             None => locked.push(job),
         }

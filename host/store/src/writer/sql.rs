@@ -80,7 +80,7 @@ pub(super) async fn stored(
     })
 }
 
-/// Which of these that were not found are there all the same.
+/// Which of the repositories that were not found exist: they are locked.
 async fn locked_of(
     transaction: &mut Transaction,
     missing: Vec<RepositoryId>,
