@@ -49,7 +49,6 @@ pub(crate) async fn handle(
     services: Arc<CallServices>,
 ) -> Result<Answer, Refused> {
     let Received { body, parts, appended } = received;
-    let own: Arc<dyn Services> = Arc::clone(&services) as Arc<dyn Services>;
     let call = Call {
         target,
         others,
@@ -57,7 +56,7 @@ pub(crate) async fn handle(
         parts,
         appended,
         audit,
-        services: own,
+        services: Services::of(&services),
         for_publish: intent.for_publish,
         ..Call::new(Arc::clone(head), intent.action)
     };

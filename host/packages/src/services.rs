@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use packhouse_runtime::{
-    Answer, Content, Fetch, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView, ServiceError,
-    ServiceFuture, Services, Signature, TokenView,
+    Answer, Content, Fetch, IdentityService, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView,
+    ServiceError, ServiceFuture, Signature, SigningService, TokenView, UpstreamService,
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
@@ -117,7 +117,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     made
 }
 
-impl Services for CallServices {
+impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         let errand = Arc::clone(&self.errand());
         self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
@@ -130,7 +130,9 @@ impl Services for CallServices {
     ) -> ServiceFuture<'a, Vec<String>> {
         Box::pin(names::withheld(self, names))
     }
+}
 
+impl IdentityService for CallServices {
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
         Box::pin(identity::begin_login(self, target))
     }
@@ -146,7 +148,9 @@ impl Services for CallServices {
     fn revoke<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, bool> {
         Box::pin(identity::revoke(self, id))
     }
+}
 
+impl SigningService for CallServices {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         Box::pin(signing::keys(self))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::db::sqlite_options;
+use crate::sqlite::sqlite_options;
 
 /// Where the store keeps what it keeps, and for how long.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct StoreConfig {
     pub blobs: BlobsConfig,
     /// How long S3 may go without a byte of what it was asked for; a part that is written may take three times as long.
     pub blobs_idle: Duration,
-    /// Blobs of at most as many bytes lie in the database.
+    /// Blobs of at most this many bytes lie in the database.
     pub inline_max: u64,
     /// How long a blob stays that nothing holds any more.
     pub gc_grace: Duration,

@@ -89,7 +89,7 @@ impl Folder {
     }
 
     /// Whether the folder of blobs is there and can be listed.
-    pub(crate) fn knock(&self) -> io::Result<()> {
+    pub(crate) fn ping(&self) -> io::Result<()> {
         fs::read_dir(self.root.join("blobs"))?.next().transpose().map(|_| ())
     }
 
@@ -284,10 +284,10 @@ impl BlobFile {
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.lost.load(Ordering::Acquire) {
-            true => Err(io::Error::other("a sync of this file has failed before")),
-            false => Ok(()),
+        if self.lost.load(Ordering::Acquire) {
+            return Err(io::Error::other("a sync of this file has failed before"));
         }
+        Ok(())
     }
 
     fn path(&self) -> MutexGuard<'_, PathBuf> {

@@ -1,4 +1,4 @@
-//! Finding packages among what is shown.
+//! Searching packages.
 
 use crate::db::{Value, values};
 use crate::error::StoreError;
@@ -35,9 +35,9 @@ impl Store {
             (0..MAX_WORDS)
                 .map(|at| Value::from(words.get(at).map_or("%".to_owned(), |word| format!("%{word}%")))),
         );
-        let count = format!("SELECT COUNT(*) {WHERE}");
+        let count = format!("SELECT COUNT(*) AS total {WHERE}");
         let row = self.inner.db.fetch_one(count, matching.clone()).await?;
-        let total = row.map_or(Ok(0), |row| row.columns().unsigned())?;
+        let total = row.map_or(Ok(0), |row| row.columns().unsigned("total"))?;
         if u64::from(offset) >= total || limit == 0 {
             return Ok(Matches { names: Vec::new(), total });
         }
@@ -45,7 +45,7 @@ impl Store {
         matching.extend(ranks(&whole).map(Value::from));
         matching.extend(values![i64::from(limit.min(MAX_MATCHES)), i64::from(offset)]);
         let rows = self.inner.db.fetch(format!("SELECT name {WHERE} {ORDER}"), matching).await?;
-        let names = rows.iter().map(|row| row.columns().text()).collect::<Result<_, _>>()?;
+        let names = rows.iter().map(|row| row.columns().text("name")).collect::<Result<_, _>>()?;
         Ok(Matches { names, total })
     }
 }

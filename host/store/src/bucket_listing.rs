@@ -1,5 +1,6 @@
-//! Objects of a bucket that no row knows of: what came after the moment to which a database was restored. Every object has a row
-//! from before its first byte, as a blob or as a stray; so one that has neither, and is older than the time of grace, is nobody's.
+//! Orphans of a bucket that are not even recorded: what was written after the moment to which a database was restored. Every
+//! object has a row from before its first byte, as a blob or as an orphan; so one that has neither, and is older than the time of
+//! grace, is nobody's.
 //!
 //! Their age is told by the bucket's own clock. A listing costs a request for each thousand objects, so there is one in each
 //! time of grace, by whichever server comes first, and it is held in memory a page at a time.
@@ -22,7 +23,7 @@ const LISTED: &str = "objects_listed_at";
 
 impl Store {
     /// Removes the objects that no row knows of, if it is time to look for them; how many. The first time is one time of grace
-    /// after the first call, so that a mistake of whoever shares a bucket can be noticed.
+    /// after the first call, so that a bucket that is shared by mistake can be noticed.
     pub(crate) async fn sweep_bucket(&self, bucket: &Objects) -> Result<u64, StoreError> {
         if !self.claim_listing().await? {
             return Ok(0);

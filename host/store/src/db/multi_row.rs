@@ -1,10 +1,9 @@
-//! Statements over many rows at once.
+//! Multi-row statements: one text for the rows of a whole batch.
 
 use futures::{StreamExt as _, TryStreamExt as _, pin_mut};
 use sqlx::{AssertSqlSafe, Either, Executor as _, SqliteConnection};
 
-use super::value::sqlite_arguments;
-use super::{Row, Sql, Value};
+use super::value::{Row, Sql, Value, sqlite_arguments};
 use crate::error::StoreError;
 
 /// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
@@ -13,21 +12,21 @@ const MAX_VARIABLES: usize = 30_000;
 const MAX_PREPARED_ROWS: usize = 64;
 
 /// A statement with a list of tuples in it; in several parts where they are very many, in none where there are none.
-pub(crate) struct OverRows {
+pub(crate) struct MultiRow {
     before: &'static str,
     width: usize,
     values: Vec<Value>,
     after: Sql,
 }
 
-impl OverRows {
+impl MultiRow {
     /// The tuples of `rows` stand between `before` and `after`.
     pub(crate) fn new<const N: usize>(
         before: &'static str,
         rows: Vec<[Value; N]>,
         after: impl Into<Sql>,
-    ) -> OverRows {
-        OverRows {
+    ) -> MultiRow {
+        MultiRow {
             before,
             width: N.max(1),
             values: rows.into_iter().flatten().collect(),
@@ -50,7 +49,7 @@ impl OverRows {
     /// Each part as a text of its own with `$1`, `$2`, …, its values, and whether it is worth keeping prepared.
     pub(super) fn numbered(self) -> impl Iterator<Item = (String, Vec<Value>, bool)> {
         let (most, width) = (self.most(), self.width);
-        let OverRows { before, after, values, .. } = self;
+        let MultiRow { before, after, values, .. } = self;
         let mut values = values.into_iter();
         std::iter::from_fn(move || {
             let values: Vec<Value> = values.by_ref().take(most * width).collect();
@@ -71,7 +70,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn of(statements: Vec<OverRows>) -> Script {
+    pub(super) fn of(statements: Vec<MultiRow>) -> Script {
         let mut script = Script { sql: String::new(), values: Vec::new(), keep: true, statements: 0 };
         for statement in statements {
             let (most, tuple) = (statement.most(), anonymous(statement.width));

@@ -1,29 +1,31 @@
 //! What one call holds on the host's side: its handles, what it was given, what it used, and what it has yet to make durable.
 
+pub(crate) mod blobs;
+pub(crate) mod host;
+pub(crate) mod http;
+pub(crate) mod records;
+pub(crate) mod transaction;
+pub(crate) mod upstream;
+
 use std::sync::Arc;
 
 use packhouse_store::{AuditEvent, Blob, RepositoryId, Store};
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-use crate::call::{Appended, Call, Part, RepositoryView};
+use crate::call::{Appended, Call, Part};
 use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
-use crate::imports::HostError;
-use crate::imports::records::RepositoryRep;
 use crate::limits::MemoryLimiter;
-use crate::request::{Action, RequestHead};
+use crate::request::RequestHead;
 use crate::services::Services;
+use crate::view::RepositoryView;
 
-/// What a call may do with the repositories that it was handed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Access {
-    /// Reads alone, whatever the intent was.
-    Look,
-    /// What the intent's action allows.
-    Act(Action),
-}
+use blobs::Volume;
+use host::LogAndClock;
+pub(crate) use records::Access;
+use records::RepositoryRep;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
@@ -37,7 +39,7 @@ pub(crate) struct HostState {
     pub(crate) body: Option<Blob>,
     pub(crate) parts: Vec<Part>,
     pub(crate) appended: Option<Appended>,
-    pub(crate) services: Arc<dyn Services>,
+    pub(crate) services: Services,
     /// Whether a publish relies on the blobs that are found.
     pub(crate) for_publish: bool,
     /// What is remembered with each commit.
@@ -45,11 +47,9 @@ pub(crate) struct HostState {
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and the target's records.
-    pub(crate) looked_outside: bool,
-    pub(crate) now: Option<u64>,
-    pub(crate) log_lines: u32,
-    written: u64,
-    decoded: u64,
+    pub(crate) uncacheable: bool,
+    pub(crate) host: LogAndClock,
+    pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
     pub(crate) repository: Option<RepositoryId>,
     storage: Option<Store>,
@@ -82,11 +82,9 @@ impl HostState {
             for_publish: call.for_publish,
             audit: call.audit,
             kept: Vec::new(),
-            looked_outside: false,
-            now: None,
-            log_lines: 0,
-            written: 0,
-            decoded: 0,
+            uncacheable: false,
+            host: LogAndClock::default(),
+            volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
@@ -119,30 +117,6 @@ impl HostState {
     /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
         self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
-    }
-
-    /// Counts bytes that the guest hands over for keeping; `too-large` past the call's limit.
-    pub(crate) fn count_written(&mut self, bytes: usize) -> Result<(), HostError> {
-        self.written = self.written.saturating_add(bytes as u64);
-        if self.written > self.limits.written_bytes {
-            return Err(HostError::too_large(self.written));
-        }
-        Ok(())
-    }
-
-    /// What may still be written.
-    pub(crate) fn may_write(&self) -> u64 {
-        self.limits.written_bytes.saturating_sub(self.written)
-    }
-
-    /// What may still be decoded.
-    pub(crate) fn may_decode(&self) -> u64 {
-        self.limits.decoded_bytes.saturating_sub(self.decoded)
-    }
-
-    /// Counts bytes that the host decoded for the guest.
-    pub(crate) fn count_decoded(&mut self, bytes: u64) {
-        self.decoded = self.decoded.saturating_add(bytes);
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.

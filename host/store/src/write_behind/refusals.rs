@@ -1,14 +1,13 @@
-//! Refusals of credentials, counted: whoever is refused costs no write and fills no table. One row for each credential, address,
-//! code and minute.
+//! Refused credentials, counted: one row for each credential, address, code and minute, so that refusals cost no write each and
+//! fill no table.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::DeferredWrite;
 use crate::db::{Transaction, Value, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id};
-use crate::noted::{Note, Notes};
-use crate::store::{Inner, Store};
 
 /// A refusal, of what was presented as a credential.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,31 +34,28 @@ impl Refusal {
 
 /// Those of one minute, in minutes since 1970.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct RefusalsOfMinute(i64, Refusal);
+pub(crate) struct RefusalsOfMinute(pub(crate) i64, pub(crate) Refusal);
 
+/// How often, and when last.
 #[derive(Clone, Copy)]
 pub(crate) struct Count {
-    times: u64,
+    pub(crate) times: u64,
     /// In ms since 1970.
-    last: i64,
+    pub(crate) last: i64,
 }
 
-impl Note for RefusalsOfMinute {
-    type What = Count;
-    const EVERY: Duration = Duration::from_secs(20);
+impl DeferredWrite for RefusalsOfMinute {
+    type Value = Count;
+    const INTERVAL: Duration = Duration::from_secs(20);
     /// A stranger chooses addresses, and so makes counts: further ones are counted together, without an address and a credential.
-    const MOST: usize = 10_000;
+    const CAPACITY: usize = 10_000;
     const NAME: &'static str = "refusals";
-
-    fn notes(store: &Inner) -> &Notes<RefusalsOfMinute> {
-        &store.refusals
-    }
 
     fn merge(one: Count, other: Count) -> Count {
         Count { times: one.times.saturating_add(other.times), last: one.last.max(other.last) }
     }
 
-    fn instead(self) -> Option<RefusalsOfMinute> {
+    fn when_full(self) -> Option<RefusalsOfMinute> {
         Some(RefusalsOfMinute(self.0, self.1.in_general()))
     }
 
@@ -70,7 +66,7 @@ impl Note for RefusalsOfMinute {
         let organizations =
             transaction.fetch("SELECT id FROM organizations ORDER BY id LIMIT 2", values![]).await?;
         let only = match organizations.as_slice() {
-            [only] => Some(OrganizationId(only.columns().int()?)),
+            [only] => Some(OrganizationId(only.columns().int("id")?)),
             _ => None,
         };
         let mut rows: Vec<_> =
@@ -84,19 +80,6 @@ impl Note for RefusalsOfMinute {
     }
 }
 
-impl Store {
-    /// Counts a refusal at `now` (ms since 1970). Costs no SQL: written every 20 s, and when the store is closed.
-    pub fn refused(&self, refusal: Refusal, now: i64) {
-        let refusals = RefusalsOfMinute(now.div_euclid(60_000), refusal);
-        self.inner.refusals.add(refusals, Count { times: 1, last: now });
-    }
-
-    /// Writes what [`Store::refused`] counted. `Unavailable` when it could not be written; it is kept for the next time.
-    pub async fn write_refusals(&self) -> Result<(), StoreError> {
-        self.write_notes::<RefusalsOfMinute>().await
-    }
-}
-
 const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, request_id, \
     allowed, refused, minute, times, detail) VALUES ";
 const ADD: &str = " ON CONFLICT (organization, minute, credential, address, refused) WHERE minute IS NOT NULL \
@@ -104,7 +87,7 @@ const ADD: &str = " ON CONFLICT (organization, minute, credential, address, refu
 
 type Place = (i64, i64, String, String, String);
 
-/// The row with what makes it the only one of its kind; none where nobody knows whose it is.
+/// The row and its unique key; none where the organization is not known.
 fn row(
     RefusalsOfMinute(minute, refusal): &RefusalsOfMinute,
     count: &Count,
@@ -136,6 +119,7 @@ fn row(
 
 #[cfg(test)]
 mod tests {
+    use super::super::Pending;
     use super::*;
 
     fn refusal(address: usize) -> Refusal {
@@ -150,13 +134,13 @@ mod tests {
 
     #[test]
     fn a_stranger_makes_no_more_counts_than_there_is_room_for() {
-        const MOST: usize = RefusalsOfMinute::MOST;
-        let notes = Notes::default();
+        const MOST: usize = RefusalsOfMinute::CAPACITY;
+        let pending = Pending::default();
         for address in 0..MOST + 500 {
-            notes.add(RefusalsOfMinute(1, refusal(address)), Count { times: 1, last: 60_000 });
+            pending.add(RefusalsOfMinute(1, refusal(address)), Count { times: 1, last: 60_000 });
         }
-        notes.add(RefusalsOfMinute(1, refusal(3)), Count { times: 1, last: 61_000 });
-        let counted = notes.take();
+        pending.add(RefusalsOfMinute(1, refusal(3)), Count { times: 1, last: 61_000 });
+        let counted = pending.take();
         assert_eq!(counted.len(), MOST + 1);
         assert_eq!(counted.values().map(|count| count.times).sum::<u64>(), MOST as u64 + 501);
         assert_eq!(counted[&RefusalsOfMinute(1, refusal(0).in_general())].times, 500);
