@@ -51,9 +51,10 @@ type Gone = Result<(), Failure>;
 fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<Gone, Failure> {
     let there = repository.get(&records::file(&file.path))?.is_some();
     if !there && repository.get(&records::held(&file.path))?.is_none() {
-        return Ok(Err(match is_folder(repository, &file.path)? {
-            true => Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path)),
-            false => missing(&file.path),
+        return Ok(Err(if is_folder(repository, &file.path)? {
+            Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path))
+        } else {
+            missing(&file.path)
         }));
     }
     remove(repository, std::slice::from_ref(file), now)?;
@@ -71,17 +72,19 @@ fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<Gone
         }
         let expect = Expectation::Revision(entry.revision);
         let mut change = repository.begin()?;
-        match entry.value.sums.is_empty() {
-            true => change.remove(&key, expect),
-            false => change.put_json(&key, &entry.value, expect, &[])?,
+        if entry.value.sums.is_empty() {
+            change.remove(&key, expect)
+        } else {
+            change.put_json(&key, &entry.value, expect, &[])?
         };
         if let Outcome::Applied(_) = change.commit()? {
             return Ok(Ok(()));
         }
     }
-    Ok(Err(match repository.get(&records::file(path))?.is_some() {
-        true => bad_path(BadPath(format!("A checksum goes with its file; delete {path}"))),
-        false => missing(&format!("{path}.{algorithm}")),
+    Ok(Err(if repository.get(&records::file(path))?.is_some() {
+        bad_path(BadPath(format!("A checksum goes with its file; delete {path}")))
+    } else {
+        missing(&format!("{path}.{algorithm}"))
     }))
 }
 
@@ -141,9 +144,10 @@ fn remove(repository: &Repository, files: &[FilePath], now: u64) -> Result<(), F
         for (key, item) in &versions {
             let marker = repository.get(key)?;
             let expect = marker.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
-            match has_others(repository, item, &paths)? {
-                true => change.put(key, &records::time(now), expect, &[]),
-                false => remove_version(&mut change, key, item, expect, now),
+            if has_others(repository, item, &paths)? {
+                change.put(key, &records::time(now), expect, &[])
+            } else {
+                remove_version(&mut change, key, item, expect, now)
             };
         }
         if let Outcome::Applied(_) = change.commit()? {

@@ -31,9 +31,10 @@ pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Re
 /// The answer of the first member that has it. A member that fails is not passed over: a later one may have other bytes.
 fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
     for member in cx.others() {
-        let answer = match is_proxy(member) {
-            true => proxy::get(cx, member, request, target),
-            false => fetch::hosted(cx, member, request, target),
+        let answer = if is_proxy(member) {
+            proxy::get(cx, member, request, target)
+        } else {
+            fetch::hosted(cx, member, request, target)
         };
         match answer {
             Err(failure) if failure.status == 404 => {}
@@ -51,9 +52,10 @@ fn is_proxy(member: &Repository) -> bool {
 fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
     let (mut ours, mut theirs): (Vec<Document>, Vec<Document>) = (Vec::new(), Vec::new());
     for member in cx.others() {
-        match is_proxy(member) {
-            true => theirs.extend(foreign(cx, member, folder)?),
-            false => ours.extend(index::metadata(member, folder)?),
+        if is_proxy(member) {
+            theirs.extend(foreign(cx, member, folder)?)
+        } else {
+            ours.extend(index::metadata(member, folder)?)
         }
     }
     // Of a plugin's prefix the first counts: what is published here is not displaced by an upstream's.

@@ -49,10 +49,8 @@ pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -
         "" => Failure::not_found("Nothing is published in this repository yet"),
         folder => crate::fetch::missing(&format!("{folder}/")),
     })?;
-    let response = match wants_json(request) {
-        true => Response::json(&page)?,
-        false => Response::html(html(&page, limit)),
-    };
+    let response =
+        if wants_json(request) { Response::json(&page)? } else { Response::html(html(&page, limit)) };
     Ok(response.header("vary", "accept").revalidate())
 }
 

@@ -62,10 +62,7 @@ pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     let Some(there) = record(repository, &file.path)? else { return Ok(()) };
     let length = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
     let other_size = length.is_some_and(|length| length != there.size);
-    match other_size || !same_bytes_pass(repository, &file)? {
-        true => Err(exists(&file.path)),
-        false => Ok(()),
-    }
+    if other_size || !same_bytes_pass(repository, &file)? { Err(exists(&file.path)) } else { Ok(()) }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
@@ -152,9 +149,10 @@ fn again(
     there: &FileRecord,
     sent: &FileRecord,
 ) -> Result<Response, Failure> {
-    match there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
-        true => Ok(Response::created()),
-        false => Err(exists(&file.path)),
+    if there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
+        Ok(Response::created())
+    } else {
+        Err(exists(&file.path))
     }
 }
 
@@ -294,9 +292,10 @@ fn check_plugin(folder: &str, plugin: &Plugin) -> Result<(), Failure> {
     let fits = !artifact.is_empty()
         && !prefix.is_empty()
         && folder.len() + artifact.len() <= crate::layout::PATH_LIMIT;
-    match fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
-        true => Ok(()),
-        false => Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`")),
+    if fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
+        Ok(())
+    } else {
+        Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`"))
     }
 }
 

@@ -110,9 +110,10 @@ pub(crate) fn log_out(cx: &Context, _request: &Request, params: &Params<'_>) -> 
 }
 
 fn revoke(cx: &Context, id: &str) -> Result<Response, Failure> {
-    match cx.identity().revoke(id)? {
-        true => Ok(no_store(Response::json(&json!({"ok": true}))?)),
-        false => Err(Failure::not_found("You have no token of that id")),
+    if cx.identity().revoke(id)? {
+        Ok(no_store(Response::json(&json!({"ok": true}))?))
+    } else {
+        Err(Failure::not_found("You have no token of that id"))
     }
 }
 

@@ -38,9 +38,10 @@ pub(crate) fn at_revision(
     let package = Package::get(repository, name)?;
     check_revision(name, &package, revision)?;
     let Some(versions) = &document.versions else {
-        return match document.maintainers.is_some() || document.tags.is_some() {
-            true => apply(cx, name, package, document),
-            false => Err(invalid("it changes nothing that can be changed here")),
+        return if document.maintainers.is_some() || document.tags.is_some() {
+            apply(cx, name, package, document)
+        } else {
+            Err(invalid("it changes nothing that can be changed here"))
         };
     };
     let stored = remove::numbers(repository, name)?;
@@ -89,10 +90,7 @@ fn apply(
         return answer(name, package.revision);
     }
     package.value.modified = cx.now();
-    let pages: Vec<_> = match differing.is_empty() {
-        true => vec![&[][..]],
-        false => differing.chunks(PAGE).collect(),
-    };
+    let pages: Vec<_> = if differing.is_empty() { vec![&[][..]] } else { differing.chunks(PAGE).collect() };
     for page in pages {
         package.revision = match commit(repository, name, &package, page)? {
             Outcome::Applied(revision) => revision,
@@ -123,9 +121,10 @@ fn differing(
 }
 
 fn checked(text: Option<String>) -> Result<Option<String>, Failure> {
-    match text.as_ref().is_some_and(|text| text.len() > REASON) {
-        true => Err(invalid(&format!("a deprecation has at most {REASON} bytes"))),
-        false => Ok(text),
+    if text.as_ref().is_some_and(|text| text.len() > REASON) {
+        Err(invalid(&format!("a deprecation has at most {REASON} bytes")))
+    } else {
+        Ok(text)
     }
 }
 

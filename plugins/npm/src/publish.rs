@@ -33,9 +33,10 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     match Address::parse(&request.path)? {
         Address::Package(name) => {
             let document = Document::read(&body, &name)?;
-            match document.publishes() {
-                true => publish(cx, request, &name, document, &body),
-                false => change::put(cx, &name, document),
+            if document.publishes() {
+                publish(cx, request, &name, document, &body)
+            } else {
+                change::put(cx, &name, document)
             }
         }
         Address::AtRevision(name, revision) => {
@@ -180,9 +181,10 @@ fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Res
         let package = Package::find(repository, release.name)?;
         let mut change = repository.begin()?;
         // A number that was removed may be given again, or must not have been removed meanwhile.
-        match republish {
-            true => change.remove(&removed, Expectation::Anything),
-            false => change.require(&removed, Expectation::Absent),
+        if republish {
+            change.remove(&removed, Expectation::Anything)
+        } else {
+            change.require(&removed, Expectation::Absent)
         };
         release.put(&mut change, &key, package)?;
         match change.commit()? {
@@ -269,8 +271,5 @@ fn was_there(name: &Name, number: &str) -> Failure {
 
 /// As `maintainers` and `_npmUser` have it.
 fn person(caller: &str) -> Value {
-    match caller.contains('@') {
-        true => json!({"name": caller, "email": caller}),
-        false => json!({"name": caller}),
-    }
+    if caller.contains('@') { json!({"name": caller, "email": caller}) } else { json!({"name": caller}) }
 }

@@ -105,11 +105,12 @@ fn commit(
 ) -> Result<Outcome, Failure> {
     let expect = Expectation::Revision(package.revision);
     let mut change = repository.begin()?;
-    match whole {
-        true => change
+    if whole {
+        change
             .remove(&records::package(name), expect)
-            .remove(&records::package_readme(name), Expectation::Anything),
-        false => change.put_json(&records::package(name), &package.value, expect, &[])?,
+            .remove(&records::package_readme(name), Expectation::Anything)
+    } else {
+        change.put_json(&records::package(name), &package.value, expect, &[])?
     };
     for number in page {
         change.remove(&records::version(name, number), Expectation::Anything);

@@ -125,9 +125,10 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     let (mut objects, mut total) = (Vec::new(), 0);
     let everything = std::iter::once(cx.target()?).chain(cx.others());
     for repository in everything.filter(|repository| repository.kind() == "hosted") {
-        let (found, count) = match query.is_plain() {
-            true => plain(repository, &query.words, from, size)?,
-            false => narrowed(repository, &query, from as usize, size as usize)?,
+        let (found, count) = if query.is_plain() {
+            plain(repository, &query.words, from, size)?
+        } else {
+            narrowed(repository, &query, from as usize, size as usize)?
         };
         objects.extend(found.iter().map(Found::object));
         total += count;

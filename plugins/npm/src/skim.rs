@@ -292,10 +292,8 @@ impl<S: Source> Skim<S> {
     fn leave_out(&mut self) -> Result<bool, Trouble> {
         let start = self.offset - (self.window.len() - self.taken) as u64;
         let end = self.source.find(b'"', start).map_err(Trouble::Host)?.ok_or(Trouble::Broken)?;
-        let last = match end > start {
-            true => self.source.read_at(end - 1, 1).map_err(Trouble::Host)?,
-            false => Vec::new(),
-        };
+        let last =
+            if end > start { self.source.read_at(end - 1, 1).map_err(Trouble::Host)? } else { Vec::new() };
         if last.first() == Some(&b'\\') {
             return Ok(false);
         }

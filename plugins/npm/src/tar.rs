@@ -139,9 +139,10 @@ impl<A: ReadAt> Walk<'_, A> {
         if length > SMALL {
             return Err(Refusal::Bad("a header in it is larger than 1 MiB"));
         }
-        let content = match self.at + length > self.size {
-            true => return Err(Refusal::Bad("it breaks off")),
-            false => self.archive.read_exact_at(self.at, length)?,
+        let content = if self.at + length > self.size {
+            return Err(Refusal::Bad("it breaks off"));
+        } else {
+            self.archive.read_exact_at(self.at, length)?
         };
         self.skip(length)?;
         Ok(content)

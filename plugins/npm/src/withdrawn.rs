@@ -104,9 +104,10 @@ fn mark(proxy: &Repository, name: &Name, number: &str, entry: &Entry<Fetched>) -
     };
     record.insert("withdrawn".to_owned(), Value::Bool(withdrawn));
     let shown = Version::new(name.as_str(), number);
-    let shown = match withdrawn {
-        true => shown.state("withdrawn").property("reason", "it is no longer there upstream"),
-        false => shown,
+    let shown = if withdrawn {
+        shown.state("withdrawn").property("reason", "it is no longer there upstream")
+    } else {
+        shown
     };
     let mut change = proxy.begin()?;
     change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&shown);

@@ -231,9 +231,10 @@ fn is_there(reply: &Reply) -> Result<bool, Failure> {
 fn media_type(reply: &Reply) -> Result<String, Failure> {
     let told = header(reply, "content-type")?.unwrap_or_default();
     let media_type = told.split(';').next().unwrap_or_default().trim();
-    match ACCEPT.contains(&media_type) {
-        true => Ok(media_type.to_owned()),
-        false => Err(odd("it sent what is no manifest")),
+    if ACCEPT.contains(&media_type) {
+        Ok(media_type.to_owned())
+    } else {
+        Err(odd("it sent what is no manifest"))
     }
 }
 

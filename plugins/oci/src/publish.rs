@@ -19,9 +19,10 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     let image = name::image(request, params)?;
     tags(request, &name::reference(params)?)?;
     let declared = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
-    match declared.is_some_and(|length| length > MANIFEST_LIMIT) {
-        true => Err(failure::manifest_too_large()),
-        false => Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT)),
+    if declared.is_some_and(|length| length > MANIFEST_LIMIT) {
+        Err(failure::manifest_too_large())
+    } else {
+        Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT))
     }
 }
 
@@ -57,9 +58,10 @@ fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure
     };
     tags.sort_unstable();
     tags.dedup();
-    match tags.len() > MOST_TAGS {
-        true => Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time"))),
-        false => Ok(tags),
+    if tags.len() > MOST_TAGS {
+        Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time")))
+    } else {
+        Ok(tags)
     }
 }
 

@@ -103,9 +103,8 @@ fn page(referrers: impl Iterator<Item = Referrer>) -> Result<(Vec<Value>, bool),
 /// As it stands in a query: everything but what never needs encoding is encoded.
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let pieces = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    });
+    let pieces = text
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
     pieces.collect()
 }

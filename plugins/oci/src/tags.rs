@@ -66,9 +66,10 @@ fn page<'a>(request: &'a Request) -> Result<(usize, &'a str), Failure> {
         None => PAGE,
     };
     let last = request.query("last").unwrap_or_default();
-    match last.len() > 256 || last.contains(char::is_control) {
-        true => Err(failure::bad_page()),
-        false => Ok((wanted, last)),
+    if last.len() > 256 || last.contains(char::is_control) {
+        Err(failure::bad_page())
+    } else {
+        Ok((wanted, last))
     }
 }
 

@@ -111,10 +111,8 @@ pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> R
         }
         // With more tags than one commit takes, the manifest goes with the last of them.
         let last = keys.len() < PAGE as usize;
-        let next = match last {
-            true => remove(repository, &mut change, image, digest, &entry.value)?,
-            false => Vec::new(),
-        };
+        let next =
+            if last { remove(repository, &mut change, image, digest, &entry.value)? } else { Vec::new() };
         if let (Outcome::Applied(_), true) = (change.commit()?, last) {
             return Ok(next);
         }

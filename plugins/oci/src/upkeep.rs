@@ -9,9 +9,10 @@ impl Upkeep for Oci {
         let repository = cx.target()?;
         let missing = |_| Failure::not_found(format!("There is no {}:{}", id.name, id.version));
         let digest = untagged::delete_tag(repository, &id.name, &id.version).map_err(missing)?;
-        match Settings::of(repository)?.keep_untagged {
-            true => Ok(()),
-            false => untagged::drop_all(repository, &id.name, vec![digest]),
+        if Settings::of(repository)?.keep_untagged {
+            Ok(())
+        } else {
+            untagged::drop_all(repository, &id.name, vec![digest])
         }
     }
 

@@ -21,10 +21,7 @@ pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> R
     }
     let project = name::project(params.segment("project")).ok_or_else(|| missing(file))?;
     let this = |filename: &str, record: &FileRecord| filename == file && record.version == version;
-    match files(cx.target()?, &project, this)? {
-        true => Ok(Response::no_content()),
-        false => Err(missing(file)),
-    }
+    if files(cx.target()?, &project, this)? { Ok(Response::no_content()) } else { Err(missing(file)) }
 }
 
 /// Removes those of a project's files that `goes` names, with all that is left empty. Whether there were any.

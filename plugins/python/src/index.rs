@@ -166,9 +166,10 @@ impl File {
         // Of a source, only what its PKG-INFO says unchangeably could be announced; few do, and installers build it anyway.
         let wheel = filename.ends_with(".whl");
         Self {
-            metadata: match wheel {
-                true => Metadata::Sha256(record.metadata.hex().to_owned()),
-                false => Metadata::Absent,
+            metadata: if wheel {
+                Metadata::Sha256(record.metadata.hex().to_owned())
+            } else {
+                Metadata::Absent
             },
             filename,
             version: record.version.clone(),

@@ -13,9 +13,10 @@ impl Upkeep for Python {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let project = name::project(&id.name).ok_or_else(|| missing(id))?;
         let key = key_of(&id.version);
-        match delete::files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
-            true => Ok(()),
-            false => Err(missing(id)),
+        if delete::files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
+            Ok(())
+        } else {
+            Err(missing(id))
         }
     }
 
@@ -40,14 +41,10 @@ impl Upkeep for Python {
             let mut change = repository.begin()?;
             change.require(&version.key, Expectation::Revision(version.revision));
             let yanked = records::yanked(&project, &key);
-            match yanks {
-                true => change.put_json(
-                    &yanked,
-                    &Yanked { reason: reason.to_owned() },
-                    Expectation::Anything,
-                    &[],
-                )?,
-                false => change.remove(&yanked, Expectation::Anything),
+            if yanks {
+                change.put_json(&yanked, &Yanked { reason: reason.to_owned() }, Expectation::Anything, &[])?
+            } else {
+                change.remove(&yanked, Expectation::Anything)
             };
             change.show(&shown(&project, &version.value, yanks.then_some(reason)));
             if let Outcome::Applied(_) = change.commit()? {

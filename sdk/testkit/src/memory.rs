@@ -137,12 +137,11 @@ fn effects(state: &RepositoryState) -> Effects {
     let held = state.bytes.iter().filter(|(digest, _)| state.holds(digest));
     let shown = state.shown.values().flat_map(|version| {
         let id = format!("{} {}", version.name, version.version);
-        match version.files.is_empty() {
-            true => vec![id],
-            false => {
-                let files = version.files.iter();
-                files.map(|file| format!("{id} {} {}", file.path, file.digest)).collect()
-            }
+        if version.files.is_empty() {
+            vec![id]
+        } else {
+            let files = version.files.iter();
+            files.map(|file| format!("{id} {} {}", file.path, file.digest)).collect()
         }
     });
     Effects {

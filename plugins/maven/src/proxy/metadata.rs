@@ -106,9 +106,10 @@ fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<
 fn shown(folder: &str, version: &str, there: bool) -> Shown {
     let (group, artifact) = folder.rsplit_once('/').unwrap_or(("", folder));
     let shown = Shown::new(format!("{}:{artifact}", group.replace('/', ".")), version);
-    match there {
-        true => shown,
-        false => shown.state("withdrawn").property("reason", "The upstream no longer offers it"),
+    if there {
+        shown
+    } else {
+        shown.state("withdrawn").property("reason", "The upstream no longer offers it")
     }
 }
 

@@ -69,9 +69,10 @@ pub(crate) fn tags(
         }
     }
     found.more = next.is_some();
-    match found.more && found.tags.is_empty() {
-        true => Err(odd("its list of tags does not come on")),
-        false => Ok(Some(found)),
+    if found.more && found.tags.is_empty() {
+        Err(odd("its list of tags does not come on"))
+    } else {
+        Ok(Some(found))
     }
 }
 

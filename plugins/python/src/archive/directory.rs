@@ -85,9 +85,10 @@ fn long_end<R: ReadAt + ?Sized>(
         && number::<8>(record, 4) == 44
         && number::<8>(record, 16) == 0
         && number::<8>(record, 24) == number::<8>(record, 32);
-    match whole {
-        true => Ok(Some(([number::<8>(record, 32), number::<8>(record, 40), number::<8>(record, 48)], at))),
-        false => Err(wrong()),
+    if whole {
+        Ok(Some(([number::<8>(record, 32), number::<8>(record, 40), number::<8>(record, 48)], at)))
+    } else {
+        Err(wrong())
     }
 }
 
@@ -103,9 +104,10 @@ pub(super) fn entries<R: ReadAt + ?Sized>(
         at += length;
         entries.push(entry);
     }
-    match at == place.end && entries.len() as u64 == place.entries {
-        true => Ok(entries),
-        false => Err(Fault::refused("its directory has not as many entries as it says")),
+    if at == place.end && entries.len() as u64 == place.entries {
+        Ok(entries)
+    } else {
+        Err(Fault::refused("its directory has not as many entries as it says"))
     }
 }
 
@@ -145,9 +147,10 @@ fn file_name(bytes: &[u8], flags: u64) -> Result<String, Fault> {
     let segments = text.strip_suffix('/').unwrap_or(text).split('/');
     let harmless = segments.into_iter().all(|segment| !matches!(segment, "" | "." | ".."))
         && !text.contains(|symbol: char| symbol.is_control() || symbol == '\\');
-    match harmless && bytes.len() <= 1024 {
-        true => Ok(text.to_owned()),
-        false => Err(Fault::refused(format!("{text:?} is no name for a file in an archive"))),
+    if harmless && bytes.len() <= 1024 {
+        Ok(text.to_owned())
+    } else {
+        Err(Fault::refused(format!("{text:?} is no name for a file in an archive")))
     }
 }
 

@@ -80,9 +80,10 @@ fn behind<R: ReadAt + ?Sized>(
     };
     let bytes = archive.get(at, length)?;
     let signed = skip == 0 || bytes.starts_with(b"PK\x07\x08");
-    let [packed, size] = match wide {
-        true => [number::<8>(bytes, skip + 4), number::<8>(bytes, skip + 12)],
-        false => [number::<4>(bytes, skip + 4), number::<4>(bytes, skip + 8)],
+    let [packed, size] = if wide {
+        [number::<8>(bytes, skip + 4), number::<8>(bytes, skip + 12)]
+    } else {
+        [number::<4>(bytes, skip + 4), number::<4>(bytes, skip + 8)]
     };
     let same = [number::<4>(bytes, skip), packed, size] == [u64::from(entry.crc), entry.packed, entry.size];
     if signed && same { Ok(()) } else { Err(unclear()) }

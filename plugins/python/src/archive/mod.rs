@@ -118,9 +118,10 @@ fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, Fault> {
         name::project(project).as_ref() == Some(&filename.project)
             && Version::parse(version).is_some_and(|version| version == filename.version)
     });
-    match of_this {
-        true => Ok((*folder).to_owned()),
-        false => Err(Fault::refused(format!("its folder {folder} belongs to another name or version"))),
+    if of_this {
+        Ok((*folder).to_owned())
+    } else {
+        Err(Fault::refused(format!("its folder {folder} belongs to another name or version")))
     }
 }
 

@@ -176,8 +176,5 @@ fn check_sum(head: &[u8]) -> Result<(), Fault> {
     let blank = |at: usize| (148..156).contains(&at);
     let sum: u64 =
         head.iter().enumerate().map(|(at, byte)| if blank(at) { 32 } else { u64::from(*byte) }).sum();
-    match octal(field(head, 148, 8)) == Some(sum) {
-        true => Ok(()),
-        false => Err(damaged()),
-    }
+    if octal(field(head, 148, 8)) == Some(sum) { Ok(()) } else { Err(damaged()) }
 }
