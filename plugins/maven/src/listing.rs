@@ -2,9 +2,8 @@
 
 use crate::index;
 use crate::layout::{METADATA, join};
-use crate::metadata::updated;
 use crate::records::{self, FileRecord};
-use packhouse_sdk::{Error, Failure, Repository, Request, Response};
+use packhouse_sdk::{Error, Failure, Repository, Request, Response, Timestamp};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -153,9 +152,8 @@ fn html(page: &Page, limit: usize) -> String {
 
 /// `2026-11-21 05:01`.
 fn written(ms: u64) -> String {
-    let text = updated(ms);
-    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-    format!("{}-{}-{} {}:{}", part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 12))
+    let Timestamp { year, month, day, hour, minute, .. } = Timestamp::from_ms(ms);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
 fn escape(text: &str) -> String {

@@ -2,7 +2,9 @@
 
 use crate::audited::Question;
 use crate::proxy;
-use packhouse_sdk::{Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response};
+use packhouse_sdk::{
+    Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
+};
 use serde_json::{Value, json};
 
 /// Bytes of a question, compressed.
@@ -79,7 +81,7 @@ pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Re
         keys.extend(cx.signing().keys()?.into_iter().map(|key| {
             json!({
                 "keyid": key.id, "keytype": key.kind, "scheme": key.kind, "key": key.key,
-                "expires": key.expires.map(crate::instant::text),
+                "expires": key.expires.map(|ms| Timestamp::from_ms(ms).to_rfc3339()),
             })
         }));
     }

@@ -18,7 +18,6 @@ mod document;
 mod fetch;
 mod foreign;
 mod hosted;
-mod instant;
 mod manifest;
 mod merge;
 mod name;

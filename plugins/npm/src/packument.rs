@@ -3,8 +3,8 @@
 
 use crate::name::Name;
 use crate::readme::Readme;
-use crate::{accept, instant, merge};
-use packhouse_sdk::{Content, Context, Error, Failure, Output, Request, Response};
+use crate::{accept, merge};
+use packhouse_sdk::{Content, Context, Error, Failure, Output, Request, Response, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -174,7 +174,7 @@ impl Rendering<'_> {
         // A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
         let known = of_package.into_iter().chain(of_versions).filter(|(_, time)| *time > 0);
         let times: Map<String, Value> =
-            known.map(|(of, time)| (of.to_owned(), instant::text(time).into())).collect();
+            known.map(|(of, time)| (of.to_owned(), Timestamp::from_ms(time).to_rfc3339().into())).collect();
         member(&mut self.out, "time", &times)?;
         let mut tags = std::mem::take(&mut self.summary.tags);
         tags.retain(|_, number| self.times.contains_key(number));
@@ -182,7 +182,9 @@ impl Rendering<'_> {
         member(&mut self.out, "dist-tags", &tags)?;
         match self.form {
             Form::Abbreviated if modified == 0 => {}
-            Form::Abbreviated => member(&mut self.out, "modified", &instant::text(modified))?,
+            Form::Abbreviated => {
+                member(&mut self.out, "modified", &Timestamp::from_ms(modified).to_rfc3339())?
+            }
             Form::Full => self.rest(&latest)?,
         }
         self.out.push("}")?;

@@ -8,8 +8,10 @@ use crate::readme::Readme;
 use crate::records::missing_version;
 use crate::settings::Settings;
 use crate::version::highest;
-use crate::{instant, withdrawn};
-use packhouse_sdk::{Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response};
+use crate::withdrawn;
+use packhouse_sdk::{
+    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Timestamp,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +46,7 @@ impl Upstream {
         let times: BTreeMap<String, u64> = packument
             .map("time")?
             .into_iter()
-            .filter_map(|(number, time)| Some((number, instant::read(time.as_str()?)?)))
+            .filter_map(|(number, time)| Some((number, Timestamp::parse_rfc3339(time.as_str()?)?.to_ms()?)))
             .collect();
         let known = packument.numbers();
         let offered = offered(cx, proxy, name, &known, &times)?;

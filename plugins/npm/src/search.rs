@@ -3,8 +3,10 @@
 use crate::audit::proxies;
 use crate::name::Name;
 use crate::records::{Package, Version};
-use crate::{instant, manifest, proxy};
-use packhouse_sdk::{Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response};
+use crate::{manifest, proxy};
+use packhouse_sdk::{
+    Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response, Timestamp,
+};
 use serde_json::{Map, Value, json};
 
 /// Packages of one page.
@@ -107,7 +109,7 @@ impl Found {
         let package = json!({
             "name": self.name.as_str(), "scope": self.name.scope().unwrap_or("unscoped"), "version": self.number,
             "description": self.latest.get("description").and_then(Value::as_str).unwrap_or_default(),
-            "keywords": self.keywords(), "date": instant::text(self.time),
+            "keywords": self.keywords(), "date": Timestamp::from_ms(self.time).to_rfc3339(),
             "author": self.latest.get("author").cloned().unwrap_or_default(), "links": links,
             "publisher": publisher,
             "maintainers": maintainers,
@@ -139,8 +141,8 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         total += count;
     }
     objects.truncate(size as usize);
-    Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(cx.now())}))?
-        .revalidate())
+    let time = Timestamp::from_ms(cx.now()).to_rfc3339();
+    Ok(Response::json(&json!({"objects": objects, "total": total, "time": time}))?.revalidate())
 }
 
 /// What an upstream finds, without packages that are not looked for there. Of a question that names one it does not hear.

@@ -2,7 +2,7 @@
 
 use crate::FILE_LIMIT;
 use crate::name::Name;
-use packhouse_sdk::{Error, Repository, fits};
+use packhouse_sdk::{Error, Repository, glob_match};
 use serde::Deserialize;
 
 /// The format's own.
@@ -39,7 +39,7 @@ impl Settings {
 
     /// How old a version of this package has to be, in ms; none for any age.
     pub(crate) fn min_age(&self, name: &Name) -> Option<u64> {
-        let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, name.as_str()));
+        let excepted = self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name.as_str()));
         (self.min_release_age_s > 0 && !excepted).then(|| self.min_release_age_s.saturating_mul(1000))
     }
 }

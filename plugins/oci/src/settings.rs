@@ -1,6 +1,6 @@
 //! What can be set for a repository.
 
-use packhouse_sdk::{Failure, Repository, fits};
+use packhouse_sdk::{Failure, Repository, glob_match};
 use serde::Deserialize;
 
 /// A repository's settings, as far as this format reads them.
@@ -38,6 +38,7 @@ impl Settings {
 
     /// Whether an image's manifests are served from a certain age on. The host judges that of what is shown as a version.
     pub(crate) fn must_be_old(&self, name: &str) -> bool {
-        self.min_release_age_s > 0 && !self.min_release_age_except.iter().any(|pattern| fits(pattern, name))
+        self.min_release_age_s > 0
+            && !self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name))
     }
 }

@@ -4,7 +4,7 @@ use crate::proxy;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
-use packhouse_sdk::{Context, Error, Failure, Repository};
+use packhouse_sdk::{Context, Error, Failure, Repository, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,7 +175,7 @@ impl File {
             version: record.version.clone(),
             hashes: BTreeMap::from([("sha256".to_owned(), record.sha256.hex().to_owned())]),
             size: Some(record.size),
-            time: Some(crate::date::rfc3339(record.time)),
+            time: Some(Timestamp::from_ms(record.time).to_rfc3339_micros()),
             requires_python: record.requires_python.clone(),
             yanked,
             signature: record.signature.is_some(),

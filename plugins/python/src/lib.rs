@@ -8,7 +8,6 @@ mod accept;
 mod answer;
 mod archive;
 mod attestation;
-mod date;
 mod delete;
 mod filename;
 mod files;

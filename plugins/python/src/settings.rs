@@ -1,7 +1,7 @@
 //! What can be set for each repository.
 
 use crate::FILE_LIMIT;
-use packhouse_sdk::{Error, Repository, fits};
+use packhouse_sdk::{Error, Repository, glob_match};
 use serde::Deserialize;
 
 /// Those of the host's settings that this format heeds.
@@ -47,7 +47,7 @@ impl Settings {
 
     /// How long ago a file of this project must have come into the world to be offered, in ms.
     pub(crate) fn min_age(&self, project: &str) -> u64 {
-        let excepted = self.min_release_age_except.iter().any(|pattern| fits(pattern, project));
+        let excepted = self.min_release_age_except.iter().any(|pattern| glob_match(pattern, project));
         if excepted { 0 } else { self.min_release_age_s.saturating_mul(1000) }
     }
 

@@ -7,13 +7,13 @@ mod listing;
 mod markup;
 mod url;
 
-use crate::date;
 use crate::files::{Part, media_type};
 use crate::index::{File, Metadata, Project, key_of};
 use crate::settings::Settings;
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Version,
+    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Timestamp,
+    Version,
 };
 use std::collections::BTreeSet;
 
@@ -120,8 +120,14 @@ impl Offer<'_> {
 
 /// Of a file whose age is not told, nobody can say that it is old.
 fn old_enough(file: &File, min_age: u64, now: u64) -> bool {
-    let time = file.time.as_deref().and_then(date::parse);
-    time.is_some_and(|time| now.saturating_sub(time) >= min_age)
+    published(file).is_some_and(|time| now.saturating_sub(time) >= min_age)
+}
+
+/// When a file was published, in ms since 1970; none where that is not told. A time without a zone is in UTC.
+fn published(file: &File) -> Option<u64> {
+    let text = file.time.as_deref()?;
+    let time = Timestamp::parse_rfc3339(text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}Z")));
+    time?.to_ms()
 }
 
 /// The upstream's page of a project; none where it has no such project.
@@ -267,7 +273,7 @@ fn remember_age(proxy: &Repository, project: &str, file: &File) -> Result<(), Fa
 }
 
 fn shown(project: &str, file: &File) -> Version {
-    Version { published: file.time.as_deref().and_then(date::parse), ..Version::new(project, &file.version) }
+    Version { published: published(file), ..Version::new(project, &file.version) }
 }
 
 fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Response>, Failure> {
@@ -286,5 +292,21 @@ fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Resp
         }
         404 | 410 => Ok(None),
         status => Err(unexpected(&format!("{url}.metadata: status {status}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{File, published};
+
+    #[test]
+    fn times_are_read_with_and_without_a_zone() {
+        let read = |text: &str| published(&File { time: Some(text.to_owned()), ..File::default() });
+        assert_eq!(read("2026-11-21T05:01:40"), Some(1_795_237_300_000));
+        assert_eq!(read("2026-11-21T07:01:40+02:00"), Some(1_795_237_300_000));
+        for text in ["", "2026-11-21", "2026-13-21T05:01:40Z", "1969-01-01T00:00:00Z", "2026-11-21 05:01:40Z"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }
