@@ -37,6 +37,7 @@ extern crate self as packhouse_sdk;
 pub mod call;
 pub mod host;
 
+mod accept;
 mod blob;
 mod context;
 mod description;
@@ -56,13 +57,16 @@ mod repository;
 mod request;
 mod response;
 mod router;
+mod settings;
 mod timestamp;
 mod transaction;
+mod update;
 mod upstream;
 mod version;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 
+pub use accept::Accept;
 pub use blob::{Blob, Upload, Writer};
 pub use context::{Context, Identity, Log, Signing};
 pub use description::{Challenge, Claim, Description, ErrorStyle, Setting, TokenService};
@@ -81,8 +85,10 @@ pub use repository::{Keys, Repository, Scan};
 pub use request::{Part, Request};
 pub use response::{Content, Response};
 pub use router::{Check, Handler, Planner, Router, Row};
+pub use settings::{Redeploy, Settings};
 pub use timestamp::Timestamp;
 pub use transaction::{Expectation, Outcome, Transaction};
+pub use update::{Applied, Step, retry};
 pub use upstream::{Fetch, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
 

@@ -33,7 +33,18 @@ impl Repository {
         self.0.kind()
     }
 
-    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address.
+    /// Whether its contents come from an upstream.
+    pub fn is_proxy(&self) -> bool {
+        self.kind() == "proxy"
+    }
+
+    /// Whether it holds what was published to it.
+    pub fn is_hosted(&self) -> bool {
+        self.kind() == "hosted"
+    }
+
+    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address. Those that a repository
+    /// of any format has are [`Settings`](crate::Settings).
     ///
     /// # Errors
     /// [`Error::Other`] when they are not such a document.

@@ -3,9 +3,9 @@
 use crate::fetch::{bad_path, is_folder, missing, parse};
 use crate::layout::{BadPath, FilePath, Item, METADATA, PREFIXES, Target, join};
 use crate::records::{self, Held};
-use crate::{TRIES, busy, index};
+use crate::{busy, index};
 use packhouse_sdk::{
-    Context, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
+    Context, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response, Step,
     Transaction, VersionId,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,21 +65,21 @@ fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<Gone, Fail
 /// A checksum that is held; one of a file that is there goes with the file.
 fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<Gone, Failure> {
     let key = records::held(path);
-    for _ in 0..TRIES {
-        let Some(mut entry) = repository.get_json::<Held>(&key)? else { break };
+    let removed = repository.update_if_needed(busy, |change| {
+        let Some(mut entry) = repository.get_json::<Held>(&key)? else { return Ok(Step::Done(false)) };
         if entry.value.sums.remove(algorithm).is_none() {
-            break;
+            return Ok(Step::Done(false));
         }
         let expect = Expectation::Revision(entry.revision);
-        let mut change = repository.begin()?;
         if entry.value.sums.is_empty() {
-            change.remove(&key, expect)
+            change.remove(&key, expect);
         } else {
-            change.put_json(&key, &entry.value, expect, &[])?
-        };
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(Ok(()));
+            change.put_json(&key, &entry.value, expect, &[])?;
         }
+        Ok(Step::Commit(true))
+    })?;
+    if removed {
+        return Ok(Ok(()));
     }
     Ok(Err(if repository.get(&records::file(path))?.is_some() {
         bad_path(BadPath(format!("A checksum goes with its file; delete {path}")))
@@ -136,25 +136,21 @@ fn remove(repository: &Repository, files: &[FilePath], now: u64) -> Result<(), F
         .filter_map(|file| file.item.as_ref())
         .map(|item| (records::version(item), item))
         .collect();
-    for _ in 0..TRIES {
-        let mut change = repository.begin()?;
+    repository.update(busy, |change| {
         for file in files {
-            remove_file(&mut change, file);
+            remove_file(change, file);
         }
         for (key, item) in &versions {
-            let marker = repository.get(key)?;
-            let expect = marker.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+            let expect = Expectation::unchanged(repository.get(key)?.as_ref());
             if has_others(repository, item, &paths)? {
-                change.put(key, &records::time(now), expect, &[])
+                change.put(key, &records::time(now), expect, &[]);
             } else {
-                remove_version(&mut change, key, item, expect, now)
-            };
+                remove_version(change, key, item, expect, now);
+            }
         }
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(());
-        }
-    }
-    Err(busy())
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn remove_file(change: &mut Transaction, file: &FilePath) {
@@ -165,13 +161,7 @@ fn remove_file(change: &mut Transaction, file: &FilePath) {
     }
 }
 
-fn remove_version<'a>(
-    change: &'a mut Transaction,
-    key: &str,
-    item: &Item,
-    expect: Expectation,
-    now: u64,
-) -> &'a mut Transaction {
+fn remove_version(change: &mut Transaction, key: &str, item: &Item, expect: Expectation, now: u64) {
     let folder = item.version_folder();
     match expect {
         // It was never there: a deletion that broke off, or a file older than its version's record.
@@ -180,7 +170,7 @@ fn remove_version<'a>(
     };
     change.remove(&records::metadata(&folder), Expectation::Anything);
     change.remove(&records::touched(&folder), Expectation::Anything);
-    change.put(&records::touched(&item.folder), &records::time(now), Expectation::Anything, &[])
+    change.put(&records::touched(&item.folder), &records::time(now), Expectation::Anything, &[]);
 }
 
 /// Whether the version has a file besides these.

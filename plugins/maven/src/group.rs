@@ -30,37 +30,30 @@ pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Re
 
 /// The answer of the first member that has it. A member that fails is not passed over: a later one may have other bytes.
 fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
-    for member in cx.others() {
-        let answer = if is_proxy(member) {
+    let found = cx.first(|member| {
+        let answer = if member.is_proxy() {
             proxy::get(cx, member, request, target)
         } else {
             fetch::hosted(cx, member, request, target)
         };
         match answer {
-            Err(failure) if failure.status == 404 => {}
-            answer => return answer,
+            Err(failure) if failure.status == 404 => Ok(None),
+            answer => answer.map(Some),
         }
-    }
-    Err(fetch::missing(&target.subject()))
-}
-
-fn is_proxy(member: &Repository) -> bool {
-    member.kind() == "proxy"
+    })?;
+    found.ok_or_else(|| fetch::missing(&target.subject()))
 }
 
 /// What all members say of a folder, as one document. What one alone says stays as it is.
 fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
-    let (mut ours, mut theirs): (Vec<Document>, Vec<Document>) = (Vec::new(), Vec::new());
-    for member in cx.others() {
-        if is_proxy(member) {
-            theirs.extend(foreign(cx, member, folder)?)
-        } else {
-            ours.extend(index::metadata(member, folder)?)
-        }
-    }
     // Of a plugin's prefix the first counts: what is published here is not displaced by an upstream's.
-    let mut all = ours;
-    all.extend(theirs);
+    let mut all: Vec<Document> = Vec::new();
+    for member in cx.hosted()? {
+        all.extend(index::metadata(member, folder)?);
+    }
+    for member in cx.proxies()? {
+        all.extend(foreign(cx, member, folder)?);
+    }
     if all.len() < 2 {
         return Ok(all.pop());
     }

@@ -15,7 +15,6 @@ mod metadata;
 mod proxy;
 mod publish;
 mod records;
-mod settings;
 mod snapshot;
 mod sums;
 mod upkeep;
@@ -58,11 +57,7 @@ impl Format for Maven {
 
 packhouse_sdk::export!(Maven, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same files right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same files")
 }

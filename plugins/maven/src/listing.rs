@@ -3,7 +3,7 @@
 use crate::index;
 use crate::layout::{METADATA, join};
 use crate::records::{self, FileRecord};
-use packhouse_sdk::{Error, Failure, Repository, Request, Response, Timestamp};
+use packhouse_sdk::{Accept, Error, Failure, Repository, Request, Response, Timestamp};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -108,17 +108,13 @@ fn entry(repository: &Repository, folder: &str, name: &str) -> Result<Entry, Err
 
 /// Whether JSON is named in `Accept`, and no page for people before it.
 fn wants_json(request: &Request) -> bool {
-    let accept = request.header("accept").unwrap_or_default();
-    quality(accept, "application/json") > quality(accept, "text/html")
+    prefers_json(request.header("accept").unwrap_or_default())
 }
 
-/// In thousandths; 0 for a type that is not named.
-fn quality(accept: &str, media_type: &str) -> u32 {
-    let mut ranges = accept.split(',').map(|range| range.split(';').map(str::trim));
-    let named = ranges.find_map(|mut range| range.next().filter(|name| *name == media_type).map(|_| range));
-    let Some(mut parameters) = named else { return 0 };
-    let quality = parameters.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
-    (quality.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32
+fn prefers_json(accept: &str) -> bool {
+    let accept = Accept::parse(accept);
+    let quality = |media_type: &str| accept.named(media_type).unwrap_or_default();
+    quality("application/json") > quality("text/html")
 }
 
 fn html(page: &Page, limit: usize) -> String {
@@ -193,10 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page_and_tools_json() {
-        let json = |accept: &str| quality(accept, "application/json") > quality(accept, "text/html");
-        assert!(json("application/json") && json("text/html;q=0.5, application/json"));
-        assert!(!json("text/html,application/xhtml+xml,*/*;q=0.8") && !json("*/*") && !json(""));
-        assert!(!json("application/json;q=0.1, text/html"));
+    fn people_get_a_page_and_tools_prefers_json() {
+        assert!(prefers_json("application/json") && prefers_json("text/html;q=0.5, application/json"));
+        assert!(
+            !prefers_json("text/html,application/xhtml+xml,*/*;q=0.8")
+                && !prefers_json("*/*")
+                && !prefers_json("")
+        );
+        assert!(!prefers_json("application/json;q=0.1, text/html"));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
 /// What the proxy's upstream says, or that of the first proxy in a group; nothing where there is none. It is asked about no package
 /// that is not looked for there.
 fn answer(cx: &Context, request: &Request, target: &str, nothing: &Value) -> Result<Response, Failure> {
-    let content = match proxies(cx)?.into_iter().next() {
+    let content = match cx.proxies()?.into_iter().next() {
         Some(proxy) => ask(cx, request, proxy, target)?,
         None => None,
     };
@@ -68,16 +68,10 @@ fn ask(
     }
 }
 
-/// The repositories that have an upstream: the target, or a group's members.
-pub(crate) fn proxies(cx: &Context) -> Result<Vec<&Repository>, Failure> {
-    let all = std::iter::once(cx.target()?).chain(cx.others());
-    Ok(all.filter(|repository| repository.kind() == "proxy").collect())
-}
-
 /// The keys of `npm audit signatures`: this registry's own, and those of its upstreams.
 pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut keys = Vec::new();
-    if cx.target()?.kind() != "proxy" {
+    if !cx.target()?.is_proxy() {
         keys.extend(cx.signing().keys()?.into_iter().map(|key| {
             json!({
                 "keyid": key.id, "keytype": key.kind, "scheme": key.kind, "key": key.key,
@@ -85,7 +79,7 @@ pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Re
             })
         }));
     }
-    for proxy in proxies(cx)? {
+    for proxy in cx.proxies()? {
         let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, "-/npm/v1/keys")? else { continue };
         let document: Value = serde_json::from_slice(&blob.read_all(KEYS)?).unwrap_or_default();
         keys.extend(document.get("keys").and_then(Value::as_array).into_iter().flatten().cloned());

@@ -5,8 +5,10 @@ use crate::document::{Document, Versions, invalid};
 use crate::name::Name;
 use crate::publish::answer;
 use crate::records::{self, Facts, Package, Version};
-use crate::{TRIES, busy, hosted, remove};
-use packhouse_sdk::{self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response};
+use crate::{busy, hosted, remove};
+use packhouse_sdk::{
+    self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response, Transaction,
+};
 use std::collections::BTreeMap;
 
 /// Changes of versions in one commit: each is a record and what is shown.
@@ -92,7 +94,9 @@ fn apply(
     package.value.modified = cx.now();
     let pages: Vec<_> = if differing.is_empty() { vec![&[][..]] } else { differing.chunks(PAGE).collect() };
     for page in pages {
-        package.revision = match commit(repository, name, &package, page)? {
+        let mut change = repository.begin()?;
+        put_page(repository, &mut change, name, &package, page)?;
+        package.revision = match change.commit()? {
             Outcome::Applied(revision) => revision,
             _ => return Err(stale(name)),
         };
@@ -149,13 +153,14 @@ fn retagged(
     Ok(tags)
 }
 
-fn commit(
+/// Adds to a change the package, and what is said of these versions.
+fn put_page(
     repository: &Repository,
+    change: &mut Transaction,
     name: &Name,
     package: &Entry<Package>,
     page: &[Deprecation],
-) -> Result<Outcome, Failure> {
-    let mut change = repository.begin()?;
+) -> Result<(), Failure> {
     change.put_json(&records::package(name), &package.value, Expectation::Revision(package.revision), &[])?;
     for (number, text) in page {
         let key = records::deprecation(name, number);
@@ -166,7 +171,7 @@ fn commit(
         let facts = Version::get(repository, name, number)?.facts;
         change.show(&shown(name, number, &facts, text.as_deref()));
     }
-    Ok(change.commit()?)
+    Ok(())
 }
 
 /// Marks one version, or takes the mark back.
@@ -178,15 +183,13 @@ pub(crate) fn deprecate(
 ) -> Result<(), Failure> {
     let repository = cx.target()?;
     let page = [(number.to_owned(), checked(text)?)];
-    for _ in 0..TRIES {
+    repository.update(busy, |change| {
         let mut package = Package::get(repository, name)?;
         Version::get(repository, name, number)?;
         package.value.modified = cx.now();
-        if let Outcome::Applied(_) = commit(repository, name, &package, &page)? {
-            return Ok(());
-        }
-    }
-    Err(busy())
+        put_page(repository, change, name, &package, &page)
+    })?;
+    Ok(())
 }
 
 /// What people and policies see of a version, without its files.

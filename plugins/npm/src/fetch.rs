@@ -65,16 +65,14 @@ fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result
 
 /// From the first repository that has the version.
 fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure> {
-    for repository in cx.sources()? {
-        let found = match repository.kind().as_str() {
-            "proxy" => proxy::tarball(cx, repository, name, number)?,
-            _ => stored(repository, name, number)?,
-        };
-        if let Some(response) = found {
-            return Ok(response);
+    let found = cx.first(|repository| {
+        if repository.is_proxy() {
+            proxy::tarball(cx, repository, name, number)
+        } else {
+            stored(repository, name, number)
         }
-    }
-    Err(missing_version(name, number))
+    })?;
+    found.ok_or_else(|| missing_version(name, number))
 }
 
 fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<Response>, Failure> {
@@ -105,20 +103,16 @@ pub(crate) fn attestations(
     params: &Params<'_>,
 ) -> Result<Response, Failure> {
     let (name, number) = attested(params)?;
-    for repository in cx.sources()? {
-        let content = match repository.kind().as_str() {
-            "proxy" => {
-                proxy::pass_on(cx, repository, &format!("-/npm/v1/attestations/{}@{number}", name.encoded()))?
-            }
-            _ => {
-                let key = records::attestations(&name, &number);
-                let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
-                entry.map(|entry| Content::Inline(entry.value))
-            }
-        };
-        if let Some(content) = content {
-            return Ok(Response::ok().content_type("application/json").revalidate().content(content));
+    let content = cx.first(|repository| {
+        if repository.is_proxy() {
+            let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
+            return proxy::pass_on(cx, repository, &target);
         }
-    }
-    Err(Failure::not_found(format!("There are no attestations of {name}@{number}")))
+        let key = records::attestations(&name, &number);
+        let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
+        Ok(entry.map(|entry| Content::Inline(entry.value)))
+    })?;
+    let content =
+        content.ok_or_else(|| Failure::not_found(format!("There are no attestations of {name}@{number}")))?;
+    Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }

@@ -105,11 +105,7 @@ impl Format for Npm {
 
 packhouse_sdk::export!(Npm, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same package right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same package")
 }

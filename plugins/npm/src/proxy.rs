@@ -6,11 +6,11 @@ use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
 use crate::readme::Readme;
 use crate::records::missing_version;
-use crate::settings::Settings;
 use crate::version::highest;
 use crate::withdrawn;
 use packhouse_sdk::{
-    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Timestamp,
+    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Settings,
+    Timestamp,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +113,8 @@ fn offered(
     known: &BTreeSet<String>,
     times: &BTreeMap<String, u64>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
-    let newest = Settings::of(proxy)?.min_age(name).map(|age| cx.now().saturating_sub(age));
+    let newest =
+        Settings::of(proxy)?.min_release_age_ms(name.as_str()).map(|age| cx.now().saturating_sub(age));
     let all = known.iter().map(|number| (number.clone(), times.get(number).copied()));
     Ok(all
         .filter(|(_, time)| newest.is_none_or(|newest| time.is_some_and(|time| time <= newest)))

@@ -1,6 +1,5 @@
 //! `npm search`: packages by the words in their names, summaries and keywords, narrowed by what npm writes before a colon.
 
-use crate::audit::proxies;
 use crate::name::Name;
 use crate::records::{Package, Version};
 use crate::{manifest, proxy};
@@ -125,8 +124,7 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         |name: &str, default: u32| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (from, size) = (number("from", 0), number("size", 20).min(PAGE));
     let (mut objects, mut total) = (Vec::new(), 0);
-    let everything = std::iter::once(cx.target()?).chain(cx.others());
-    for repository in everything.filter(|repository| repository.kind() == "hosted") {
+    for repository in cx.hosted()? {
         let (found, count) = if query.is_plain() {
             plain(repository, &query.words, from, size)?
         } else {
@@ -135,7 +133,7 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         objects.extend(found.iter().map(Found::object));
         total += count;
     }
-    for proxy in proxies(cx)? {
+    for proxy in cx.proxies()? {
         let (found, count) = elsewhere(cx, request, proxy)?;
         objects.extend(found);
         total += count;

@@ -7,10 +7,8 @@ use crate::name::Name;
 use crate::publish::answer;
 use crate::records::{self, Package, missing_version};
 use crate::version::tag_objection;
-use crate::{TRIES, busy, merge};
-use packhouse_sdk::{
-    Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request, Response,
-};
+use crate::{busy, merge};
+use packhouse_sdk::{Context, Expectation, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::json;
 
 /// Bytes of a version's number in quotes.
@@ -127,7 +125,7 @@ fn change(
     edit: impl Fn(&mut Package) -> Result<(), Failure>,
 ) -> Result<Response, Failure> {
     let key = number.map(|number| records::version(name, number));
-    for _ in 0..TRIES {
+    let applied = repository.update(busy, |change| {
         let mut package = Package::get(repository, name)?;
         if let (Some(key), Some(number)) = (&key, number)
             && repository.get(key)?.is_none()
@@ -136,21 +134,14 @@ fn change(
         }
         edit(&mut package.value)?;
         package.value.modified = now;
-        let mut change = repository.begin()?;
-        change.put_json(
-            &records::package(name),
-            &package.value,
-            Expectation::Revision(package.revision),
-            &[],
-        )?;
+        let expect = Expectation::Revision(package.revision);
+        change.put_json(&records::package(name), &package.value, expect, &[])?;
         if let Some(key) = &key {
             change.require(key, Expectation::Present);
         }
-        if let Outcome::Applied(revision) = change.commit()? {
-            return answer(name, revision);
-        }
-    }
-    Err(busy())
+        Ok(())
+    })?;
+    answer(name, applied.revision)
 }
 
 fn no_tag(name: &Name, tag: &str) -> Failure {

@@ -4,8 +4,7 @@
 use crate::foreign::Foreign;
 use crate::name::Name;
 use crate::packument::Piece;
-use crate::settings::Settings;
-use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Version};
+use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Settings, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,12 +6,12 @@
 pub(crate) mod lists;
 
 use crate::manifest::{ACCEPT, is_one};
-use crate::manifests::answered;
 use crate::name::Reference;
-use crate::settings::Settings;
-use crate::{LAYER_LIMIT, MANIFEST_LIMIT};
+use crate::settings::LibraryPrefix;
+use crate::{LAYER_LIMIT, MANIFEST_LIMIT, answer};
 use packhouse_sdk::{
     Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
+    Settings,
 };
 use serde_json::json;
 
@@ -33,7 +33,8 @@ pub(crate) fn manifest(
     image: &str,
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
-    let must_be_old = Settings::of(proxy)?.must_be_old(image);
+    // The host judges the age of what is shown as a version.
+    let must_be_old = Settings::of(proxy)?.min_release_age_ms(image).is_some();
     let asked = Asked { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
     let tag = match reference {
         Reference::Digest(digest) => return asked.by_digest(digest),
@@ -132,7 +133,7 @@ impl Asked<'_> {
         let own = body.sha256().map_err(too_large)?;
         let digest = digest.unwrap_or(&own);
         let answer = Response::blob(body).content_type(media_type);
-        Ok(Some(answered(answer, digest, self.reference)))
+        Ok(Some(answer::manifest(answer, digest, self.reference)))
     }
 }
 
@@ -188,7 +189,7 @@ impl Upstream {
         let settings = Settings::of(proxy)?;
         let address = settings.upstream.as_deref().unwrap_or_default();
         let (host, path) = split(address);
-        let library = is_library(&settings.library_prefix, host) && !image.contains('/');
+        let library = is_library(LibraryPrefix::of(proxy)?, host) && !image.contains('/');
         let image = if library { format!("library/{image}") } else { image.to_owned() };
         Ok(Self { image, whole: !path.split('/').any(|segment| segment == "v2") })
     }
@@ -200,11 +201,11 @@ impl Upstream {
 }
 
 /// Whether images of one part are below `library/` at this host.
-fn is_library(setting: &str, host: &str) -> bool {
+fn is_library(setting: LibraryPrefix, host: &str) -> bool {
     match setting {
-        "always" => true,
-        "never" => false,
-        _ => host == "docker.io" || host.ends_with(".docker.io"),
+        LibraryPrefix::Always => true,
+        LibraryPrefix::Never => false,
+        LibraryPrefix::Auto => host == "docker.io" || host.ends_with(".docker.io"),
     }
 }
 
@@ -272,19 +273,19 @@ fn too_large(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_library, split};
+    use super::{LibraryPrefix, is_library, split};
 
     #[test]
     fn docker_hub_is_known_by_its_name() {
         for (setting, address, library) in [
-            ("auto", "https://registry-1.docker.io", true),
-            ("auto", "https://docker.io:443/", true),
-            ("auto", "https://notdocker.io", false),
-            ("auto", "https://registry.test/docker.io", false),
-            ("always", "http://mirror.test:5000/v2", true),
-            ("never", "https://registry-1.docker.io", false),
+            (LibraryPrefix::Auto, "https://registry-1.docker.io", true),
+            (LibraryPrefix::Auto, "https://docker.io:443/", true),
+            (LibraryPrefix::Auto, "https://notdocker.io", false),
+            (LibraryPrefix::Auto, "https://registry.test/docker.io", false),
+            (LibraryPrefix::Always, "http://mirror.test:5000/v2", true),
+            (LibraryPrefix::Never, "https://registry-1.docker.io", false),
         ] {
-            assert_eq!(is_library(setting, split(address).0), library, "{setting} {address}");
+            assert_eq!(is_library(setting, split(address).0), library, "{setting:?} {address}");
         }
     }
 }

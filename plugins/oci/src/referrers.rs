@@ -27,9 +27,10 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let after = after(request)?;
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
     for repository in cx.sources()? {
-        let referrers = match repository.kind().as_str() {
-            "proxy" => lists::referrers(cx, repository, &image, &subject)?,
-            _ => stored(repository, &image, &subject, kind, after.as_ref())?,
+        let referrers = if repository.is_proxy() {
+            lists::referrers(cx, repository, &image, &subject)?
+        } else {
+            stored(repository, &image, &subject, kind, after.as_ref())?
         };
         found.extend(referrers.into_iter().map(|referrer| (referrer.digest.to_string(), referrer)));
     }

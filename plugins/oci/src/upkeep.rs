@@ -1,8 +1,7 @@
 //! What the management API asks for: a version of an image is a tag.
 
-use crate::settings::Settings;
 use crate::{Oci, untagged};
-use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
+use packhouse_sdk::{Context, Failure, Settings, Upkeep, VersionId};
 
 impl Upkeep for Oci {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {

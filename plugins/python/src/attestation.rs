@@ -61,7 +61,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     let file = params.segment("file");
     name::project(params.segment("project")).ok_or_else(|| missing(file))?;
     // A proxy passes none on.
-    for repository in cx.sources()?.into_iter().filter(|repository| repository.kind() == "hosted") {
+    for repository in cx.hosted()? {
         let Some(record) = find(repository, params, file)? else { continue };
         let Some(digest) = record.provenance else { break };
         let blob = held(repository, &digest)?;

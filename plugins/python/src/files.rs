@@ -33,16 +33,14 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let asked = params.segment("file");
     let project = name::project(params.segment("project")).ok_or_else(|| missing(asked))?;
-    for repository in cx.sources()? {
-        let found = match repository.kind().as_str() {
-            "proxy" => proxy::file(cx, repository, &project, params.segment("version"), asked)?,
-            _ => hosted(repository, params, asked)?,
-        };
-        if let Some(response) = found {
-            return Ok(response);
+    let found = cx.first(|repository| {
+        if repository.is_proxy() {
+            proxy::file(cx, repository, &project, params.segment("version"), asked)
+        } else {
+            hosted(repository, params, asked)
         }
-    }
-    Err(missing(asked))
+    })?;
+    found.ok_or_else(|| missing(asked))
 }
 
 fn hosted(repository: &Repository, params: &Params<'_>, asked: &str) -> Result<Option<Response>, Failure> {

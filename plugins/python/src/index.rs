@@ -77,10 +77,7 @@ impl Project {
     }
 
     fn of(cx: &Context, repository: &Repository, name: &str) -> Result<Option<Self>, Failure> {
-        match repository.kind().as_str() {
-            "proxy" => proxy::project(cx, repository, name),
-            _ => hosted(repository, name),
-        }
+        if repository.is_proxy() { proxy::project(cx, repository, name) } else { hosted(repository, name) }
     }
 
     /// Adds what another repository has; of two files of one name the first stands.
@@ -147,7 +144,7 @@ pub(crate) fn key_of(version: &str) -> String {
 pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
     let mut names = BTreeSet::new();
     for repository in cx.sources()? {
-        let is_proxy = repository.kind() == "proxy";
+        let is_proxy = repository.is_proxy();
         let prefix = if is_proxy { "f/" } else { "p/" };
         let keys = repository.keys(prefix).delimiter("/");
         let name = |key: String| key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned();

@@ -134,12 +134,8 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
 
 /// A blob of whichever repository has it.
 fn stored(cx: &Context, digest: &Digest) -> Result<Blob, Failure> {
-    for repository in cx.sources()? {
-        if let Some(blob) = repository.blob(digest)? {
-            return Ok(blob);
-        }
-    }
-    Err(Failure::internal(format!("a record names {digest}, which is not held")))
+    let found = cx.first(|repository| Ok(repository.blob(digest)?))?;
+    found.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))
 }
 
 fn files(request: &Request, project: &Project, version: &str) -> Value {

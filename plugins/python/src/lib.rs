@@ -19,7 +19,6 @@ mod name;
 mod proxy;
 mod records;
 mod root;
-mod settings;
 mod simple;
 mod status;
 mod upkeep;
@@ -65,11 +64,7 @@ impl Format for Python {
 
 packhouse_sdk::export!(Python, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same project right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same project")
 }

@@ -6,15 +6,13 @@ use crate::attestation;
 use crate::filename::Filename;
 use crate::form::Form;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
-use crate::settings::Settings;
 use crate::status::Status;
 use crate::version::Version;
-use crate::{FILE_LIMIT, TRIES, busy, name};
+use crate::{FILE_LIMIT, busy, name};
 use packhouse_sdk::{
-    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
-    Transaction, Version as Shown,
+    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Redeploy, Repository, Request,
+    Response, Settings, Step, Transaction, Version as Shown,
 };
-use serde::de::DeserializeOwned;
 
 /// Bytes of a form: besides the file it holds its metadata once more.
 pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (16 << 20);
@@ -29,7 +27,7 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     form.check_digests()?;
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
-    let (size, limit) = (form.content.size()?, settings.file_limit());
+    let (size, limit) = (form.content.size()?, settings.file_limit(FILE_LIMIT));
     if size > limit {
         return Err(Failure::too_large(format!(
             "The file has {size} bytes, and at most {limit} are allowed"
@@ -94,7 +92,7 @@ impl Place {
     fn taken(&self, settings: &Settings, sha256: &Digest) -> Option<Result<Response, Failure>> {
         let file = &self.filename;
         if let Some(there) = &self.file {
-            let same = there.value.sha256 == *sha256 && settings.same_bytes_pass();
+            let same = there.value.sha256 == *sha256 && settings.redeploy == Redeploy::Identical;
             return Some(if same { Ok(accepted()) } else { Err(exists(file)) });
         }
         if self.used.is_some() && !settings.republish_deleted {
@@ -109,14 +107,10 @@ impl Place {
 
     /// Nothing of it may have changed when the file comes.
     fn require(&self, change: &mut Transaction, filename: &Filename) {
-        change.require(&records::status(&self.project), unchanged(self.status.as_ref()));
+        change.require(&records::status(&self.project), Expectation::unchanged(self.status.as_ref()));
         let yanked = records::yanked(&self.project, &filename.version.key());
-        change.require(&yanked, unchanged(self.yanked.as_ref()));
+        change.require(&yanked, Expectation::unchanged(self.yanked.as_ref()));
     }
-}
-
-fn unchanged<T: DeserializeOwned>(entry: Option<&Entry<T>>) -> Expectation {
-    entry.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision))
 }
 
 fn exists(file: &str) -> Failure {
@@ -178,36 +172,34 @@ impl Upload {
         })
     }
 
-    fn store(
-        &self,
-        repository: &Repository,
-        settings: &Settings,
-        mut place: Place,
-    ) -> Result<Response, Failure> {
-        for _ in 0..TRIES {
-            match self.commit(repository, &place)? {
-                Outcome::Applied(_) => return Ok(accepted()),
-                Outcome::Stale(_) => place = Place::find(repository, &self.filename, &self.called)?,
-                Outcome::UnknownBlobs(_) => {
+    fn store(&self, repository: &Repository, settings: &Settings, place: Place) -> Result<Response, Failure> {
+        let mut place = place;
+        repository.update_if_needed(busy, |change| {
+            match change.previous() {
+                None => {}
+                Some(Outcome::UnknownBlobs(_)) => {
                     return Err(Failure::internal("a blob that was kept is not held"));
                 }
+                Some(_) => {
+                    place = Place::find(repository, &self.filename, &self.called)?;
+                    if let Some(answer) = place.taken(settings, &self.record.sha256) {
+                        return answer.map(Step::Done);
+                    }
+                }
             }
-            if let Some(answer) = place.taken(settings, &self.record.sha256) {
-                return answer;
-            }
-        }
-        Err(busy())
+            self.change(change, &place)?;
+            Ok(Step::Commit(accepted()))
+        })
     }
 
     /// The file, its version, its project and what is shown of them appear together.
-    fn commit(&self, repository: &Repository, place: &Place) -> Result<Outcome, Failure> {
+    fn change(&self, change: &mut Transaction, place: &Place) -> Result<(), Failure> {
         let project = &self.filename.project;
-        let mut change = repository.begin()?;
         let used = records::used(&self.filename.key());
-        change.put_json(&used, &self.called, unchanged(place.used.as_ref()), &[])?;
+        change.put_json(&used, &self.called, Expectation::unchanged(place.used.as_ref()), &[])?;
         let file = records::file(project, &self.called);
         change.put_json(&file, &self.record, Expectation::Absent, &self.record.blobs())?;
-        place.require(&mut change, &self.filename);
+        place.require(change, &self.filename);
         let version = records::version(project, &self.filename.version.key());
         change.put_json(&version, &self.version, Expectation::Anything, &[])?;
         change.put_json(&records::project(project), &self.project, Expectation::Anything, &[])?;
@@ -215,7 +207,7 @@ impl Upload {
         let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
         let shown = shown(project, &self.version, yanked);
         change.show(&shown.file(path, self.record.sha256.clone(), self.record.size));
-        Ok(change.commit()?)
+        Ok(())
     }
 }
 

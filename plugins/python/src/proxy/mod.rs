@@ -9,11 +9,10 @@ mod url;
 
 use crate::files::{Part, media_type};
 use crate::index::{File, Metadata, Project, key_of};
-use crate::settings::Settings;
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Timestamp,
-    Version,
+    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Settings,
+    Timestamp, Version,
 };
 use std::collections::BTreeSet;
 
@@ -41,8 +40,7 @@ pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Op
     if settings.keep_withdrawn {
         project.files.extend(gone);
     }
-    let min_age = settings.min_age(name);
-    if min_age > 0 {
+    if let Some(min_age) = settings.min_release_age_ms(name) {
         let now = cx.now();
         project.files.retain(|file| old_enough(file, min_age, now));
     }
@@ -99,14 +97,14 @@ struct Offer<'a> {
 
 impl Offer<'_> {
     fn serve(&self, file: &File, part: Part) -> Result<Option<Response>, Failure> {
-        let min_age = self.settings.min_age(self.project);
-        let withheld = min_age > 0 && !old_enough(file, min_age, self.cx.now());
+        let min_age = self.settings.min_release_age_ms(self.project);
+        let withheld = min_age.is_some_and(|min_age| !old_enough(file, min_age, self.cx.now()));
         if file.version != self.version || withheld {
             return Ok(None);
         }
         match part {
             Part::File => {
-                if min_age > 0 {
+                if min_age.is_some() {
                     // The host judges by it as well, and a file's own date may say less than the page.
                     remember_age(self.proxy, self.project, file)?;
                 }
@@ -252,7 +250,7 @@ fn remember(proxy: &Repository, project: &str, file: &File) -> Result<(), Failur
     if before.as_ref().is_some_and(|entry| entry.value == *file) {
         return Ok(());
     }
-    let expected = before.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+    let expected = Expectation::unchanged(before.as_ref());
     let mut change = proxy.begin()?;
     change.put_json(&key, file, expected, &[])?;
     change.show(&shown(project, file));
