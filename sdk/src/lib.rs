@@ -36,6 +36,7 @@ extern crate self as packhouse_sdk;
 
 pub mod call;
 pub mod host;
+pub mod json_scan;
 
 mod accept;
 mod blob;
@@ -46,6 +47,7 @@ mod entry;
 mod error;
 mod export;
 mod failure;
+mod find_at;
 mod format;
 mod identity;
 mod intent;
@@ -74,6 +76,7 @@ pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;
 pub use failure::{Failure, Problem};
+pub use find_at::FindAt;
 pub use format::{Format, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};

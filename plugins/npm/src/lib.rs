@@ -21,7 +21,6 @@ mod hosted;
 mod manifest;
 mod merge;
 mod name;
-mod outline;
 mod packument;
 mod proxy;
 mod publish;
@@ -30,8 +29,6 @@ mod records;
 mod remove;
 mod search;
 mod settings;
-mod skim;
-mod source;
 mod tags;
 mod tar;
 mod upkeep;
@@ -44,7 +41,7 @@ use packhouse_sdk::{Description, Failure, Format, Plan, Router, Setting};
 const FILE_LIMIT: u64 = 210_000_000;
 
 /// Bytes of a publish: base64 takes four bytes for three, and the document stands around it.
-const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + skim::DOCUMENT_LIMIT;
+const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + document::DOCUMENT_LIMIT;
 
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]

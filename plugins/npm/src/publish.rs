@@ -3,13 +3,13 @@
 use crate::address::Address;
 use crate::attestation::{self, Attestations};
 use crate::dist::Tarball;
-use crate::document::{Data, Document, invalid};
+use crate::document::{DOCUMENT_LIMIT, Data, Document, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
 use crate::readme;
 use crate::records::{self, Facts, Package, Version};
 use crate::settings::{LEGACY_NAMES, allows_legacy_names};
-use crate::{BODY_LIMIT, FILE_LIMIT, busy, change, skim};
+use crate::{BODY_LIMIT, FILE_LIMIT, busy, change};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
     Response, Settings, Transaction,
@@ -20,9 +20,7 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     let address = Address::parse(&request.path)?;
     match &address {
         Address::Package(name) => Ok(Intent::publish().subject(name.as_str()).body(BODY_LIMIT)),
-        Address::AtRevision(name, _) => {
-            Ok(Intent::delete().subject(name.as_str()).body(skim::DOCUMENT_LIMIT))
-        }
+        Address::AtRevision(name, _) => Ok(Intent::delete().subject(name.as_str()).body(DOCUMENT_LIMIT)),
         _ => Err(Failure::method_not_allowed("DELETE, GET, HEAD")),
     }
 }
