@@ -60,6 +60,7 @@ mod request;
 mod response;
 mod router;
 mod settings;
+mod tar;
 mod timestamp;
 mod transaction;
 mod update;
@@ -67,6 +68,7 @@ mod upstream;
 mod version;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
+mod window;
 
 pub use accept::Accept;
 pub use blob::{Blob, Upload, Writer};
@@ -89,11 +91,13 @@ pub use request::{Part, Request};
 pub use response::{Content, Response};
 pub use router::{Check, Handler, Planner, Router, Row};
 pub use settings::{Redeploy, Settings};
+pub use tar::{TarEntry, TarError, TarKind, TarReader, TarRules};
 pub use timestamp::Timestamp;
 pub use transaction::{Expectation, Outcome, Transaction};
 pub use update::{Applied, Step, retry};
 pub use upstream::{Fetch, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
+pub use window::Window;
 
 /// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.
 pub const API_VERSION: &str = match core::str::from_utf8(__private::API_VERSION) {
