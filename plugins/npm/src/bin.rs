@@ -1,6 +1,6 @@
 //! Programs of a package: `bin`, in all the forms in which it is written.
 
-use crate::confusion::Difference;
+use crate::difference::Difference;
 use crate::name::Name;
 use serde_json::{Map, Value};
 

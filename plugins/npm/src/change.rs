@@ -1,10 +1,10 @@
 //! Changes of a package that is there: deprecations, maintainers, tags, and versions that are left out. Clients send the whole
 //! packument as they read it, altered; what counts is how it differs from what is stored.
 
-use crate::document::{Document, Versions, invalid};
+use crate::document::{Document, Versions, check_tag, invalid};
 use crate::name::Name;
-use crate::publish::answer;
 use crate::records::{self, Facts, Package, Version};
+use crate::revision::{self, answer, stale};
 use crate::{busy, hosted, remove};
 use packhouse_sdk::{
     self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response, Transaction,
@@ -21,7 +21,7 @@ pub(crate) fn put(cx: &Context, name: &Name, document: Document) -> Result<Respo
     let repository = cx.target()?;
     let package = Package::get(repository, name)?;
     if let Some(revision) = &document.revision {
-        check_revision(name, &package, revision)?;
+        revision::check(name, &package, revision)?;
     }
     if document.versions.is_none() && document.maintainers.is_none() && document.tags.is_none() {
         return Err(invalid("it changes nothing that can be changed here"));
@@ -38,7 +38,7 @@ pub(crate) fn at_revision(
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let package = Package::get(repository, name)?;
-    check_revision(name, &package, revision)?;
+    revision::check(name, &package, revision)?;
     let Some(versions) = &document.versions else {
         return if document.maintainers.is_some() || document.tags.is_some() {
             apply(cx, name, package, document)
@@ -60,16 +60,6 @@ pub(crate) fn at_revision(
         Some(revision) => answer(name, revision),
         None => Err(stale(name)),
     }
-}
-
-/// 409 unless the package is still as the client read it.
-pub(crate) fn check_revision(name: &Name, package: &Entry<Package>, revision: &str) -> Result<(), Failure> {
-    if package.revision.to_string() == revision { Ok(()) } else { Err(stale(name)) }
-}
-
-/// 409 for a package that others have changed meanwhile.
-pub(crate) fn stale(name: &Name) -> Failure {
-    Failure::conflict(format!("{name} was changed after it was read; read it again and repeat the command"))
 }
 
 /// Puts what differs. Nobody else's change gets lost: where one came in between, this one is refused.
@@ -142,7 +132,7 @@ fn retagged(
     let mut tags = BTreeMap::new();
     for (tag, number) in said.into_iter().filter_map(|(tag, number)| Some((tag, number?))) {
         if before.get(&tag) != Some(&number) {
-            crate::tags::check(&tag)?;
+            check_tag(&tag)?;
             Version::get(repository, name, &number)?;
         }
         tags.insert(tag, number);

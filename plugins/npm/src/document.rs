@@ -3,6 +3,7 @@
 
 use crate::name::Name;
 use crate::readme::{self, Readme};
+use crate::version::tag_objection;
 use packhouse_sdk::json_scan::{ScanError, ScanReader, ScanRules, Span};
 use packhouse_sdk::{Failure, FindAt};
 use serde::de::{MapAccess, Visitor};
@@ -220,6 +221,14 @@ impl Attachment {
 /// 400 for a document that says something it must not.
 pub(crate) fn invalid(what: &str) -> Failure {
     Failure::new(400, "invalid_request", format!("The document that was sent is not accepted: {what}"))
+}
+
+/// 400 for a tag that cannot be called that.
+pub(crate) fn check_tag(tag: &str) -> Result<(), Failure> {
+    match tag_objection(tag) {
+        Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
+        None => Ok(()),
+    }
 }
 
 fn refused(error: ScanError) -> Failure {

@@ -3,7 +3,7 @@
 use crate::address::{self, Address};
 use crate::merge;
 use crate::name::Name;
-use crate::packument::{self, Form};
+use crate::packument::{self, Form, Rendering};
 use crate::proxy;
 use crate::records::{self, Version, missing_version};
 use crate::version::clean;
@@ -45,12 +45,19 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
 
 fn package(cx: &Context, request: &Request, name: &Name) -> Result<Response, Failure> {
     if !asks_to_write(request) {
-        return packument::render(cx, request, name, Form::wanted(request.header("accept")));
+        return render(cx, request, name, Form::wanted(request.header("accept")));
     }
     // What a change is made from: whole, with the revision that it is checked against, and never from a cache.
-    let response = packument::render(cx, request, name, Form::Full)?;
+    let response = render(cx, request, name, Form::Full)?;
     let headers = response.headers.into_iter().filter(|(name, _)| name != "cache-control").collect();
     Ok(Response { headers, ..response }.header("cache-control", "no-store"))
+}
+
+/// The packument, from the repositories that the package is in.
+fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
+    let mut rendering = Rendering::begin(cx, request, name, form)?;
+    merge::each(cx, name, &mut rendering)?;
+    Ok(rendering.into_response()?)
 }
 
 /// By number or by tag.

@@ -3,11 +3,12 @@
 use crate::address::Address;
 use crate::attestation::{self, Attestations};
 use crate::dist::Tarball;
-use crate::document::{DOCUMENT_LIMIT, Data, Document, invalid};
+use crate::document::{DOCUMENT_LIMIT, Data, Document, check_tag, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
 use crate::readme;
 use crate::records::{self, Facts, Package, Version};
+use crate::revision::answer;
 use crate::settings::{LEGACY_NAMES, allows_legacy_names};
 use crate::{BODY_LIMIT, FILE_LIMIT, busy, change};
 use packhouse_sdk::{
@@ -160,7 +161,7 @@ fn tags(document: &Document, number: &str) -> Result<Vec<String>, Failure> {
     let tags: Vec<String> =
         said.filter(|(_, of)| of.as_deref() == Some(number)).map(|(tag, _)| tag.clone()).collect();
     for tag in &tags {
-        crate::tags::check(tag)?;
+        check_tag(tag)?;
     }
     Ok(if tags.is_empty() { vec!["latest".to_owned()] } else { tags })
 }
@@ -258,12 +259,6 @@ impl Release<'_> {
         package.tags.entry("latest".to_owned()).or_insert_with(|| self.number.clone());
         package
     }
-}
-
-/// What clients read of a change that was made.
-pub(crate) fn answer(name: &Name, revision: u64) -> Result<Response, Failure> {
-    let body = json!({"ok": true, "success": true, "id": name.as_str(), "rev": revision.to_string()});
-    Ok(Response { status: 201, ..Response::json(&body)? })
 }
 
 fn exists(name: &Name, number: &str) -> Failure {

@@ -1,12 +1,11 @@
 //! `/-/package/NAME/…`: tags, and what else is asked of a package by name.
 
 use crate::address;
-use crate::document::invalid;
+use crate::document::{check_tag, invalid};
 use crate::fetch::is_part_of_publish;
 use crate::name::Name;
-use crate::publish::answer;
 use crate::records::{self, Package, missing_version};
-use crate::version::tag_objection;
+use crate::revision::answer;
 use crate::{busy, merge};
 use packhouse_sdk::{Context, Expectation, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::json;
@@ -34,14 +33,6 @@ fn parse(params: &Params<'_>) -> Result<(Name, Asked), Failure> {
         _ => return Err(Failure::not_found("Nothing is served at this address")),
     };
     Ok((name, asked))
-}
-
-/// 400 for a tag that cannot be called that.
-pub(crate) fn check(tag: &str) -> Result<(), Failure> {
-    match tag_objection(tag) {
-        Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
-        None => Ok(()),
-    }
 }
 
 pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
@@ -81,7 +72,7 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     let (name, Asked::Tag(tag)) = parse(params)? else {
         return Err(Failure::internal("a PUT that the plan refuses"));
     };
-    check(&tag)?;
+    check_tag(&tag)?;
     let body =
         request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
     let number: String = serde_json::from_slice(&body.read_all(BODY)?)
