@@ -5,6 +5,7 @@ use crate::records::{Package, Version};
 use crate::{manifest, proxy};
 use packhouse_sdk::{
     Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response, Timestamp,
+    percent_encode,
 };
 use serde_json::{Map, Value, json};
 
@@ -167,14 +168,11 @@ fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec
 
 /// The question as an upstream is asked it.
 fn target(request: &Request) -> String {
-    let encode = |text: &str| -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        text.bytes()
-            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-            .collect()
-    };
-    let pairs: Vec<String> =
-        request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let pairs: Vec<String> = request
+        .query
+        .iter()
+        .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)))
+        .collect();
     format!("-/v1/search?{}", pairs.join("&"))
 }
 
