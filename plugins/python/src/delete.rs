@@ -1,7 +1,8 @@
 //! Deleting files and versions: what is left without a file is no longer listed. A file's name stays used.
 
-use crate::files::{Part, missing};
+use crate::files::missing;
 use crate::index::key_of;
+use crate::part::Part;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::{busy, name};
 use packhouse_sdk::{

@@ -2,29 +2,10 @@
 
 use crate::answer::held;
 use crate::attestation;
+use crate::part::{Part, media_type};
 use crate::records::{self, FileRecord};
 use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
-
-/// What a request asks for beside a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    File,
-    Metadata,
-    Signature,
-    Provenance,
-}
-
-impl Part {
-    const BESIDE: [(&'static str, Self); 3] =
-        [(".metadata", Self::Metadata), (".asc", Self::Signature), (".provenance", Self::Provenance)];
-
-    /// The file that a name is about, and which part of it.
-    pub(crate) fn of(name: &str) -> (&str, Self) {
-        let beside = |(end, part)| Some((name.strip_suffix(end)?, part));
-        Self::BESIDE.into_iter().find_map(beside).unwrap_or((name, Self::File))
-    }
-}
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(name::about(Intent::read().subject(params.segment("file")), params))
@@ -65,6 +46,23 @@ pub(crate) fn find(
     Ok(record.map(|entry| entry.value).filter(|record| record.version == params.segment("version")))
 }
 
+/// The provenance object of a file, at an address of its own (PEP 740).
+pub(crate) fn provenance(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let file = params.segment("file");
+    name::project(params.segment("project")).ok_or_else(|| missing(file))?;
+    // A proxy passes none on.
+    for repository in cx.hosted()? {
+        let Some(record) = find(repository, params, file)? else { continue };
+        let Some(digest) = record.provenance else { break };
+        let blob = held(repository, &digest)?;
+        return Ok(Response::blob(blob)
+            .content_type(attestation::MEDIA_TYPE)
+            .modified(record.time)
+            .immutable());
+    }
+    Err(Failure::not_found(format!("There are no attestations of {file} in this repository")))
+}
+
 pub(crate) fn missing(file: &str) -> Failure {
     Failure::not_found(format!("There is no file {file} in this repository"))
 }
@@ -83,8 +81,4 @@ fn answer(
     };
     let blob = held(repository, digest.ok_or_else(|| missing(asked))?)?;
     Ok(Response::blob(blob).content_type(media_type).modified(record.time).immutable())
-}
-
-pub(crate) fn media_type(filename: &str) -> &'static str {
-    if filename.ends_with(".tar.gz") { "application/gzip" } else { "application/zip" }
 }

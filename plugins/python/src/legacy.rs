@@ -3,8 +3,8 @@
 use crate::answer::{document, no_project};
 use crate::index::{File, Project, key_of};
 use crate::metadata::{LIMIT, Metadata};
-use crate::name;
 use crate::version::Version;
+use crate::{name, projects};
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,9 @@ fn json(cx: &Context, value: &Map<String, Value>) -> Result<Response, Failure> {
 fn read(cx: &Context, params: &Params<'_>) -> Result<Project, Failure> {
     let asked = params.segment("project");
     let name = name::project(asked).ok_or_else(|| no_project(asked))?;
-    Project::read(cx, &name)?.filter(|project| project.status.offers_files()).ok_or_else(|| no_project(asked))
+    projects::read(cx, &name)?
+        .filter(|project| project.status.offers_files())
+        .ok_or_else(|| no_project(asked))
 }
 
 fn about(

@@ -16,11 +16,14 @@ mod index;
 mod legacy;
 mod metadata;
 mod name;
+mod part;
+mod projects;
 mod proxy;
 mod records;
 mod root;
 mod simple;
 mod status;
+mod status_routes;
 mod upkeep;
 mod upload;
 mod version;
@@ -54,11 +57,11 @@ impl Format for Python {
         router.get("/simple/{project}/", simple::plan, simple::project);
         router.get("/packages/{project}/{version}/{file}", files::plan, files::get);
         router.delete("/packages/{project}/{version}/{file}", delete::plan, delete::delete);
-        router.get("/integrity/{project}/{version}/{file}/provenance", files::plan, attestation::get);
+        router.get("/integrity/{project}/{version}/{file}/provenance", files::plan, files::provenance);
         router.get("/pypi/{project}/json", legacy::plan, legacy::project);
         router.get("/pypi/{project}/{version}/json", legacy::plan, legacy::version);
-        router.get("/projects/{project}/status", simple::plan, status::get);
-        router.put("/projects/{project}/status", status::plan, status::put);
+        router.get("/projects/{project}/status", simple::plan, status_routes::get);
+        router.put("/projects/{project}/status", status_routes::plan, status_routes::put);
     }
 }
 

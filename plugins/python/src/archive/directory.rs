@@ -1,8 +1,8 @@
 //! A zip's end and its central directory, read so strictly that no other reading of the same bytes is possible.
 
 use super::Fault;
+use super::entry::{Entry, Method};
 use super::window::{Window, number};
-use super::zip::{Entry, Method};
 use packhouse_sdk::ReadAt;
 
 /// The end record and the longest comment behind it.

@@ -3,8 +3,8 @@
 
 use super::Fault;
 use super::directory::long_sizes;
+use super::entry::{Entry, Method};
 use super::window::{Window, number};
-use super::zip::{Entry, Method};
 use packhouse_sdk::ReadAt;
 
 /// The sizes stand behind the data.

@@ -2,6 +2,7 @@
 //! unpack differently is refused, and so is one that grows out of all proportion.
 
 mod directory;
+mod entry;
 mod locals;
 mod record;
 mod tar;

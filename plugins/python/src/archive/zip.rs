@@ -1,35 +1,11 @@
 //! A zip archive: what is in it, and the content of single files. Only the directory and the headers are read here; what is
 //! compressed is decoded by the host, to a limit.
 
+use super::entry::{Entry, Method};
 use super::window::Window;
 use super::{Fault, bomb, directory, locals, most};
 use packhouse_sdk::{Blob, Error, ReadAt};
 use std::collections::HashSet;
-
-/// How a file is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    Stored,
-    Deflated,
-}
-
-/// A file or a folder of an archive.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    /// A folder's ends with a slash.
-    pub(super) name: String,
-    pub(super) method: Method,
-    pub(super) flags: u64,
-    pub(super) crc: u32,
-    /// Bytes in the archive.
-    pub(super) packed: u64,
-    /// Bytes unpacked.
-    pub(super) size: u64,
-    /// Where its header begins.
-    pub(super) header: u64,
-    /// Where its data begin.
-    pub(super) data: u64,
-}
 
 /// An archive whose directory and headers agree.
 #[derive(Debug)]

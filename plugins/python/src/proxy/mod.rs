@@ -7,8 +7,8 @@ mod listing;
 mod markup;
 mod url;
 
-use crate::files::{Part, media_type};
 use crate::index::{File, Metadata, Project, key_of};
+use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
     Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Settings,
