@@ -1,6 +1,7 @@
 //! `DELETE` of a file, of a folder, or of kept metadata; a version without a file is no longer listed.
 
-use crate::fetch::{bad_path, is_folder, missing, parse};
+use crate::answer::{bad_path, missing, parse};
+use crate::hosted::is_folder;
 use crate::layout::{BadPath, FilePath, Item, METADATA, PREFIXES, Target, join};
 use crate::records::{self, Held};
 use crate::{busy, index};

@@ -3,10 +3,12 @@
 //! Files are taken as they are. What a client would have to keep right by itself is made from them: checksums,
 //! `maven-metadata.xml`, listings. docs/formats/maven.md says what is served and what was decided.
 
+mod answer;
 mod checksum;
 mod delete;
 mod fetch;
 mod group;
+mod hosted;
 mod index;
 mod layout;
 mod listing;

@@ -1,9 +1,10 @@
 //! A folder's listing: a page for people, JSON for tools; one level, a page at a time.
 
+use crate::answer::missing;
 use crate::index;
 use crate::layout::{METADATA, join};
 use crate::records::{self, FileRecord};
-use packhouse_sdk::{Accept, Error, Failure, Repository, Request, Response, Timestamp};
+use packhouse_sdk::{Accept, Error, Failure, Repository, Request, Response, Timestamp, percent_encode};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -46,7 +47,7 @@ pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -
     let page = page(repository, folder, request.query("after").unwrap_or_default(), limit)?;
     let page = page.ok_or_else(|| match folder {
         "" => Failure::not_found("Nothing is published in this repository yet"),
-        folder => crate::fetch::missing(&format!("{folder}/")),
+        folder => missing(&format!("{folder}/")),
     })?;
     let response =
         if wants_json(request) { Response::json(&page)? } else { Response::html(html(&page, limit)) };
@@ -130,7 +131,7 @@ fn html(page: &Page, limit: usize) -> String {
         let slash = if entry.kind == EntryKind::Folder { "/" } else { "" };
         let size = entry.size.map(|size| size.to_string()).unwrap_or_default();
         let changed = entry.modified.map(written).unwrap_or_default();
-        let (link, name) = (encode(&entry.name), escape(&entry.name));
+        let (link, name) = (percent_encode(&entry.name), escape(&entry.name));
         // Writing to a string does not fail.
         let _ = writeln!(
             html,
@@ -139,7 +140,7 @@ fn html(page: &Page, limit: usize) -> String {
     }
     html.push_str("</tbody>\n</table>\n");
     if let Some(next) = &page.next {
-        let after = encode(next);
+        let after = percent_encode(next);
         let _ = writeln!(html, "<p><a rel=\"next\" href=\"?after={after}&amp;limit={limit}\">More</a></p>");
     }
     html.push_str("</body>\n</html>\n");
@@ -154,22 +155,6 @@ fn written(ms: u64) -> String {
 
 fn escape(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
-}
-
-/// A segment of a path, percent-encoded.
-pub(crate) fn encode(segment: &str) -> String {
-    let mut encoded = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

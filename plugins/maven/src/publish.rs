@@ -1,7 +1,8 @@
 //! `PUT`: files under Overwrite Protection, checksums that must be right, metadata that is kept.
 
+use crate::answer::{bad_path, parse};
 use crate::checksum::Algorithm;
-use crate::fetch::{bad_path, file_sum, parse, record};
+use crate::hosted::{file_sum, record};
 use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
 use crate::metadata::{self, BadMetadata, Metadata, Plugin};
 use crate::records::{self, FileRecord, Held, PluginRecord};
