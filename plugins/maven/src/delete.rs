@@ -28,43 +28,43 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let gone = match parse(request)? {
+    match parse(request)? {
         Target::Folder(path) => {
-            folder(repository, &path, now)?.then_some(()).ok_or_else(|| missing(&format!("{path}/")))
+            if !folder(repository, &path, now)? {
+                return Err(missing(&format!("{path}/")));
+            }
         }
         Target::File(path) => file(repository, &path, now)?,
         Target::Metadata(folder) => metadata(repository, &folder, now)?,
         Target::Checksum(of, algorithm) => match *of {
             Target::File(file) => checksum(repository, &file.path, algorithm.name())?,
-            of => Err(made(&of.subject())),
+            of => return Err(made(&of.subject())),
         },
-        Target::Prefixes => Err(made(PREFIXES)),
-    };
-    gone.map(|()| Response::no_content())
+        Target::Prefixes => return Err(made(PREFIXES)),
+    }
+    Ok(Response::no_content())
 }
 
 fn made(of: &str) -> Failure {
     bad_path(BadPath(format!("Checksums of {of} are computed, and cannot be deleted")))
 }
 
-type Gone = Result<(), Failure>;
-
-fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<Gone, Failure> {
+fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<(), Failure> {
     let there = repository.get(&records::file(&file.path))?.is_some();
     if !there && repository.get(&records::held(&file.path))?.is_none() {
-        return Ok(Err(if is_folder(repository, &file.path)? {
+        return Err(if is_folder(repository, &file.path)? {
             Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path))
         } else {
             missing(&file.path)
-        }));
+        });
     }
     remove(repository, std::slice::from_ref(file), now)?;
     forget_artifacts(repository, file.item.iter())?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// A checksum that is held; one of a file that is there goes with the file.
-fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<Gone, Failure> {
+fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<(), Failure> {
     let key = records::held(path);
     let removed = repository.update_if_needed(busy, |change| {
         let Some(mut entry) = repository.get_json::<Held>(&key)? else { return Ok(Step::Done(false)) };
@@ -80,19 +80,19 @@ fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<Gone
         Ok(Step::Commit(true))
     })?;
     if removed {
-        return Ok(Ok(()));
+        return Ok(());
     }
-    Ok(Err(if repository.get(&records::file(path))?.is_some() {
+    Err(if repository.get(&records::file(path))?.is_some() {
         bad_path(BadPath(format!("A checksum goes with its file; delete {path}")))
     } else {
         missing(&format!("{path}.{algorithm}"))
-    }))
+    })
 }
 
 /// What clients put goes: the kept bytes, and the plugins that a group named. What the store says itself stays.
-fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<Gone, Failure> {
+fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<(), Failure> {
     if index::metadata(repository, folder)?.is_none() {
-        return Ok(Err(missing(&join(folder, METADATA))));
+        return Err(missing(&join(folder, METADATA)));
     }
     let plugins: Vec<String> = repository.keys(records::plugin(folder, "")).collect::<Result<_, _>>()?;
     for page in plugins.chunks(PAGE as usize) {
@@ -102,7 +102,7 @@ fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<Gone, Fai
     change.remove(&records::metadata(folder), Expectation::Anything);
     change.put(&records::touched(folder), &records::time(now), Expectation::Anything, &[]);
     applied(change)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Everything below a folder, a thousand files at a time: each step is whole, and a deletion that broke off can be asked for

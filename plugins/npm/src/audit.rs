@@ -1,6 +1,6 @@
 //! `npm audit`: advisories, of which a hosted repository knows none, and the keys that signatures are checked with.
 
-use crate::audited::Question;
+use crate::audit_request::AuditRequest;
 use crate::proxy;
 use packhouse_sdk::{
     Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
@@ -55,7 +55,7 @@ fn ask(
     let body =
         request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
     let encoding = request.header("content-encoding");
-    let question = Question::read(&body, encoding, target == BULK)?;
+    let question = AuditRequest::read(&body, encoding, target == BULK)?;
     let withheld = proxy.withheld(&question.names())?;
     if withheld.is_empty() {
         let kind = request.header("content-type").map(|kind| ("content-type", kind));

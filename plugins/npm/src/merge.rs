@@ -31,7 +31,7 @@ pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>
     let mut all: Option<BTreeMap<String, String>> = None;
     for repository in cx.sources()? {
         let tags = if repository.is_proxy() {
-            proxy::Upstream::open(cx, repository, name)?.map(|upstream| upstream.tags)
+            proxy::UpstreamPackage::open(cx, repository, name)?.map(|upstream| upstream.tags)
         } else {
             Package::find(repository, name)?.map(|package| package.value.tags)
         };

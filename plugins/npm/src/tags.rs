@@ -16,20 +16,20 @@ const BODY: u64 = 1024;
 const TAGS: usize = 10_000;
 
 /// What is asked of a package.
-enum Asked {
+enum PackageResource {
     Tags,
     Tag(String),
     Visibility,
     Collaborators,
 }
 
-fn parse(params: &Params<'_>) -> Result<(Name, Asked), Failure> {
+fn parse(params: &Params<'_>) -> Result<(Name, PackageResource), Failure> {
     let (name, rest) = address::name(params.segments("rest"))?;
     let asked = match rest.as_slice() {
-        ["dist-tags"] => Asked::Tags,
-        ["dist-tags", tag] => Asked::Tag((*tag).to_owned()),
-        ["visibility"] => Asked::Visibility,
-        ["collaborators"] => Asked::Collaborators,
+        ["dist-tags"] => PackageResource::Tags,
+        ["dist-tags", tag] => PackageResource::Tag((*tag).to_owned()),
+        ["visibility"] => PackageResource::Visibility,
+        ["collaborators"] => PackageResource::Collaborators,
         _ => return Err(Failure::not_found("Nothing is served at this address")),
     };
     Ok((name, asked))
@@ -44,13 +44,13 @@ pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent,
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (name, asked) = parse(params)?;
     let response = match asked {
-        Asked::Tags => Response::json(&merge::tags(cx, &name)?)?,
-        Asked::Tag(tag) => {
+        PackageResource::Tags => Response::json(&merge::tags(cx, &name)?)?,
+        PackageResource::Tag(tag) => {
             let number = merge::tags(cx, &name)?.remove(&tag);
             Response::json(&number.ok_or_else(|| no_tag(&name, &tag))?)?
         }
-        Asked::Visibility => Response::json(&json!({"public": false}))?,
-        Asked::Collaborators => {
+        PackageResource::Visibility => Response::json(&json!({"public": false}))?,
+        PackageResource::Collaborators => {
             let package = Package::get(cx.target()?, &name)?.value;
             let names = package.maintainers.iter().filter_map(|person| person.get("name")?.as_str());
             let all: serde_json::Map<_, _> =
@@ -63,13 +63,13 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
 
 pub(crate) fn plan_put(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
-        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
+        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (name, Asked::Tag(tag)) = parse(params)? else {
+    let (name, PackageResource::Tag(tag)) = parse(params)? else {
         return Err(Failure::internal("a PUT that the plan refuses"));
     };
     check_tag(&tag)?;
@@ -89,13 +89,13 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
 pub(crate) fn plan_delete(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
         // A tag is no version: moving and removing it is within publishing.
-        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
+        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }
 
 pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (name, Asked::Tag(tag)) = parse(params)? else {
+    let (name, PackageResource::Tag(tag)) = parse(params)? else {
         return Err(Failure::internal("a DELETE that the plan refuses"));
     };
     if tag == "latest" {

@@ -35,7 +35,8 @@ pub(crate) fn manifest(
 ) -> Result<Option<Response>, Failure> {
     // The host judges the age of what is shown as a version.
     let must_be_old = Settings::of(proxy)?.min_release_age_ms(image).is_some();
-    let asked = Asked { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
+    let asked =
+        ManifestRequest { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
     let tag = match reference {
         Reference::Digest(digest) => return asked.by_digest(digest),
         Reference::Tag(tag) => tag,
@@ -53,7 +54,7 @@ pub(crate) fn manifest(
 }
 
 /// What the upstream says of a tag.
-struct Newest {
+struct TagHead {
     /// The manifest's digest; none where it says that there is one, not which.
     told: Option<Digest>,
     /// Whether it said so a while ago.
@@ -61,7 +62,7 @@ struct Newest {
 }
 
 /// A manifest that is asked for.
-struct Asked<'a> {
+struct ManifestRequest<'a> {
     cx: &'a Context,
     proxy: &'a Repository,
     upstream: Upstream,
@@ -70,12 +71,12 @@ struct Asked<'a> {
     must_be_old: bool,
 }
 
-impl Asked<'_> {
+impl ManifestRequest<'_> {
     fn fetch(&self, method: &str, reference: &str) -> Fetch {
         accepting(self.cx.upstream(method, &self.upstream.path(&format!("manifests/{reference}"))))
     }
 
-    fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<Newest>, Failure> {
+    fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<TagHead>, Failure> {
         let head = self.fetch("HEAD", tag);
         let head = if let Some(freshness) = freshness { head.fresh(freshness) } else { head };
         let reply = head.start(self.proxy).map_err(unreachable)?;
@@ -88,7 +89,7 @@ impl Asked<'_> {
         }
         let told = header(&reply, "docker-content-digest")?;
         let told = told.and_then(|told| crate::name::digest(&told).ok());
-        Ok(Some(Newest { told, kept: header(&reply, "age")?.is_some() }))
+        Ok(Some(TagHead { told, kept: header(&reply, "age")?.is_some() }))
     }
 
     fn what_is_told(&self, tag: &str, told: &Option<Digest>) -> Result<Option<Response>, Failure> {
@@ -128,7 +129,7 @@ impl Asked<'_> {
         }
         // What is kept was read when it came.
         if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(too_large)?, &media_type) {
-            return Err(odd("it sent what is no manifest"));
+            return Err(unusable("it sent what is no manifest"));
         }
         let own = body.sha256().map_err(too_large)?;
         let digest = digest.unwrap_or(&own);
@@ -160,7 +161,7 @@ pub(crate) fn layer(
         let is_page =
             header(&reply, "content-type")?.is_some_and(|told| told.trim().starts_with("text/html"));
         if is_page && header(&reply, "docker-content-digest")?.as_deref() != Some(digest.as_str()) {
-            return Err(odd("it sent a page in the place of a layer"));
+            return Err(unusable("it sent a page in the place of a layer"));
         }
         let answer = Response::ok().content_type("application/octet-stream");
         return Ok(Some(match header(&reply, "content-length")? {
@@ -225,7 +226,7 @@ fn is_there(reply: &Reply) -> Result<bool, Failure> {
     match reply.status().map_err(unreachable)? {
         200 => Ok(true),
         401 | 403 | 404 | 410 => Ok(false),
-        status => Err(odd(&format!("it answered {status}"))),
+        status => Err(unusable(&format!("it answered {status}"))),
     }
 }
 
@@ -235,7 +236,7 @@ fn media_type(reply: &Reply) -> Result<String, Failure> {
     if ACCEPT.contains(&media_type) {
         Ok(media_type.to_owned())
     } else {
-        Err(odd("it sent what is no manifest"))
+        Err(unusable("it sent what is no manifest"))
     }
 }
 
@@ -244,7 +245,7 @@ fn header(reply: &Reply, name: &str) -> Result<Option<String>, Failure> {
     Ok(headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value))
 }
 
-fn odd(what: &str) -> Failure {
+fn unusable(what: &str) -> Failure {
     Failure::new(502, "UNAVAILABLE", format!("the upstream registry cannot be used: {what}"))
 }
 
@@ -253,9 +254,9 @@ fn unreachable(error: Error) -> Failure {
     match told.status {
         502 => Failure {
             internal: told.internal,
-            ..odd("it cannot be reached, or sent something else than expected")
+            ..unusable("it cannot be reached, or sent something else than expected")
         },
-        413 => Failure { internal: told.internal, ..odd("it sent more than is allowed") },
+        413 => Failure { internal: told.internal, ..unusable("it sent more than is allowed") },
         _ => told,
     }
 }

@@ -34,14 +34,14 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
         )));
     }
     let sha256 = form.content.sha256()?;
-    let place = Place::find(repository, &filename, &form.filename)?;
-    if let Some(answer) = place.taken(&settings, &sha256) {
+    let slot = UploadSlot::find(repository, &filename, &form.filename)?;
+    if let Some(answer) = slot.taken(&settings, &sha256) {
         return answer;
     }
     let found =
         archive::inspect(&filename, &form.content).map_err(|fault| fault.into_failure(&form.filename))?;
     let upload = Upload::keep(cx, form, filename, &found, sha256)?;
-    upload.store(repository, &settings, place)
+    upload.store(repository, &settings, slot)
 }
 
 /// What the form says that the file is, where its name says the same.
@@ -62,7 +62,7 @@ fn named(form: &Form) -> Result<Filename, Failure> {
 }
 
 /// What is there where a file is to go, as it was read.
-struct Place {
+struct UploadSlot {
     file: Option<Entry<FileRecord>>,
     /// Names the file under which its name was used.
     used: Option<Entry<String>>,
@@ -72,7 +72,7 @@ struct Place {
     filename: String,
 }
 
-impl Place {
+impl UploadSlot {
     fn find(repository: &Repository, filename: &Filename, called: &str) -> Result<Self, Failure> {
         let project = &filename.project;
         let used = repository.get_json::<String>(&records::used(&filename.key()))?;
@@ -172,8 +172,13 @@ impl Upload {
         })
     }
 
-    fn store(&self, repository: &Repository, settings: &Settings, place: Place) -> Result<Response, Failure> {
-        let mut place = place;
+    fn store(
+        &self,
+        repository: &Repository,
+        settings: &Settings,
+        slot: UploadSlot,
+    ) -> Result<Response, Failure> {
+        let mut slot = slot;
         repository.update_if_needed(busy, |change| {
             match change.previous() {
                 None => {}
@@ -181,29 +186,29 @@ impl Upload {
                     return Err(Failure::internal("a blob that was kept is not held"));
                 }
                 Some(_) => {
-                    place = Place::find(repository, &self.filename, &self.called)?;
-                    if let Some(answer) = place.taken(settings, &self.record.sha256) {
+                    slot = UploadSlot::find(repository, &self.filename, &self.called)?;
+                    if let Some(answer) = slot.taken(settings, &self.record.sha256) {
                         return answer.map(Step::Done);
                     }
                 }
             }
-            self.change(change, &place)?;
+            self.change(change, &slot)?;
             Ok(Step::Commit(accepted()))
         })
     }
 
     /// The file, its version, its project and what is shown of them appear together.
-    fn change(&self, change: &mut Transaction, place: &Place) -> Result<(), Failure> {
+    fn change(&self, change: &mut Transaction, slot: &UploadSlot) -> Result<(), Failure> {
         let project = &self.filename.project;
         let used = records::used(&self.filename.key());
-        change.put_json(&used, &self.called, Expectation::unchanged(place.used.as_ref()), &[])?;
+        change.put_json(&used, &self.called, Expectation::unchanged(slot.used.as_ref()), &[])?;
         let file = records::file(project, &self.called);
         change.put_json(&file, &self.record, Expectation::Absent, &self.record.blobs())?;
-        place.require(change, &self.filename);
+        slot.require(change, &self.filename);
         let version = records::version(project, &self.filename.version.key());
         change.put_json(&version, &self.version, Expectation::Anything, &[])?;
         change.put_json(&records::project(project), &self.project, Expectation::Anything, &[])?;
-        let yanked = place.yanked.as_ref().map(|entry| entry.value.reason.as_str());
+        let yanked = slot.yanked.as_ref().map(|entry| entry.value.reason.as_str());
         let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
         let shown = shown(project, &self.version, yanked);
         change.show(&shown.file(path, self.record.sha256.clone(), self.record.size));

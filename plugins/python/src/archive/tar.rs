@@ -1,6 +1,6 @@
 //! A source's tar archive, of which one file is wanted: `NAME-VERSION/PKG-INFO`.
 
-use super::Fault;
+use super::ArchiveError;
 use crate::metadata;
 use packhouse_sdk::{ReadAt, TarError, TarKind, TarReader, TarRules};
 
@@ -10,33 +10,33 @@ const MEMBERS: u32 = 200_000;
 const NAME: u64 = 16 << 10;
 
 /// The content of `PKG-INFO` in the one folder that holds everything.
-pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, Fault> {
+pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, ArchiveError> {
     let mut reader = TarReader::new(bytes, TarRules::Strict, NAME)?;
     let mut top: Option<String> = None;
     let mut found: Option<Vec<u8>> = None;
     for _ in 0..MEMBERS {
         let Some(member) = reader.next_entry()? else {
-            return found.ok_or_else(|| Fault::refused("it has no file NAME-VERSION/PKG-INFO"));
+            return found.ok_or_else(|| ArchiveError::refused("it has no file NAME-VERSION/PKG-INFO"));
         };
         let name = file_name(&member.path)?;
         let (first, rest) = name.split_once('/').unwrap_or((&name, ""));
         let is_folder = member.kind == TarKind::Folder;
         if *top.get_or_insert_with(|| first.to_owned()) != first || (rest.is_empty() && !is_folder) {
-            return Err(Fault::refused("its files do not all lie in one folder NAME-VERSION"));
+            return Err(ArchiveError::refused("its files do not all lie in one folder NAME-VERSION"));
         }
         if rest != "PKG-INFO" {
             continue;
         }
         if found.is_some() || member.kind != TarKind::File || member.size > metadata::LIMIT {
-            return Err(Fault::refused("its PKG-INFO is there twice, is no file or is too large"));
+            return Err(ArchiveError::refused("its PKG-INFO is there twice, is no file or is too large"));
         }
         found = Some(reader.content(&member)?);
     }
-    Err(Fault::refused(format!("it has more than {MEMBERS} members")))
+    Err(ArchiveError::refused(format!("it has more than {MEMBERS} members")))
 }
 
 /// A name that every program unpacks to the same place, without a slash at its end.
-fn file_name(path: &[u8]) -> Result<String, Fault> {
+fn file_name(path: &[u8]) -> Result<String, ArchiveError> {
     let name = core::str::from_utf8(path).map_err(|_| TarError::Extended)?;
     let name = name.strip_prefix("./").unwrap_or(name).trim_end_matches('/');
     let harmless = name.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
@@ -44,11 +44,11 @@ fn file_name(path: &[u8]) -> Result<String, Fault> {
     if harmless {
         Ok(name.to_owned())
     } else {
-        Err(Fault::refused(format!("{name:?} is no name for a file in an archive")))
+        Err(ArchiveError::refused(format!("{name:?} is no name for a file in an archive")))
     }
 }
 
-impl From<TarError> for Fault {
+impl From<TarError> for ArchiveError {
     fn from(error: TarError) -> Self {
         Self::refused(match error {
             TarError::Header | TarError::Size | TarError::Extended | TarError::TooMany => {

@@ -1,6 +1,6 @@
 //! What a zip's readers read: bytes that must be there, and numbers in them.
 
-use super::Fault;
+use super::ArchiveError;
 use packhouse_sdk::ReadAt;
 
 /// Bytes that are read at once.
@@ -10,7 +10,7 @@ const PIECE: u64 = 64 << 10;
 pub(crate) struct Window<'a, R: ?Sized>(packhouse_sdk::Window<'a, R>);
 
 impl<'a, R: ReadAt + ?Sized> Window<'a, R> {
-    pub(crate) fn new(source: &'a R) -> Result<Self, Fault> {
+    pub(crate) fn new(source: &'a R) -> Result<Self, ArchiveError> {
         Ok(Self(packhouse_sdk::Window::new(source, PIECE)?))
     }
 
@@ -19,8 +19,8 @@ impl<'a, R: ReadAt + ?Sized> Window<'a, R> {
     }
 
     /// Exactly these bytes; refused when the archive ends before.
-    pub(crate) fn get(&mut self, offset: u64, length: u64) -> Result<&[u8], Fault> {
-        self.0.get(offset, length)?.ok_or_else(|| Fault::refused("it ends too early"))
+    pub(crate) fn get(&mut self, offset: u64, length: u64) -> Result<&[u8], ArchiveError> {
+        self.0.get(offset, length)?.ok_or_else(|| ArchiveError::refused("it ends too early"))
     }
 }
 

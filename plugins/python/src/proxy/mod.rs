@@ -3,8 +3,8 @@
 //! A page is fetched and read for each answer; the host keeps it as fresh as the repository's settings say. Records stand for
 //! the files that were fetched: they tell later what the upstream has no longer, and serve a file without its page.
 
-mod listing;
-mod markup;
+mod html_page;
+mod json_page;
 mod url;
 
 use crate::index::{File, Metadata, Project, key_of};
@@ -164,8 +164,8 @@ fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result
     let base = reply.address()?;
     let bytes = reply.body()?.read_all(PAGE)?;
     let read = match kind.as_str() {
-        "application/vnd.pypi.simple.v1+json" => listing::read(&bytes, &base, name),
-        "application/vnd.pypi.simple.v1+html" | "text/html" => markup::read(&bytes, &base, name),
+        "application/vnd.pypi.simple.v1+json" => json_page::read(&bytes, &base, name),
+        "application/vnd.pypi.simple.v1+html" | "text/html" => html_page::read(&bytes, &base, name),
         other => return Err(unexpected(&format!("{target}: content type {other:?}"))),
     };
     read.map(Some).ok_or_else(|| unexpected(&format!("{target}: not a page of the Simple API")))

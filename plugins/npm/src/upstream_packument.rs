@@ -29,7 +29,7 @@ pub(crate) struct Packument {
 
 /// A version of an upstream's.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub(crate) struct UpstreamVersion {
     pub(crate) piece: Piece,
     /// Where its tarball lies.
     pub(crate) tarball: String,
@@ -81,10 +81,10 @@ impl Packument {
     ///
     /// # Errors
     /// [`Error::Unavailable`] for what is no manifest.
-    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
+    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<UpstreamVersion>, Error> {
         let Some(span) = self.outline.inner(number) else { return Ok(None) };
         let bytes = self.body.read_exact_at(span.start, bounded(span, MEMBER_LIMIT)?)?;
-        foreign(name, number, &bytes)
+        read_version(name, number, &bytes)
     }
 
     /// Hands over one version after the other.
@@ -94,7 +94,7 @@ impl Packument {
     pub(crate) fn each(
         &self,
         name: &Name,
-        take: &mut dyn FnMut(&str, Foreign) -> Result<(), Error>,
+        take: &mut dyn FnMut(&str, UpstreamVersion) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (mut start, mut window) = (0, Vec::new());
         for Member { name: number, span } in &self.outline.inner {
@@ -107,8 +107,8 @@ impl Packument {
             let from = usize::try_from(span.start - start).unwrap_or(usize::MAX);
             let bytes = window.get(from..).and_then(|rest| rest.get(..usize::try_from(length).ok()?));
             let bytes = bytes.ok_or_else(|| no_packument("it ends too soon"))?;
-            if let Some(foreign) = foreign(name, number, bytes)? {
-                take(number, foreign)?;
+            if let Some(version) = read_version(name, number, bytes)? {
+                take(number, version)?;
             }
         }
         Ok(())
@@ -127,7 +127,7 @@ fn no_packument(why: &str) -> Error {
 
 /// A manifest in its two forms, as it stands there but for what this registry says itself. None where it is of something else,
 /// says something twice, or names no tarball.
-fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, Error> {
+fn read_version(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
     // What is sent on as it came must be JSON.
     serde_json::from_slice::<IgnoredAny>(bytes)
         .map_err(|error| no_packument(&format!("version {number}: {error}")))?;
@@ -152,7 +152,7 @@ fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, E
     let deprecated = members.value("deprecated").as_ref().and_then(deprecation);
     let piece =
         Piece { abbreviated, full, dist: Value::Object(dist).to_string(), deprecated, attestations, time: 0 };
-    Ok(Some(Foreign { piece, tarball, integrity, shasum }))
+    Ok(Some(UpstreamVersion { piece, tarball, integrity, shasum }))
 }
 
 /// A manifest that was read as far as knowing where what lies.
