@@ -1,7 +1,9 @@
 //! What a handler is handed: repositories, and the rest of what it may know of the world.
 
 use crate::host::Host;
-use crate::{Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer};
+use crate::{
+    Blob, Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer,
+};
 
 /// The status of an upstream that cannot be asked.
 const UNREACHED: u16 = 502;
@@ -104,6 +106,16 @@ impl Context {
     /// For bytes that the plugin makes itself.
     pub fn writer(&self) -> Writer {
         Writer::new(self.host.writer())
+    }
+
+    /// A blob of bytes that the plugin makes itself.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] past the plugin's limit for what it may write in one call.
+    pub fn write_blob(&self, bytes: &[u8]) -> Result<Blob, Error> {
+        let mut writer = self.writer();
+        writer.write(bytes)?;
+        writer.finish()
     }
 
     /// A request to a proxy's upstream: `GET`, `HEAD` or `POST`. `target`, percent-encoded and with its query, is below the

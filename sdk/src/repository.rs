@@ -126,6 +126,15 @@ impl Repository {
         Ok(self.0.blob(digest)?.map(Blob::new))
     }
 
+    /// The blob that a record of this repository names, and so holds.
+    ///
+    /// # Errors
+    /// [`Error::Other`] where the repository does not hold it: the record is wrong.
+    pub fn recorded_blob(&self, digest: &Digest) -> Result<Blob, Error> {
+        let missing = || Error::Other(format!("a record names {digest}, which is not held"));
+        self.blob(digest)?.ok_or_else(missing)
+    }
+
     /// Holds this blob in this repository for the time of grace, so that a commit may name it. Answers its SHA-256.
     ///
     /// # Errors

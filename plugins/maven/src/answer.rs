@@ -26,7 +26,7 @@ pub(crate) fn missing(path: &str) -> Failure {
 
 /// A document that the plugin makes, with the checksums that clients ask for next.
 pub(crate) fn made(cx: &Context, document: Document, media_type: &str) -> Result<Response, Failure> {
-    let blob = sums::blob(cx, &document.bytes)?;
+    let blob = cx.write_blob(&document.bytes)?;
     let mut response = Response::ok().content_type(media_type).revalidate();
     for algorithm in [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256] {
         response = sums::header(response, algorithm, blob.digest(algorithm.name())?.hex());

@@ -5,7 +5,7 @@ use crate::checksum::Algorithm;
 use crate::layout::{FilePath, Item, Kind, METADATA, PREFIXES, Target, join};
 use crate::records::{self, FileRecord};
 use crate::{index, listing, media, sums};
-use packhouse_sdk::{Blob, Context, Failure, Repository, Request, Response, percent_encode};
+use packhouse_sdk::{Context, Failure, Repository, Request, Response, percent_encode};
 
 /// From what is stored in a hosted repository.
 pub(crate) fn get(
@@ -52,15 +52,10 @@ fn find(repository: &Repository, file: &FilePath) -> Result<Option<FileRecord>, 
     record(repository, &join(file.folder(), &name))
 }
 
-/// The bytes of a file that has a record.
-pub(crate) fn blob(repository: &Repository, record: &FileRecord) -> Result<Blob, Failure> {
-    let found = repository.blob(&record.sha256)?;
-    found.ok_or_else(|| Failure::internal(format!("a record names {}, which is not held", record.sha256)))
-}
-
 fn stored(repository: &Repository, file: &FilePath, record: FileRecord) -> Result<Response, Failure> {
-    let mut response =
-        Response::blob(blob(repository, &record)?).content_type(media::of(&file.path)).modified(record.time);
+    let mut response = Response::blob(repository.recorded_blob(&record.sha256)?)
+        .content_type(media::of(&file.path))
+        .modified(record.time);
     for algorithm in Algorithm::ALL {
         if let Some(hex) = record.known(algorithm) {
             response = sums::header(response, algorithm, hex);
@@ -109,7 +104,7 @@ pub(crate) fn file_sum(
 ) -> Result<String, Failure> {
     match record.known(algorithm) {
         Some(hex) => Ok(hex.to_owned()),
-        None => Ok(blob(repository, record)?.digest(algorithm.name())?.hex().to_owned()),
+        None => Ok(repository.recorded_blob(&record.sha256)?.digest(algorithm.name())?.hex().to_owned()),
     }
 }
 

@@ -67,8 +67,7 @@ pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let target = parse(request)?;
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let body = request.planned_body()?;
     match target {
         Target::File(file) => put_file(cx, &file, &body),
         Target::Metadata(folder) => put_metadata(cx, &folder, &body),

@@ -52,8 +52,7 @@ fn ask(
     proxy: &Repository,
     target: &str,
 ) -> Result<Option<Content>, Failure> {
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
+    let body = request.planned_body()?;
     let encoding = request.header("content-encoding");
     let question = AuditRequest::read(&body, encoding, target == BULK)?;
     let withheld = proxy.withheld(&question.names())?;

@@ -85,9 +85,7 @@ fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure>
 fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<Response>, Failure> {
     let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
     let facts = version.facts;
-    let blob = repository.blob(&facts.sha256)?;
-    let blob =
-        blob.ok_or_else(|| Failure::internal(format!("a record names {}, which is not held", facts.sha256)))?;
+    let blob = repository.recorded_blob(&facts.sha256)?;
     Ok(Some(Response::blob(blob).immutable().modified(facts.time)))
 }
 

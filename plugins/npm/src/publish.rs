@@ -27,8 +27,7 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let body = request.planned_body()?;
     match Address::parse(&request.path)? {
         Address::Package(name) => {
             let document = Document::read(&body, &name)?;

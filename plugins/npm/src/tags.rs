@@ -73,8 +73,7 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
         return Err(Failure::internal("a PUT that the plan refuses"));
     };
     check_tag(&tag)?;
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let body = request.planned_body()?;
     let number: String = serde_json::from_slice(&body.read_all(BODY)?)
         .map_err(|_| invalid("a tag is put with a version's number as a JSON string, as \"1.0.0\""))?;
     change(cx.target()?, &name, cx.now(), Some(&number), |package| {

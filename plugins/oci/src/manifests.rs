@@ -43,9 +43,7 @@ fn stored(repository: &Repository, image: &str, reference: &Reference) -> Result
     let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, &digest))? else {
         return Ok(None);
     };
-    let blob = repository.blob(&digest)?;
-    let blob =
-        blob.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))?;
+    let blob = repository.recorded_blob(&digest)?;
     let answer = Response::blob(blob).content_type(entry.value.media_type);
     Ok(Some(answer::manifest(answer, &digest, reference)))
 }

@@ -241,8 +241,7 @@ fn media_type(reply: &Reply) -> Result<String, Failure> {
 }
 
 fn header(reply: &Reply, name: &str) -> Result<Option<String>, Failure> {
-    let headers = reply.headers().map_err(unreachable)?;
-    Ok(headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value))
+    reply.header(name).map_err(unreachable)
 }
 
 fn unusable(what: &str) -> Failure {

@@ -29,7 +29,7 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Re
     let (repository, image) = (cx.target()?, name::image(request, params)?);
     let reference = name::reference(params)?;
     let tags = tags(request, &reference)?;
-    let body = request.take_body().ok_or_else(|| Failure::internal("a PUT without its body"))?;
+    let body = request.planned_body()?;
     if body.size()? > MANIFEST_LIMIT {
         return Err(failure::manifest_too_large());
     }

@@ -1,6 +1,5 @@
 //! `GET` of a file and of what goes with it: `.metadata` (PEP 658), `.asc`, `.provenance`.
 
-use crate::answer::held;
 use crate::attestation;
 use crate::part::{Part, media_type};
 use crate::records::{self, FileRecord};
@@ -54,7 +53,7 @@ pub(crate) fn provenance(cx: &Context, _request: &Request, params: &Params<'_>) 
     for repository in cx.hosted()? {
         let Some(record) = find(repository, params, file)? else { continue };
         let Some(digest) = record.provenance else { break };
-        let blob = held(repository, &digest)?;
+        let blob = repository.recorded_blob(&digest)?;
         return Ok(Response::blob(blob)
             .content_type(attestation::MEDIA_TYPE)
             .modified(record.time)
@@ -79,6 +78,6 @@ fn answer(
         Part::Signature => (record.signature.as_ref(), "application/pgp-signature"),
         Part::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
     };
-    let blob = held(repository, digest.ok_or_else(|| missing(asked))?)?;
+    let blob = repository.recorded_blob(digest.ok_or_else(|| missing(asked))?)?;
     Ok(Response::blob(blob).content_type(media_type).modified(record.time).immutable())
 }

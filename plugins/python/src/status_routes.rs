@@ -20,7 +20,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let body = request.take_body().ok_or_else(|| Failure::internal("a PUT without its body"))?;
+    let body = request.planned_body()?;
     let status: Status = serde_json::from_slice(&body.read_all(LIMIT)?).map_err(|_| {
         let words = "active, archived, quarantined or deprecated";
         answer::bad(format!("A status is {{\"status\": …, \"reason\": …}}, where the status is {words}"))

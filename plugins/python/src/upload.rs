@@ -1,6 +1,6 @@
 //! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata.
 
-use crate::answer::{bad, written};
+use crate::answer::bad;
 use crate::archive::{self, Found};
 use crate::attestation;
 use crate::filename::Filename;
@@ -140,11 +140,11 @@ impl Upload {
     ) -> Result<Self, Failure> {
         let repository = cx.target()?;
         repository.keep(&form.content)?;
-        let metadata = repository.keep(&written(cx, &found.bytes)?)?;
+        let metadata = repository.keep(&cx.write_blob(&found.bytes)?)?;
         let provenance = match form.get("attestations") {
             Some(text) => {
                 let object = attestation::provenance(text, &form.filename, &sha256)?;
-                Some(repository.keep(&written(cx, &object)?)?)
+                Some(repository.keep(&cx.write_blob(&object)?)?)
             }
             None => None,
         };

@@ -158,12 +158,11 @@ fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result
         404 | 410 => return Ok(None),
         status => return Err(unexpected(&format!("{target}: status {status}"))),
     }
-    let headers = reply.headers()?;
-    let kind = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    let kind = kind.map_or("", |(_, value)| value.split(';').next().unwrap_or_default().trim()).to_owned();
+    let told = reply.header("content-type")?.unwrap_or_default();
+    let kind = told.split(';').next().unwrap_or_default().trim();
     let base = reply.address()?;
     let bytes = reply.body()?.read_all(PAGE)?;
-    let read = match kind.as_str() {
+    let read = match kind {
         "application/vnd.pypi.simple.v1+json" => json_page::read(&bytes, &base, name),
         "application/vnd.pypi.simple.v1+html" | "text/html" => html_page::read(&bytes, &base, name),
         other => return Err(unexpected(&format!("{target}: content type {other:?}"))),
@@ -231,7 +230,7 @@ fn content(
     }
     if !file.checked {
         // Only what is kept was compared: until then, the page may still be right where it was wrong.
-        let checked = reply.headers()?.iter().any(|(name, _)| name == "age");
+        let checked = reply.header("age")?.is_some();
         remember(proxy, project, &File { checked, ..file.clone() })?;
     }
     Ok(Some(Response::blob(reply.body()?).content_type(media_type(&file.filename)).immutable()))
