@@ -3,7 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-use packhouse_names::fits;
+use packhouse_names::glob_match;
 use packhouse_runtime::{Freshness, RepositoryView, ServiceError};
 use packhouse_store::{CachedAnswer, ShownState};
 use serde::Deserialize;
@@ -114,7 +114,7 @@ impl Policy {
     }
 
     fn is_excepted(&self, name: &str) -> bool {
-        self.min_release_age_except.iter().any(|pattern| fits(pattern, name))
+        self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name))
     }
 }
 

@@ -1,10 +1,8 @@
-//! Where in a JSON object what lies: found in one pass that keeps nothing of the bytes, so that of a packument of many megabytes
-//! only what is asked for is ever read as JSON.
-//!
-//! The pass knows strings and brackets and nothing more. What it finds is a stranger's text until it has been read as JSON.
+//! Where in an object what lies: found in one pass that keeps nothing of the bytes, so that of a document of many megabytes only
+//! what is asked for is ever parsed.
 
-use crate::skim::Span;
-use packhouse_sdk::{Error, ReadAt};
+use super::Span;
+use crate::{Error, ReadAt};
 use std::collections::BTreeSet;
 
 /// Bytes that are read at a time.
@@ -14,15 +12,40 @@ const KEY: usize = 1 << 10;
 /// Members that are found at most.
 const MEMBERS: usize = 50_000;
 
-/// A member: its name, and where its value lies.
-pub(crate) type Member = (String, Span);
+/// A member of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its key.
+    pub name: String,
+    /// Where its value lies.
+    pub span: Span,
+}
 
 /// An object's members, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Outline {
-    pub(crate) members: Vec<Member>,
+pub struct Outline {
+    /// Its own, without the one that was entered.
+    pub members: Vec<Member>,
     /// Those of the member that was to be entered, where that is an object.
-    pub(crate) inner: Vec<Member>,
+    pub inner: Vec<Member>,
+}
+
+impl Outline {
+    /// Where the value of this member lies.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Span> {
+        find(&self.members, name)
+    }
+
+    /// Where the value of this member of the entered one lies.
+    #[must_use]
+    pub fn inner(&self, name: &str) -> Option<Span> {
+        find(&self.inner, name)
+    }
+}
+
+fn find(members: &[Member], name: &str) -> Option<Span> {
+    members.iter().find(|member| member.name == name).map(|member| member.span)
 }
 
 /// Finds the members of the object that these bytes are, and those of its member `enter`. None for what is no object, holds a
@@ -30,7 +53,7 @@ pub(crate) struct Outline {
 ///
 /// # Errors
 /// The host's.
-pub(crate) fn outline<S: ReadAt + ?Sized>(source: &S, enter: &str) -> Result<Option<Outline>, Error> {
+pub fn outline<S: ReadAt + ?Sized>(source: &S, enter: &str) -> Result<Option<Outline>, Error> {
     let mut scan = Scan::new(enter);
     let mut offset = 0;
     loop {
@@ -45,8 +68,9 @@ pub(crate) fn outline<S: ReadAt + ?Sized>(source: &S, enter: &str) -> Result<Opt
     }
 }
 
-/// The same of bytes that are here, without entering any member.
-pub(crate) fn members(bytes: &[u8]) -> Option<Vec<Member>> {
+/// The members of the object that these bytes are, as [`outline`] finds them, without entering any.
+#[must_use]
+pub fn members(bytes: &[u8]) -> Option<Vec<Member>> {
     let mut scan = Scan::new("");
     scan.take(0, bytes)?;
     Some(scan.end()?.members)
@@ -213,7 +237,7 @@ impl<'a> Scan<'a> {
         if let Awaits::End(start) = self.awaits {
             let name = self.remember()?;
             let members = if self.level == 1 { &mut self.found.members } else { &mut self.found.inner };
-            members.push((name, Span { start, end: at }));
+            members.push(Member { name, span: Span { start, end: at } });
         }
         self.awaits = then;
         Some(())
@@ -237,7 +261,7 @@ mod tests {
 
     fn texts(text: &str, members: &[Member]) -> Texts {
         let cut = |span: &Span| text[span.start as usize..span.end as usize].trim().to_owned();
-        members.iter().map(|(name, span)| (name.clone(), cut(span))).collect()
+        members.iter().map(|member| (member.name.clone(), cut(&member.span))).collect()
     }
 
     fn found(text: &str) -> Option<(Texts, Texts)> {

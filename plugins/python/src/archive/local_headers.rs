@@ -1,10 +1,10 @@
 //! The headers before each file of a zip: they must say what the directory says, and with their data lie side by side from the
 //! archive's beginning to its directory. So a program that reads from the front finds what one finds that reads from the end.
 
-use super::Fault;
+use super::ArchiveError;
 use super::directory::long_sizes;
+use super::entry::{Entry, Method};
 use super::window::{Window, number};
-use super::zip::{Entry, Method};
 use packhouse_sdk::ReadAt;
 
 /// The sizes stand behind the data.
@@ -17,26 +17,26 @@ pub(super) fn check<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     entries: &mut [Entry],
     end: u64,
-) -> Result<(), Fault> {
+) -> Result<(), ArchiveError> {
     let mut order: Vec<&mut Entry> = entries.iter_mut().collect();
     order.sort_by_key(|entry| entry.header);
     let starts: Vec<u64> = order.iter().map(|entry| entry.header).chain([end]).collect();
     if starts.first() != Some(&0) {
-        return Err(Fault::refused("something stands before its first file"));
+        return Err(ArchiveError::refused("something stands before its first file"));
     }
     for (entry, next) in order.into_iter().zip(starts.into_iter().skip(1)) {
         header(archive, entry)?;
         let data_end = entry.data.checked_add(entry.packed).filter(|data_end| *data_end <= next);
         let Some(data_end) = data_end else {
-            return Err(Fault::refused(format!("its file {} overlaps another", entry.name)));
+            return Err(ArchiveError::refused(format!("its file {} overlaps another", entry.name)));
         };
         behind(archive, entry, data_end, next - data_end)?;
     }
     Ok(())
 }
 
-fn header<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, entry: &mut Entry) -> Result<(), Fault> {
-    let differs = || Fault::refused(format!("its file {} has two headers that differ", entry.name));
+fn header<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, entry: &mut Entry) -> Result<(), ArchiveError> {
+    let differs = || ArchiveError::refused(format!("its file {} has two headers that differ", entry.name));
     let head = archive.get(entry.header, 30)?;
     let (flags, method) = (number::<2>(head, 6), number::<2>(head, 8));
     let (crc, packed, size) = (number::<4>(head, 14), number::<4>(head, 18), number::<4>(head, 22));
@@ -55,7 +55,7 @@ fn header<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, entry: &mut Entry) ->
         return Err(differs());
     }
     if behind && entry.method == Method::Stored {
-        return Err(Fault::refused(format!("where its file {} ends cannot be told", entry.name)));
+        return Err(ArchiveError::refused(format!("where its file {} ends cannot be told", entry.name)));
     }
     entry.data = entry.header + 30 + name_length + extra_length;
     Ok(())
@@ -67,8 +67,8 @@ fn behind<R: ReadAt + ?Sized>(
     entry: &Entry,
     at: u64,
     length: u64,
-) -> Result<(), Fault> {
-    let unclear = || Fault::refused(format!("something else stands behind its file {}", entry.name));
+) -> Result<(), ArchiveError> {
+    let unclear = || ArchiveError::refused(format!("something else stands behind its file {}", entry.name));
     let expected = entry.flags & SIZES_BEHIND != 0;
     let (skip, wide) = match (expected, length) {
         (false, 0) => return Ok(()),
@@ -80,9 +80,10 @@ fn behind<R: ReadAt + ?Sized>(
     };
     let bytes = archive.get(at, length)?;
     let signed = skip == 0 || bytes.starts_with(b"PK\x07\x08");
-    let [packed, size] = match wide {
-        true => [number::<8>(bytes, skip + 4), number::<8>(bytes, skip + 12)],
-        false => [number::<4>(bytes, skip + 4), number::<4>(bytes, skip + 8)],
+    let [packed, size] = if wide {
+        [number::<8>(bytes, skip + 4), number::<8>(bytes, skip + 12)]
+    } else {
+        [number::<4>(bytes, skip + 4), number::<4>(bytes, skip + 8)]
     };
     let same = [number::<4>(bytes, skip), packed, size] == [u64::from(entry.crc), entry.packed, entry.size];
     if signed && same { Ok(()) } else { Err(unclear()) }

@@ -1,6 +1,6 @@
 //! An upstream's page in HTML (PEP 503): its links, whatever stands around them.
 
-use super::listing::{checked, of_project, sound};
+use super::json_page::{checked, of_project, sound};
 use super::url;
 use crate::index::{File, Metadata, Project};
 use std::collections::BTreeMap;

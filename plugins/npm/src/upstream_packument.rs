@@ -1,12 +1,11 @@
 //! An upstream's packument. The largest have some ten megabytes, and each question for a tarball needs one version of them: so
 //! the whole is passed over once to find what lies where, and only what is wanted is read as JSON.
 
-use crate::document::{Bounded, deprecation};
+use crate::document::{Bounded, MEMBER_LIMIT, deprecation};
 use crate::manifest::{self, ABBREVIATED};
 use crate::name::Name;
-use crate::outline::{self, Outline};
 use crate::packument::Piece;
-use crate::skim::{MEMBER_LIMIT, Span};
+use packhouse_sdk::json_scan::{self, Member, Outline, Span};
 use packhouse_sdk::{Blob, Error, ReadAt};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
@@ -30,7 +29,7 @@ pub(crate) struct Packument {
 
 /// A version of an upstream's.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub(crate) struct UpstreamVersion {
     pub(crate) piece: Piece,
     /// Where its tarball lies.
     pub(crate) tarball: String,
@@ -47,7 +46,7 @@ impl Packument {
     /// versions.
     pub(crate) fn open(body: Blob, name: &Name) -> Result<Self, Error> {
         let outline =
-            outline::outline(&body, "versions")?.ok_or_else(|| no_packument("not a JSON object"))?;
+            json_scan::outline(&body, "versions")?.ok_or_else(|| no_packument("not a JSON object"))?;
         let packument = Self { body, outline };
         match packument.member::<Value>("name")? {
             Some(Value::String(said)) if said == name.as_str() => Ok(packument),
@@ -57,7 +56,7 @@ impl Packument {
 
     /// The numbers of its versions.
     pub(crate) fn numbers(&self) -> BTreeSet<String> {
-        self.outline.inner.iter().map(|(number, _)| number.clone()).collect()
+        self.outline.inner.iter().map(|version| version.name.clone()).collect()
     }
 
     /// One of its members that is an object; empty without it.
@@ -73,9 +72,8 @@ impl Packument {
     /// # Errors
     /// [`Error::Unavailable`] where it cannot be read.
     pub(crate) fn member<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
-        let member = self.outline.members.iter().find(|(member, _)| member == name);
-        let Some((_, span)) = member else { return Ok(None) };
-        let bytes = self.body.read_exact_at(span.start, bounded(*span, HEAD_LIMIT)?)?;
+        let Some(span) = self.outline.member(name) else { return Ok(None) };
+        let bytes = self.body.read_exact_at(span.start, bounded(span, HEAD_LIMIT)?)?;
         serde_json::from_slice(&bytes).map(Some).map_err(|error| no_packument(&format!("{name}: {error}")))
     }
 
@@ -83,11 +81,10 @@ impl Packument {
     ///
     /// # Errors
     /// [`Error::Unavailable`] for what is no manifest.
-    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
-        let version = self.outline.inner.iter().find(|(one, _)| one == number);
-        let Some((_, span)) = version else { return Ok(None) };
-        let bytes = self.body.read_exact_at(span.start, bounded(*span, MEMBER_LIMIT)?)?;
-        foreign(name, number, &bytes)
+    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<UpstreamVersion>, Error> {
+        let Some(span) = self.outline.inner(number) else { return Ok(None) };
+        let bytes = self.body.read_exact_at(span.start, bounded(span, MEMBER_LIMIT)?)?;
+        read_version(name, number, &bytes)
     }
 
     /// Hands over one version after the other.
@@ -97,10 +94,10 @@ impl Packument {
     pub(crate) fn each(
         &self,
         name: &Name,
-        take: &mut dyn FnMut(&str, Foreign) -> Result<(), Error>,
+        take: &mut dyn FnMut(&str, UpstreamVersion) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (mut start, mut window) = (0, Vec::new());
-        for (number, span) in &self.outline.inner {
+        for Member { name: number, span } in &self.outline.inner {
             let length = bounded(*span, MEMBER_LIMIT)?;
             if span.end > start + window.len() as u64 {
                 let rest = self.body.size()?.saturating_sub(span.start);
@@ -110,8 +107,8 @@ impl Packument {
             let from = usize::try_from(span.start - start).unwrap_or(usize::MAX);
             let bytes = window.get(from..).and_then(|rest| rest.get(..usize::try_from(length).ok()?));
             let bytes = bytes.ok_or_else(|| no_packument("it ends too soon"))?;
-            if let Some(foreign) = foreign(name, number, bytes)? {
-                take(number, foreign)?;
+            if let Some(version) = read_version(name, number, bytes)? {
+                take(number, version)?;
             }
         }
         Ok(())
@@ -130,12 +127,12 @@ fn no_packument(why: &str) -> Error {
 
 /// A manifest in its two forms, as it stands there but for what this registry says itself. None where it is of something else,
 /// says something twice, or names no tarball.
-fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, Error> {
+fn read_version(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
     // What is sent on as it came must be JSON.
     serde_json::from_slice::<IgnoredAny>(bytes)
         .map_err(|error| no_packument(&format!("version {number}: {error}")))?;
     let text = core::str::from_utf8(bytes).map_err(|error| no_packument(&error.to_string()))?;
-    let Some(members) = outline::members(bytes) else { return Ok(None) };
+    let Some(members) = json_scan::members(bytes) else { return Ok(None) };
     let members = Members { text, members };
     if members.text("name").as_deref() != Some(name.as_str())
         || members.text("version").as_deref() != Some(number)
@@ -155,24 +152,24 @@ fn foreign(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Foreign>, E
     let deprecated = members.value("deprecated").as_ref().and_then(deprecation);
     let piece =
         Piece { abbreviated, full, dist: Value::Object(dist).to_string(), deprecated, attestations, time: 0 };
-    Ok(Some(Foreign { piece, tarball, integrity, shasum }))
+    Ok(Some(UpstreamVersion { piece, tarball, integrity, shasum }))
 }
 
 /// A manifest that was read as far as knowing where what lies.
 struct Members<'a> {
     text: &'a str,
-    members: Vec<outline::Member>,
+    members: Vec<Member>,
 }
 
 impl<'a> Members<'a> {
-    fn raw(&self, span: &Span) -> &'a str {
+    fn raw(&self, span: Span) -> &'a str {
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         self.text.get(place(span.start)..place(span.end)).unwrap_or_default().trim_end()
     }
 
     fn value(&self, name: &str) -> Option<Value> {
-        let (_, span) = self.members.iter().find(|(member, _)| member == name)?;
-        serde_json::from_str(self.raw(span)).ok()
+        let member = self.members.iter().find(|member| member.name == name)?;
+        serde_json::from_str(self.raw(member.span)).ok()
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -185,13 +182,13 @@ impl<'a> Members<'a> {
     /// Without `dist` and `deprecated`, abbreviated and full.
     fn forms(&self) -> (String, String) {
         let (mut abbreviated, mut full) = (String::from("{"), String::from("{"));
-        for (name, span) in &self.members {
+        for Member { name, span } in &self.members {
             if matches!(name.as_str(), "dist" | "deprecated") {
                 continue;
             }
-            append(&mut full, name, self.raw(span));
+            append(&mut full, name, self.raw(*span));
             if ABBREVIATED.contains(&name.as_str()) {
-                append(&mut abbreviated, name, self.raw(span));
+                append(&mut abbreviated, name, self.raw(*span));
             }
         }
         if self.value("hasInstallScript").is_none() && self.runs_scripts() {

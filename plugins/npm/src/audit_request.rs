@@ -11,14 +11,14 @@ const LIMIT: u64 = 8 << 20;
 const FACTS: [&str; 5] = ["version", "integrity", "dev", "optional", "peer"];
 
 /// What an audit asks.
-pub(crate) enum Question {
+pub(crate) enum AuditRequest {
     /// `{NAME: [VERSION, …]}`.
     Bulk(Map<String, Value>),
     /// The tree of a lock file.
     Tree(Map<String, Value>),
 }
 
-impl Question {
+impl AuditRequest {
     /// Reads a body. 400 for one that is no such question, 413 for one that is too large, 415 for one that is packed in a way that
     /// is not known.
     pub(crate) fn read(body: &Blob, encoding: Option<&str>, bulk: bool) -> Result<Self, Failure> {
@@ -179,9 +179,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn tree(value: Value) -> Question {
+    fn tree(value: Value) -> AuditRequest {
         match value {
-            Value::Object(tree) => Question::Tree(tree),
+            Value::Object(tree) => AuditRequest::Tree(tree),
             _ => unreachable!("an object"),
         }
     }
