@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, RepositoryId};
 
-use crate::members;
+use crate::password_sign_in::{self, SignIn};
 use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_app::sso;
@@ -77,7 +77,7 @@ impl Credential {
 }
 
 /// What is known of a request's credential and repository.
-pub struct Known {
+pub(crate) struct Known {
     /// As the store has them.
     pub facts: Arc<LookUp>,
     /// The credential, as access is decided on it.
@@ -94,7 +94,7 @@ pub struct Known {
 
 /// Whether a credential came by itself, or in a bearer that a token service gave out.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Bearing {
+pub(crate) enum Bearing {
     /// By itself.
     Direct,
     /// In a bearer that is not taken.
@@ -103,16 +103,24 @@ pub enum Bearing {
     Granted(Vec<Grant>),
 }
 
-/// Looks up the repository of this name and the credential, which may be a bearer where the request is below a claim of
-/// `service`'s format. 429 for a password that was guessed at too often, 503 when the store cannot be read.
-pub(crate) async fn identify(
-    app: &App,
-    organization: OrganizationId,
-    repository: &str,
-    (credential, peer): (Credential, IpAddr),
-    service: Option<&str>,
-) -> Result<Known, Refused> {
-    if let (Credential::Bearer(secret), Some(format)) = (&credential, service)
+/// What is to be identified.
+pub(crate) struct IdentityQuery<'a> {
+    /// The organization that the request is for.
+    pub organization: OrganizationId,
+    /// The name of the repository that is looked up in the same statement; empty for none.
+    pub repository: &'a str,
+    /// The credential that came.
+    pub credential: Credential,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// The format whose token service's bearers count here, if any do.
+    pub bearer_format: Option<&'a str>,
+}
+
+/// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
+pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Known, Refused> {
+    let IdentityQuery { organization, repository, credential, peer, bearer_format } = query;
+    if let (Credential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
     {
         return by_bearer(app, organization, repository, secret, format).await;
@@ -133,7 +141,8 @@ pub(crate) async fn identify(
     if identity::says_token(password.reveal()) {
         return Ok(nobody(facts, Presented::Unknown));
     }
-    match members::sign_in(app, organization, &username, password, peer).await? {
+    let attempt = SignIn { organization, username: &username, password, peer };
+    match password_sign_in::sign_in(app, attempt).await? {
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
         _ => Ok(nobody(facts, Presented::Unknown)),
     }
@@ -177,14 +186,13 @@ async fn by_bearer(
 /// Most tokens of a request whose ids are looked up.
 const MAX_TOKENS: usize = 4;
 
-/// The tokens of this host's that stand in a path or a query, each with its id: a plugin is to see that and no more.
+/// The tokens of this host's among the texts of a path or a query, each with its id: a plugin is to see that and no more.
 pub(crate) async fn tokens_in(
     app: &App,
     known: &Known,
     organization: OrganizationId,
-    (path, query): (&[String], &[(String, String)]),
+    texts: impl Iterator<Item = &String>,
 ) -> Result<Vec<(String, String)>, Refused> {
-    let texts = path.iter().chain(query.iter().map(|(_, value)| value));
     let mut found = Vec::new();
     for text in texts.filter(|text| identity::says_token(text)).take(MAX_TOKENS) {
         let Some(hash) = identity::fingerprint(text) else { continue };
@@ -282,7 +290,7 @@ fn key(facts: &Arc<LookUp>) -> Option<Known> {
 
 impl Known {
     /// The same credential as access to another repository is decided on it.
-    pub fn presented_to(&self, other: &Reached) -> Presented {
+    pub(crate) fn presented_to(&self, other: &Reached) -> Presented {
         let rights = || self.member.as_ref().map(|member| rights(member, other.row.id)).unwrap_or_default();
         match &self.presented {
             Presented::Token(token, username) => {

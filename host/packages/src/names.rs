@@ -62,7 +62,7 @@ impl<'a> Names<'a> {
 
 /// What is withheld from an upstream when the target of a call is this repository: of a group what its `members` are to it, of a
 /// proxy the same in every group that has it as a member; of a hosted repository, which has no upstream, nothing.
-pub async fn withheld(
+pub(crate) async fn withheld(
     store: &Store,
     description: &Description,
     (target, members): (&RepositoryRow, Vec<&RepositoryRow>),

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use packhouse_store::OrganizationRow;
+use packhouse_store::{OrganizationId, OrganizationRow};
 
+use crate::request_context::RequestContext;
 use crate::shape::Refused;
 use packhouse_app::App;
+use packhouse_wire::catalogue;
 
 /// How old the list may be: an organization that another process made is found within this time.
 const FRESH: Duration = Duration::from_secs(1);
@@ -18,17 +20,23 @@ pub(crate) struct Organizations {
 }
 
 impl Organizations {
-    /// The organization of this host, or the only one there is.
+    /// The step that finds the organization of this host, or the only one there is. From here on `context` knows what links start
+    /// with. 401 where there is none of this host, 503 if the store cannot be read.
     pub(crate) async fn find(
         &self,
         app: &App,
         host: Option<&str>,
-    ) -> Result<Option<OrganizationRow>, Refused> {
+        context: &mut RequestContext,
+    ) -> Result<OrganizationId, Refused> {
         let all = self.all(app).await?;
-        Ok(match &*all {
-            [only] => Some(only.clone()),
-            several => host.and_then(|host| by_host(several, host)).cloned(),
-        })
+        let found = match &*all {
+            [only] => Some(only),
+            several => host.and_then(|host| by_host(several, host)),
+        };
+        context.base_url = base_url(app, found, host);
+        let organization = found.ok_or_else(|| Refused::of(&catalogue::UNAUTHORIZED))?;
+        context.organization = Some(organization.id);
+        Ok(organization.id)
     }
 
     async fn all(&self, app: &App) -> Result<Arc<[OrganizationRow]>, Refused> {
@@ -65,7 +73,7 @@ pub(crate) fn name(host: &str) -> &str {
 
 /// What links start with, without a slash at its end: the organization's address, or the configured one; else the host of the
 /// request where it is a loopback name with the listener's port; else where this listens.
-pub(crate) fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
+fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
     if let Some(url) = organization.and_then(|row| row.base_url.as_deref()) {
         return url.trim_end_matches('/').to_owned();
     }
@@ -92,7 +100,6 @@ pub(crate) fn realm(base_url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packhouse_store::OrganizationId;
 
     fn row(id: i64, host: Option<&str>) -> OrganizationRow {
         let host = host.map(str::to_owned);
