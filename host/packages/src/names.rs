@@ -65,7 +65,8 @@ impl<'a> Names<'a> {
 pub(crate) async fn withheld(
     store: &Store,
     description: &Description,
-    (target, members): (&RepositoryRow, Vec<&RepositoryRow>),
+    target: &RepositoryRow,
+    members: Vec<&RepositoryRow>,
     names: &[String],
 ) -> Result<BTreeSet<String>, StoreError> {
     match Kind::of(&target.kind) {
