@@ -9,7 +9,7 @@ use packhouse_store::RepositoryRow;
 use packhouse_wire::catalogue;
 
 use crate::access_question as access;
-use crate::identify::Bearing;
+use crate::bearing::Bearing;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::route::Routed;
 use crate::shape::{Lacking, Refused};

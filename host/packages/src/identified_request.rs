@@ -8,7 +8,8 @@ use http::request::Parts;
 use packhouse_runtime::Plugin;
 use packhouse_store::{OrganizationId, RepositoryRow};
 
-use crate::identify::{self, Credential, IdentityQuery, Known};
+use crate::credential::Credential;
+use crate::identify::{self, IdentityQuery, Known};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
 use crate::shape::Refused;

@@ -3,8 +3,10 @@
 
 mod access_question;
 mod authorize;
+mod bearing;
 mod cache_lookup;
 mod check;
+mod credential;
 mod declared_length;
 mod find_plugin;
 mod handle;
@@ -15,7 +17,6 @@ mod identified_request;
 mod identify;
 mod log;
 mod multipart;
-mod names;
 mod organizations;
 mod password_sign_in;
 mod plugin_failure;
@@ -38,6 +39,7 @@ mod services;
 mod shape;
 mod strangers;
 mod token_service;
+mod withheld_names;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};

@@ -57,11 +57,11 @@ impl Organizations {
 /// With its port, or without where the organization's address has none.
 fn by_host<'a>(all: &'a [OrganizationRow], host: &str) -> Option<&'a OrganizationRow> {
     let of = |host: &str| all.iter().find(|row| row.host.as_deref() == Some(host));
-    of(host).or_else(|| of(name(host)))
+    of(host).or_else(|| of(without_port(host)))
 }
 
 /// A host without its port.
-pub(crate) fn name(host: &str) -> &str {
+fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
             // An IPv6 address without a port ends in its bracket.
@@ -87,14 +87,14 @@ fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str
 }
 
 fn is_loopback(host: &str, port: u16) -> bool {
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&name(host));
-    here && host.strip_prefix(name(host)).is_some_and(|rest| rest == format!(":{port}"))
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&without_port(host));
+    here && host.strip_prefix(without_port(host)).is_some_and(|rest| rest == format!(":{port}"))
 }
 
 /// The realm of a challenge: the host's name, since some clients send a credential to no other realm.
 pub(crate) fn realm(base_url: &str) -> &str {
     let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    name(host.split('/').next().unwrap_or(host))
+    without_port(host.split('/').next().unwrap_or(host))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use packhouse_store::{OrganizationId, Reached, RepositoryId, RepositoryRow};
 use serde::Serialize;
 
 use crate::access_question as access;
-use crate::identify::{self, Credential, IdentityQuery, Known};
+use crate::credential::Credential;
+use crate::identify::{self, IdentityQuery, Known};
 use crate::request_context::RequestContext;
 use crate::shape::Refused;
 use packhouse_app::App;

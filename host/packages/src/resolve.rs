@@ -123,7 +123,7 @@ fn find_route(path: Path, runtime: &Runtime) -> Route {
     if path.segments.first().is_some_and(|first| first == "repositories") {
         return below_repositories(path);
     }
-    if let Some(health) = health::asked(&path.segments) {
+    if let Some(health) = health::find(&path.segments) {
         return Route::Host(HostRoute::Health(health));
     }
     if is_trusted_publishing(&path.segments) {

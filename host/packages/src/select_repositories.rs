@@ -9,10 +9,11 @@ use packhouse_wire::catalogue;
 use serde_json::Value;
 
 use crate::access_question as access;
-use crate::identify::Bearing;
-use crate::names::Names;
+use crate::bearing::Bearing;
+
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 use crate::shape::Refused;
+use crate::withheld_names::WithheldNames;
 
 /// The repositories that a plugin is handed.
 #[derive(Clone, Default)]
@@ -76,7 +77,7 @@ fn refuse_claimed(
     if Kind::of(&row.kind) != Kind::Proxy || intent.packages.is_empty() {
         return Ok(());
     }
-    let names = Names::of(request.description(), [row]);
+    let names = WithheldNames::of(request.description(), [row]);
     if intent.packages.iter().any(|name| names.claims(name)) {
         return Err(Refused::of(&catalogue::NAME_CLAIMED));
     }
@@ -135,6 +136,6 @@ async fn proxies_serve(
         let seen = |row: &RepositoryRow| request.members.iter().any(|member| member.id == row.id);
         return Ok(intent.many_packages || request.all_members().filter(is_hosted).all(seen));
     }
-    let names = Names::of(request.description(), request.all_members().chain([group]));
+    let names = WithheldNames::of(request.description(), request.all_members().chain([group]));
     Ok(names.withheld(&request.app.store, &intent.packages).await?.is_empty())
 }

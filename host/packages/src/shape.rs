@@ -9,7 +9,7 @@ use packhouse_runtime::{CallError, ErrorStyle, Failure, Problem};
 use packhouse_store::{Part, StoreError};
 use serde_json::{Map, Value, json};
 
-use crate::identify::Bearing;
+use crate::bearing::Bearing;
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
 use packhouse_wire::body::Body;

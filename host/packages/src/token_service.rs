@@ -17,8 +17,9 @@ use packhouse_store::{OrganizationId, Reached};
 use serde_json::json;
 
 use crate::access_question as access;
+use crate::credential::Credential;
 use crate::declared_length::too_large;
-use crate::identify::{self, Credential, IdentityQuery, Known};
+use crate::identify::{self, IdentityQuery, Known};
 use crate::scope::Scopes;
 use crate::shape::Refused;
 use packhouse_app::App;

@@ -3,7 +3,7 @@
 use packhouse_runtime::ServiceError;
 
 use super::CallServices;
-use crate::names;
+use crate::withheld_names;
 
 /// Those of these packages that no upstream may be asked for in this call, in their order.
 pub(super) async fn withheld(
@@ -17,6 +17,6 @@ pub(super) async fn withheld(
     };
     let members = facts.members.iter().map(|member| &member.row).collect();
     let store = &services.app.store;
-    let withheld = names::withheld(store, plugin.description(), target, members, &names).await?;
+    let withheld = withheld_names::withheld(store, plugin.description(), target, members, &names).await?;
     Ok(names.into_iter().filter(|name| withheld.contains(name)).collect())
 }

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use packhouse_runtime::{ErrorStyle, Runtime};
 use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
 
-use crate::identify::{self, Credential, IdentityQuery};
+use crate::credential::Credential;
+use crate::identify::{self, IdentityQuery};
 use crate::shape::{self, Frame};
 use packhouse_app::App;
 use packhouse_app::mail::Mail;
