@@ -194,7 +194,7 @@ mod tests {
             action: Action::Read,
             subject: None,
             body: BodyPlan::None,
-            manifest: false,
+            limit: None,
             digests: Vec::new(),
             also_read: Vec::new(),
             check: false,

@@ -4,6 +4,7 @@
 mod answer;
 mod authorize;
 mod call;
+mod error_body;
 mod head;
 mod health;
 mod identify;
@@ -35,7 +36,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use packhouse_runtime::{Challenge, Description, ErrorStyle, Plugin};
+use packhouse_runtime::{AuthorizationForm, ChallengeScheme, Description, ErrorFormat, Plugin};
 use packhouse_store::{OrganizationId, OrganizationRow, Refusal, RepositoryRow};
 use tokio::net::TcpListener;
 
@@ -48,7 +49,7 @@ pub use self::names::withheld as withheld_names;
 use self::resolve::{Below, Place, Target};
 use self::scope::Scopes;
 use self::send::Asked;
-use self::shape::{Frame, Refused};
+use self::shape::{Addresses, Frame, Refused};
 use self::stranger::Stranger;
 use self::unnamed::Unnamed;
 use packhouse_app::App;
@@ -78,9 +79,10 @@ struct Packages {
 struct Visit {
     request_id: String,
     peer: IpAddr,
-    style: ErrorStyle,
-    /// Where the challenge of a refusal is a bearer's: the token service's path.
-    token_service: Option<String>,
+    /// How the format's refusals look, where one is known by now.
+    error_format: Arc<ErrorFormat>,
+    /// Whether a 401 asks for what the format says; else for `Basic`.
+    own_challenge: bool,
     base_url: String,
     credential: Option<String>,
     /// The format that it turned out to be about, for the metrics.
@@ -123,8 +125,8 @@ impl Packages {
         let mut visit = Visit {
             request_id: request_id::next(),
             peer: caller(peer, &parts.headers, &self.app.config.trusted_proxies),
-            style: resolve::style(parts.uri.path(), &self.app.runtime),
-            token_service: None,
+            error_format: resolve::error_format(parts.uri.path(), &self.app.runtime),
+            own_challenge: false,
             base_url: String::new(),
             credential: None,
             format: None,
@@ -174,11 +176,20 @@ impl Packages {
             true => self.app.base_url(),
             false => visit.base_url.clone(),
         };
-        let token_service = visit.token_service.as_ref().map(|path| format!("{base_url}{path}"));
-        let frame = Frame {
-            style: visit.style,
-            realm: organizations::realm(&base_url),
+        let ErrorFormat { template, challenge, token_service } = visit.error_format.as_ref();
+        let token_service = token_service.as_ref().map(|path| format!("{base_url}{path}"));
+        let basic = ChallengeScheme::basic();
+        let api_url = self.app.api_url();
+        let addresses = Addresses {
+            host: organizations::realm(&base_url),
+            base_url: &base_url,
+            api_url: &api_url,
             token_service: token_service.as_deref(),
+        };
+        let frame = Frame {
+            template,
+            challenge: if visit.own_challenge { challenge } else { &basic },
+            addresses,
             request_id: &visit.request_id,
             head: parts.method == Method::HEAD,
         };
@@ -206,7 +217,7 @@ impl Packages {
             Place::Below(below) => self.serve_below(parts, body, visit, (organization, below, query)).await,
             Place::TokenService(plugin) => {
                 // Whoever is refused here shall show a password, not ask for a bearer.
-                visit.style = plugin.description().error_style;
+                visit.error_format = Arc::clone(&plugin.description().error_format);
                 visit.format = Some(plugin.description().format.clone());
                 visit.organization = Some(organization.id);
                 let service = token_service::Service { app: &self.app, plugin: &plugin, peer: visit.peer };
@@ -237,10 +248,17 @@ impl Packages {
         visit: &mut Visit,
         (organization, below, query): (OrganizationRow, Below, Vec<(String, String)>),
     ) -> Result<Response<Body>, Refused> {
-        let credential = (Credential::read(&parts.headers), visit.peer);
-        let bears = matches!(credential.0, Credential::Bearer(_));
+        let presented = Credential::read(&parts.headers);
+        let bears = matches!(presented, Credential::Bearer(_));
         visit.organization = Some(organization.id);
         let claim = below.claim.clone();
+        let claimed = claim.as_ref().map(|claim| claim.plugin.description());
+        let form = presented.form();
+        let credential = match claimed {
+            Some(description) => presented.taken_by(description),
+            None => presented,
+        };
+        let credential = (credential, visit.peer);
         let service = claim.as_ref().map(|claim| claim.plugin.description());
         let service = service.filter(|description| description.token_service.is_some());
         let format = service.map(|description| description.format.as_str());
@@ -253,6 +271,12 @@ impl Packages {
             format,
         )
         .await?;
+        let known = match claimed {
+            Some(_) => known,
+            None => {
+                self.unless_uncounted(known, form, (organization.id, name.as_deref(), visit.peer)).await?
+            }
+        };
         let known = Arc::new(known);
         visit.credential.clone_from(&known.credential);
         visit.caller.clone_from(&known.caller);
@@ -282,7 +306,7 @@ impl Packages {
             }
             let Some(opened) = stranger.opened().await? else { return Err(stranger.refusal().await) };
             if repository.is_none_or(|row| row.format != opened.plugin.description().format) {
-                visit.style = opened.plugin.description().error_style;
+                visit.error_format = Arc::clone(&opened.plugin.description().error_format);
                 let prepared = stranger.offer(opened, body).await?;
                 return Ok(send::respond(&prepared, asked(parts, &visit.request_id)).await?);
             }
@@ -345,6 +369,26 @@ impl Packages {
     }
 }
 
+impl Packages {
+    /// What is known of a credential at a repository's own address, where the format is known only now: whose form does not count
+    /// there is a credential that nobody knows.
+    async fn unless_uncounted(
+        &self,
+        known: Known,
+        form: Option<AuthorizationForm>,
+        (organization, name, peer): (OrganizationId, Option<&str>, IpAddr),
+    ) -> Result<Known, Refused> {
+        let format = known.facts.repository.as_ref().map(|row| row.format.as_str());
+        let plugin = format.and_then(|format| self.app.runtime.plugin(format));
+        if form.is_none_or(|form| identify::counts(form, plugin.as_ref().map(|plugin| plugin.description())))
+        {
+            return Ok(known);
+        }
+        let nobody = (Credential::Unreadable, peer);
+        identify::identify(&self.app, organization, name.unwrap_or_default(), nobody, None).await
+    }
+}
+
 fn encoded_slash() -> Refused {
     Refused::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
 }
@@ -363,11 +407,10 @@ fn asked<'a>(parts: &'a Parts, request_id: &'a str) -> Asked<'a> {
 impl Visit {
     /// Refusals look as the format's description wants them from here on.
     fn speak_as(&mut self, description: Option<&Description>) {
-        self.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        self.error_format =
+            description.map_or_else(Arc::default, |description| Arc::clone(&description.error_format));
+        self.own_challenge = true;
         self.format = description.map(|description| description.format.clone());
-        let bearer = description.filter(|description| description.challenge == Challenge::Bearer);
-        self.token_service =
-            bearer.and_then(|description| Some(description.token_service.as_ref()?.path.clone()));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use packhouse_runtime::{Appended, BodyPlan, Intent, Part};
+use packhouse_runtime::{Appended, BodyPlan, Intent, Part, excess_of};
 use packhouse_store::{Append, Blob, RepositoryId, Store, StoreError};
 use packhouse_wire::incoming_body::{IncomingBody, declared};
 
@@ -29,14 +29,22 @@ pub(crate) fn refuse_by_length(intent: &Intent, headers: &HeaderMap) -> Result<(
         BodyPlan::Body { limit } | BodyPlan::Parts { limit } | BodyPlan::Append { limit, .. } => limit,
     };
     match declared(headers) {
-        Some(length) if length > limit => Err(of_manifest(intent, too_large(limit))),
+        Some(length) if length > limit => Err(of_limit(intent, too_large(limit))),
         _ => Ok(()),
     }
 }
 
-/// A manifest that is too large has words of its own in a registry.
-fn of_manifest(intent: &Intent, refused: Refused) -> Refused {
-    if intent.manifest { refused.in_registry(&catalogue::REGISTRY_MANIFEST_SIZE) } else { refused }
+/// What is over a limit that has a name may have words of its own in the description.
+fn of_limit(intent: &Intent, refused: Refused) -> Refused {
+    match &intent.limit {
+        Some(name) => refused.because(excess_of(name)),
+        None => refused,
+    }
+}
+
+/// The same of a refusal that may be another than that of the body's size.
+fn over_limit(intent: &Intent, refused: Refused) -> Refused {
+    if refused.is_of(&catalogue::FILE_TOO_LARGE) { of_limit(intent, refused) } else { refused }
 }
 
 /// 413 with the limit in its sentence.
@@ -60,11 +68,13 @@ pub(crate) async fn receive(
         }
         BodyPlan::Parts { limit } => {
             let form = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-            let parts = multipart::receive((store, target), &intent.digests, form, *limit, body).await?;
+            let parts = multipart::receive((store, target), &intent.digests, form, *limit, body).await;
+            let parts = parts.map_err(|refused| over_limit(intent, refused))?;
             Ok(Received { parts, ..Received::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
-            let appended = append(store, target, (upload, *offset, *limit), body).await?;
+            let appended = append(store, target, (upload, *offset, *limit), body).await;
+            let appended = appended.map_err(|refused| over_limit(intent, refused))?;
             Ok(Received { appended, ..Received::default() })
         }
     }
@@ -80,7 +90,7 @@ async fn stage(
     let mut stager = store.stage(&intent.digests, limit).of(target);
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
-            StoreError::TooLarge { limit, .. } => of_manifest(intent, too_large(limit)),
+            StoreError::TooLarge { limit, .. } => of_limit(intent, too_large(limit)),
             other => Refused::from(other),
         })?;
     }

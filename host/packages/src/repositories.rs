@@ -64,13 +64,15 @@ impl List<'_> {
             return Err(Refused::of(&catalogue::UNAUTHORIZED));
         }
         visit.organization = Some(self.organization);
-        let credential = (Credential::read(&self.parts.headers), visit.peer);
+        let credential = (Credential::read(&self.parts.headers).of_any_format(), visit.peer);
         let known = identify::identify(self.app, self.organization, "", credential, None).await?;
         visit.credential.clone_from(&known.credential);
         visit.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
-        // There is no format that does not look at user names.
-        let rules = Rules { checks_username: true, ..authorize::rules(None) };
+        // There is no format that does not look at user names; those of every format that stand for a token count.
+        let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
+        let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
+        let rules = Rules { checks_username: true, token_usernames, ..authorize::rules(None) };
         let wanted = Wanted::Read { for_publish: true };
         authorize::authorize_credential(&known.presented, &rules, wanted, now)?;
         if let Some(token) = &known.facts.token {

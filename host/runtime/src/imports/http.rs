@@ -24,6 +24,7 @@ pub struct IntentRep {
     pub(crate) action: String,
     pub(crate) subject: Option<String>,
     pub(crate) body: BodyPlan,
+    pub(crate) limit: Option<String>,
     pub(crate) digests: Vec<String>,
     pub(crate) also_read: Vec<String>,
     pub(crate) check: bool,
@@ -122,6 +123,12 @@ impl HostIntent for HostState {
     ) -> Result<()> {
         bounded("upload", &upload)?;
         self.held_mut(&intent)?.body = BodyPlan::Append { upload, offset, limit };
+        Ok(())
+    }
+
+    fn under(&mut self, intent: Resource<IntentRep>, limit: String) -> Result<()> {
+        bounded("under", &limit)?;
+        self.held_mut(&intent)?.limit = Some(limit);
         Ok(())
     }
 
