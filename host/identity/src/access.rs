@@ -189,6 +189,8 @@ pub struct RepositoryFacts {
 pub struct Rules {
     /// Whether the username beside a token counts.
     pub checks_username: bool,
+    /// Usernames that go with any token.
+    pub token_usernames: Vec<String>,
     /// The status for a refused credential on reads: 401 or 404.
     pub refused_read_status: u16,
     /// The status for a refused credential on writes.
@@ -232,14 +234,14 @@ pub struct Refusal {
     pub status: u16,
     /// The sentence, filled in.
     pub sentence: String,
-    /// The row in a registry's words, where it is another than the status alone tells.
-    pub in_registry: Option<&'static Code>,
+    /// Which refusal it is more exactly than its row says, for formats that tell it apart.
+    pub reason: Option<&'static str>,
 }
 
 impl Refusal {
     /// A refusal as the catalogue has it.
     pub fn of(code: &'static Code) -> Refusal {
-        Refusal { code, status: code.status, sentence: code.sentence.to_owned(), in_registry: None }
+        Refusal { code, status: code.status, sentence: code.sentence.to_owned(), reason: None }
     }
 
     fn action(wanted: Wanted) -> Refusal {
@@ -321,7 +323,7 @@ fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
         Presented::Key(key) => !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works(),
         Presented::Token(token, username) => {
             !State::at(question.now, token.revoked_at, token.expires_at, token.ends_at).works()
-                || (question.rules.checks_username && !goes_with(token, username.as_deref()))
+                || (question.rules.checks_username && !goes_with(question.rules, token, username.as_deref()))
         }
     };
     // What is read in order to be written is part of the write: told otherwise, a client takes it for success.
@@ -336,12 +338,15 @@ fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
     })
 }
 
-fn goes_with(token: &TokenFacts, username: Option<&str>) -> bool {
+fn goes_with(rules: &Rules, token: &TokenFacts, username: Option<&str>) -> bool {
     let Some(username) = username else { return true };
-    username == "__token__"
+    rules.token_usernames.iter().any(|known| known == username)
         || token.usernames.is_empty()
         || token.usernames.iter().any(|known| known.eq_ignore_ascii_case(username))
 }
+
+/// An access key's owner was not given the repository: as [`Refusal::reason`].
+pub const KEY_NOT_REACHED: &str = "key_not_reached";
 
 /// Authentication rule 6 of the specification: a proxy that is not reached is not there.
 fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
@@ -358,8 +363,8 @@ fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<R
         return Some(Refusal::of(&catalogue::NOT_FOUND));
     }
     let key = matches!(question.presented, Presented::Key(_));
-    let in_registry = key.then_some(&catalogue::REGISTRY_DENIED_SCOPE);
-    Some(Refusal { in_registry, ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) })
+    let reason = key.then_some(KEY_NOT_REACHED);
+    Some(Refusal { reason, ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) })
 }
 
 /// A token made for one format is refused on every proxy, of that format or of another.
@@ -426,6 +431,7 @@ impl From<&packhouse_runtime::Description> for Rules {
         let own = || vec![description.format.clone()];
         Rules {
             checks_username: description.checks_username,
+            token_usernames: description.token_usernames.clone(),
             refused_read_status: description.refused_read_status,
             refused_write_status: description.refused_write_status,
             not_reached_status: description.not_reached_status,

@@ -29,18 +29,10 @@ pub(crate) fn wanted_by_method(method: &str) -> Wanted {
 /// What a format declares about refusals; without a description, what holds for most.
 pub(crate) fn rules(description: Option<&Description>) -> Rules {
     match description {
-        Some(description) => Rules {
-            checks_username: description.checks_username,
-            refused_read_status: description.refused_read_status,
-            refused_write_status: description.refused_write_status,
-            not_reached_status: description.not_reached_status,
-            token_formats: match description.token_formats.is_empty() {
-                true => vec![description.format.clone()],
-                false => description.token_formats.clone(),
-            },
-        },
+        Some(description) => Rules::from(description),
         None => Rules {
             checks_username: false,
+            token_usernames: Vec::new(),
             refused_read_status: 401,
             refused_write_status: 401,
             not_reached_status: 403,

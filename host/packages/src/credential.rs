@@ -5,6 +5,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use packhouse_identity::{self as identity, Secret};
+use packhouse_runtime::{AuthorizationForm, Description};
 
 /// A credential as it was presented.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,6 +16,8 @@ pub(crate) enum Credential {
     Unreadable,
     /// `Bearer`.
     Bearer(Secret),
+    /// A word without a scheme before it.
+    Bare(Secret),
     /// `Basic`.
     Basic {
         /// What stands before the colon.
@@ -36,7 +39,7 @@ impl Credential {
     }
 
     fn parse(field: &str) -> Option<Self> {
-        let (scheme, value) = field.trim().split_once(' ')?;
+        let Some((scheme, value)) = field.trim().split_once(' ') else { return Self::bare(field.trim()) };
         let value = value.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
             return Some(Self::Bearer(Secret::new(value)));
@@ -53,15 +56,52 @@ impl Credential {
         Some(Self::Basic { username: username.to_owned(), password: Secret::new(password) })
     }
 
+    /// A scheme without what belongs to it is no token.
+    fn bare(word: &str) -> Option<Self> {
+        let is_scheme = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
+        (!is_scheme && !word.is_empty()).then(|| Self::Bare(Secret::new(word)))
+    }
+
+    /// The form in which it came; none where there is none, or none that any format takes.
+    pub(crate) fn form(&self) -> Option<AuthorizationForm> {
+        match self {
+            Self::Nothing | Self::Unreadable => None,
+            Self::Bearer(_) => Some(AuthorizationForm::Bearer),
+            Self::Bare(_) => Some(AuthorizationForm::Bare),
+            Self::Basic { .. } => Some(AuthorizationForm::Basic),
+        }
+    }
+
+    /// The same, or something that nobody knows where the format does not take its form.
+    pub(crate) fn taken_by(self, description: &Description) -> Self {
+        match self.form() {
+            Some(form) if !counts(form, Some(description)) => Self::Unreadable,
+            _ => self,
+        }
+    }
+
+    /// The same where no format is known: a bare word is then nothing that anybody knows.
+    pub(crate) fn of_any_format(self) -> Self {
+        match self.form() {
+            Some(form) if !counts(form, None) => Self::Unreadable,
+            _ => self,
+        }
+    }
+
     /// The hash of what may be a token.
     pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
         match self {
             Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(secret) | Self::Basic { password: secret, .. } => {
+            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
                 identity::fingerprint(secret.reveal())
             }
         }
     }
+}
+
+/// Whether this form of `Authorization` counts in a format. Where no format is known, `Basic` and `Bearer` do.
+pub(crate) fn counts(form: AuthorizationForm, description: Option<&Description>) -> bool {
+    description.map_or(form != AuthorizationForm::Bare, |description| description.takes(form))
 }
 
 #[cfg(test)]
@@ -91,6 +131,8 @@ mod tests {
         assert!(read(&[&encode("user:")]) == basic("user", ""));
         assert!(read(&[encode("a:b").trim_end_matches('=')]) == basic("a", "b"));
         assert!(read(&["bEARER  token "]) == Credential::Bearer(Secret::new("token")));
+        assert!(read(&["pkh_token "]) == Credential::Bare(Secret::new("pkh_token")));
+        assert!(read(&["pkh_token"]).of_any_format() == Credential::Unreadable);
         for odd in ["Basic !!", "Basic", "Digest x", "Basic YQ==", "Basic /w=="] {
             assert!(read(&[odd]) == Credential::Unreadable, "{odd}");
         }

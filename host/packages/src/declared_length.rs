@@ -1,7 +1,7 @@
 //! The step that refuses a body by its declared length, before a byte of it; and the refusals of bodies that are too large.
 
 use http::HeaderMap;
-use packhouse_runtime::{BodyPlan, Intent};
+use packhouse_runtime::{BodyPlan, Intent, excess_of};
 use packhouse_store::StoreError;
 use packhouse_wire::catalogue;
 use packhouse_wire::incoming_body::declared;
@@ -15,14 +15,17 @@ pub(crate) fn refuse_by_declared_length(intent: &Intent, headers: &HeaderMap) ->
         BodyPlan::Body { limit } | BodyPlan::Parts { limit } | BodyPlan::Append { limit, .. } => limit,
     };
     match declared(headers) {
-        Some(length) if length > limit => Err(of_manifest(intent, too_large(limit))),
+        Some(length) if length > limit => Err(of_limit(intent, too_large(limit))),
         _ => Ok(()),
     }
 }
 
-/// A manifest that is too large has words of its own in a registry.
-pub(crate) fn of_manifest(intent: &Intent, refused: Refused) -> Refused {
-    if intent.manifest { refused.in_registry(&catalogue::REGISTRY_MANIFEST_SIZE) } else { refused }
+/// A refusal of what is over the intent's limit. If the limit has a name, the description may have words of its own for it.
+pub(crate) fn of_limit(intent: &Intent, refused: Refused) -> Refused {
+    match &intent.limit {
+        Some(name) if refused.is_of(&catalogue::FILE_TOO_LARGE) => refused.because(excess_of(name)),
+        _ => refused,
+    }
 }
 
 /// 413 with the limit in its sentence.

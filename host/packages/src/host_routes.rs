@@ -81,8 +81,8 @@ async fn token_service(
 ) -> Result<Response<Body>, Refused> {
     let HostRequest { app, organizations, parts, host, query, .. } = request;
     let organization = organizations.find(app, host.as_deref(), context).await?;
-    // A client that is refused here is to show a password, not to ask for a bearer: `token_service` of the context stays empty.
-    context.style = plugin.description().error_style;
+    // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.
+    context.error_format = Arc::clone(&plugin.description().error_format);
     context.format = Some(plugin.description().format.clone());
     let service = Service { app, plugin, peer: context.peer };
     let (response, credential) = service.answer(parts, query, body, organization).await?;

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
-use packhouse_runtime::Plugin;
+use packhouse_runtime::{AuthorizationForm, Plugin};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
-use crate::credential::Credential;
+use crate::credential::{self, Credential};
 use crate::identify::{self, IdentityQuery, Known};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
@@ -58,23 +58,38 @@ pub(crate) async fn identify_caller<'a>(
     context: &mut RequestContext,
 ) -> Result<IdentifiedRequest<'a>, Refused> {
     let ResolvedRequest { app, parts, organization, address, query } = resolved;
-    let credential = Credential::read(&parts.headers);
-    let as_bearer = matches!(credential, Credential::Bearer(_));
-    // A bearer counts below a claim of the format whose token service gave it out.
+    let presented = Credential::read(&parts.headers);
+    let as_bearer = matches!(presented, Credential::Bearer(_));
+    let form = presented.form();
     let description = address.claim.as_ref().map(|claim| claim.plugin.description());
-    let with_service = description.filter(|description| description.token_service.is_some());
-    let asked = IdentityQuery {
+    let (repository, peer) = (address.name.as_deref().unwrap_or_default(), context.peer);
+    let asked = |credential| IdentityQuery {
         organization,
-        repository: address.name.as_deref().unwrap_or_default(),
+        repository,
         credential,
-        peer: context.peer,
-        bearer_format: with_service.map(|description| description.format.as_str()),
+        peer,
+        bearer_format: description.filter(|it| it.token_service.is_some()).map(|it| it.format.as_str()),
     };
-    let known = Arc::new(identify::identify(app, asked).await?);
+    let known = match description {
+        Some(description) => identify::identify(app, asked(presented.taken_by(description))).await?,
+        None => {
+            let known = identify::identify(app, asked(presented)).await?;
+            // Only now the format is known. A credential in a form that it does not take is one that nobody knows.
+            let counts = form.is_none_or(|form| takes(app, &known, form));
+            if counts { known } else { identify::identify(app, asked(Credential::Unreadable)).await? }
+        }
+    };
+    let known = Arc::new(known);
     context.credential.clone_from(&known.credential);
     context.caller.clone_from(&known.caller);
-    let (peer, now) = (context.peer, packhouse_store::now_ms());
+    let now = packhouse_store::now_ms();
     Ok(IdentifiedRequest { app, parts, organization, address, query, known, as_bearer, peer, now })
+}
+
+/// Whether credentials of this form count in the repository that was looked up.
+fn takes(app: &App, known: &Known, form: AuthorizationForm) -> bool {
+    let plugin = known.facts.repository.as_ref().and_then(|row| app.runtime.plugin(&row.format));
+    credential::counts(form, plugin.as_ref().map(|plugin| plugin.description()))
 }
 
 impl IdentifiedRequest<'_> {

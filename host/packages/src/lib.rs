@@ -8,6 +8,7 @@ mod cache_lookup;
 mod check;
 mod credential;
 mod declared_length;
+mod error_body;
 mod find_plugin;
 mod handle;
 mod head;
@@ -51,12 +52,13 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use packhouse_runtime::{ChallengeScheme, ErrorFormat};
 use packhouse_store::Refusal;
 use tokio::net::TcpListener;
 
 use self::request_context::RequestContext;
 use self::request_path::RepositoryHost;
-use self::shape::{Frame, Refused};
+use self::shape::{Addresses, Frame, Refused};
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
@@ -89,8 +91,8 @@ impl RepositoryHost {
         let ticket = meters.under_way.begin();
         let (parts, body) = request.into_parts();
         let peer = caller(peer, &parts.headers, &self.app.config.trusted_proxies);
-        let style = resolve::style(parts.uri.path(), &self.app.runtime);
-        let mut context = RequestContext::new(request_id::next(), peer, style);
+        let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
+        let mut context = RequestContext::new(request_id::next(), peer, error_format);
         let mut body = IncomingBody::new(body, self.app.config.limits.body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(Refused::of(&catalogue::SERVER_BUSY)),
@@ -132,11 +134,20 @@ impl RepositoryHost {
     fn refuse(&self, refused: Refused, parts: &Parts, context: &RequestContext) -> Response<Body> {
         let base_url =
             if context.base_url.is_empty() { self.app.base_url() } else { context.base_url.clone() };
-        let token_service = context.token_service.as_ref().map(|path| format!("{base_url}{path}"));
-        let frame = Frame {
-            style: context.style,
-            realm: organizations::realm(&base_url),
+        let ErrorFormat { template, challenge, token_service } = context.error_format.as_ref();
+        let token_service = token_service.as_ref().map(|path| format!("{base_url}{path}"));
+        let basic = ChallengeScheme::basic();
+        let api_url = self.app.api_url();
+        let addresses = Addresses {
+            host: organizations::realm(&base_url),
+            base_url: &base_url,
+            api_url: &api_url,
             token_service: token_service.as_deref(),
+        };
+        let frame = Frame {
+            template,
+            challenge: if context.own_challenge { challenge } else { &basic },
+            addresses,
             request_id: &context.request_id,
             head: parts.method == Method::HEAD,
         };

@@ -6,7 +6,7 @@ use packhouse_runtime::{Appended, BodyPlan, Intent, Part};
 use packhouse_store::{Append, Blob, RepositoryId, Stager, Store, StoreError};
 use packhouse_wire::incoming_body::IncomingBody;
 
-use crate::declared_length::{of_manifest, refused_bytes, too_large};
+use crate::declared_length::{of_limit, refused_bytes, too_large};
 use crate::multipart::{self, Form};
 use crate::repository_request::RepositoryRequest;
 use crate::shape::Refused;
@@ -49,11 +49,14 @@ pub(crate) async fn receive(
             let content_type = request.parts.headers.get(CONTENT_TYPE);
             let content_type = content_type.map_or(&b""[..], |value| value.as_bytes());
             let form = Form { content_type, digests: &intent.digests, limit: *limit, target };
-            Ok(Received { parts: multipart::receive(store, form, body).await?, ..Received::default() })
+            let parts = multipart::receive(store, form, body).await;
+            let parts = parts.map_err(|refused| of_limit(intent, refused))?;
+            Ok(Received { parts, ..Received::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
             let addition = Addition { upload, offset: *offset, limit: *limit };
-            let appended = append(store, target, addition, body).await?;
+            let appended = append(store, target, addition, body).await;
+            let appended = appended.map_err(|refused| of_limit(intent, refused))?;
             Ok(Received { appended: Some(appended), ..Received::default() })
         }
     }
@@ -62,7 +65,7 @@ pub(crate) async fn receive(
 async fn stage(mut stager: Stager, intent: &Intent, body: &mut IncomingBody) -> Result<Blob, Refused> {
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
-            StoreError::TooLarge { limit, .. } => of_manifest(intent, too_large(limit)),
+            StoreError::TooLarge { limit, .. } => of_limit(intent, too_large(limit)),
             other => Refused::from(other),
         })?;
     }

@@ -67,7 +67,7 @@ impl RepositoryList<'_> {
         let query = IdentityQuery {
             organization: self.organization,
             repository: "",
-            credential: Credential::read(&self.parts.headers),
+            credential: Credential::read(&self.parts.headers).of_any_format(),
             peer: context.peer,
             bearer_format: None,
         };
@@ -75,8 +75,10 @@ impl RepositoryList<'_> {
         context.credential.clone_from(&known.credential);
         context.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
-        // There is no format that does not look at user names.
-        let rules = Rules { checks_username: true, ..access::rules(None) };
+        // There is no format that does not look at user names; those of every format that stand for a token count.
+        let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
+        let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
+        let rules = Rules { checks_username: true, token_usernames, ..access::rules(None) };
         let wanted = Wanted::Read { for_publish: true };
         access::authorize_credential(&known.presented, &rules, wanted, now)?;
         if let Some(token) = &known.facts.token {

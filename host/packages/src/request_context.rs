@@ -1,8 +1,9 @@
 //! What is found out about a request on its way, for the shape of a refusal, its line in the log, the metrics and the audit log.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use packhouse_runtime::{Challenge, Description, ErrorStyle};
+use packhouse_runtime::{Description, ErrorFormat};
 use packhouse_store::OrganizationId;
 
 /// See the module.
@@ -11,10 +12,10 @@ pub(crate) struct RequestContext {
     pub request_id: String,
     /// The client's address.
     pub peer: IpAddr,
-    /// How a refusal looks.
-    pub style: ErrorStyle,
-    /// The path of the token service, if a refusal's challenge is a bearer's.
-    pub token_service: Option<String>,
+    /// How the format's refusals look, if one is known by now.
+    pub error_format: Arc<ErrorFormat>,
+    /// Whether a 401 asks for what the format says; else it asks for `Basic`.
+    pub own_challenge: bool,
     /// What links start with; empty until the organization was looked for.
     pub base_url: String,
     /// Names the credential; never a part of it.
@@ -29,12 +30,12 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// A request of which nothing more is known.
-    pub(crate) fn new(request_id: String, peer: IpAddr, style: ErrorStyle) -> Self {
+    pub(crate) fn new(request_id: String, peer: IpAddr, error_format: Arc<ErrorFormat>) -> Self {
         Self {
             request_id,
             peer,
-            style,
-            token_service: None,
+            error_format,
+            own_challenge: false,
             base_url: String::new(),
             credential: None,
             format: None,
@@ -45,10 +46,9 @@ impl RequestContext {
 
     /// Refusals look as the format's description wants them from here on.
     pub(crate) fn set_format(&mut self, description: Option<&Description>) {
-        self.style = description.map_or(ErrorStyle::Plain, |description| description.error_style);
+        self.error_format =
+            description.map_or_else(Arc::default, |description| Arc::clone(&description.error_format));
+        self.own_challenge = true;
         self.format = description.map(|description| description.format.clone());
-        let bearer = description.filter(|description| description.challenge == Challenge::Bearer);
-        self.token_service =
-            bearer.and_then(|description| Some(description.token_service.as_ref()?.path.clone()));
     }
 }

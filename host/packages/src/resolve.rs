@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use packhouse_runtime::{Claim, ErrorStyle, Plugin, Runtime};
+use packhouse_runtime::{Claim, ErrorFormat, Plugin, Runtime};
 
 use crate::health::{self, Health};
 use crate::shape::Refused;
@@ -86,15 +86,15 @@ pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget,
     Ok(RequestTarget { host, route: find_route(path, runtime), query })
 }
 
-/// The error style of the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
+/// How errors look below the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
 /// format's protocol is answered in it, whatever is wrong.
-pub(crate) fn style(path: &str, runtime: &Runtime) -> ErrorStyle {
+pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
     let below = |claim: &Claim| {
         let fixed = claim.path.split('{').next().unwrap_or_default();
         path.starts_with(fixed) || path == fixed.trim_end_matches('/')
     };
     let claim = runtime.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
-    claim.map_or(ErrorStyle::Plain, |(plugin, _)| plugin.description().error_style)
+    claim.map_or_else(Arc::default, |(plugin, _)| Arc::clone(&plugin.description().error_format))
 }
 
 fn within_limits(parts: &Parts) -> Result<(), Refused> {
@@ -126,19 +126,14 @@ fn find_route(path: Path, runtime: &Runtime) -> Route {
     if let Some(health) = health::find(&path.segments) {
         return Route::Host(HostRoute::Health(health));
     }
-    if is_trusted_publishing(&path.segments) {
+    let exchanges = |plugin: &Arc<Plugin>| plugin.description().exchanges_identities_at(&path.segments);
+    if runtime.plugins().iter().any(exchanges) {
         return Route::Host(HostRoute::NotEnabled);
     }
     if let Some(plugin) = token_service(&path.segments, runtime) {
         return Route::Host(HostRoute::TokenService(plugin));
     }
     claimed(path, runtime)
-}
-
-/// The paths at the root that clients exchange an identity of their build service at.
-fn is_trusted_publishing(segments: &[String]) -> bool {
-    let names: Vec<&str> = segments.iter().take(4).map(String::as_str).collect();
-    matches!(names.as_slice(), ["_", "oidc", _, ..] | ["-", _, "v1", "oidc"])
 }
 
 fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> {
@@ -256,15 +251,5 @@ mod tests {
             below_repositories(Path::parse("/repositories/").unwrap()),
             Route::Host(HostRoute::RepositoryList)
         ));
-    }
-
-    #[test]
-    fn trusted_publishing_is_told_from_what_is_not_served() {
-        for path in ["/_/oidc/audience", "/_/oidc/mint-token", "/-/any/v1/oidc/token/exchange/package/p"] {
-            assert!(is_trusted_publishing(&segments(path)), "{path}");
-        }
-        for path in ["/_/oidc", "/-/any/v1/search", "/x/oidc/audience"] {
-            assert!(!is_trusted_publishing(&segments(path)), "{path}");
-        }
     }
 }

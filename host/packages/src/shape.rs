@@ -1,19 +1,22 @@
-//! Shape: what an error looks like on the wire. One object for every format, or `errors[]` where the format's description asks
-//! for a registry's style; the sentence is the reason phrase of HTTP/1.1 too, since some clients show nothing else.
+//! Shape: what an error looks like on the wire. Its body is written by the format's template (`error_body`), its challenge is the
+//! format's; the sentence is the reason phrase of HTTP/1.1 too, since some clients show nothing else.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
-use packhouse_runtime::{CallError, ErrorStyle, Failure, Problem};
+use packhouse_runtime::{CallError, ChallengeScheme, ErrorTemplate, Failure, Problem, fill};
 use packhouse_store::{Part, StoreError};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::bearing::Bearing;
+use crate::error_body::{self, Said, Written};
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
 use packhouse_wire::body::Body;
-use packhouse_wire::catalogue::{self, Code, Place};
+use packhouse_wire::catalogue::{self, Code};
 use packhouse_wire::incoming_body::BodyError;
 
 /// A reason phrase is a line for people; longer ones are cut.
@@ -27,8 +30,8 @@ pub(crate) struct Refused {
     problems: Vec<Problem>,
     /// The catalogue's row; none where a format's own code has none.
     row: Option<&'static Code>,
-    /// The row in a registry's words, where the status alone does not tell it.
-    in_registry: Option<&'static Code>,
+    /// Which refusal it is more exactly than its row says: a name by which a format may have words for it.
+    reason: Option<Cow<'static, str>>,
     /// Whether it is a credential that is refused.
     of_credential: bool,
     /// What a bearer challenge adds: the scope that is needed, and what is wrong with the credential that came.
@@ -86,7 +89,7 @@ impl Refused {
             headers: retry.into_iter().collect(),
             problems: vec![problem],
             row: Some(row),
-            in_registry: None,
+            reason: None,
             of_credential: false,
             scope: None,
             lacking: Lacking::Nothing,
@@ -106,9 +109,9 @@ impl Refused {
         self
     }
 
-    /// The same with the words that it has in a registry's answer.
-    pub(crate) fn in_registry(mut self, row: &'static Code) -> Self {
-        self.in_registry = Some(row);
+    /// The same by a name that is more exact than its row's, for which a format may have words.
+    pub(crate) fn because(mut self, reason: String) -> Self {
+        self.reason = Some(Cow::Owned(reason));
         self
     }
 
@@ -150,7 +153,7 @@ impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         let mut refused = Self::saying(refusal.code, refusal.sentence);
         refused.status = status(refusal.status);
-        refused.in_registry = refusal.in_registry;
+        refused.reason = refusal.reason.map(Cow::Borrowed);
         refused
     }
 }
@@ -161,8 +164,8 @@ impl From<Failure> for Refused {
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
         let Failure { status: number, headers, problems } = failure;
         let (scope, lacking) = (None, Lacking::Nothing);
-        let (in_registry, of_credential) = (None, false);
-        Self { status: status(number), headers, problems, row, in_registry, of_credential, scope, lacking }
+        let (reason, of_credential) = (None, false);
+        Self { status: status(number), headers, problems, row, reason, of_credential, scope, lacking }
     }
 }
 
@@ -248,28 +251,47 @@ fn status(number: u16) -> StatusCode {
 /// What the shape depends on besides the error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
-    /// The format's style, where one is known by now.
-    pub style: ErrorStyle,
-    /// The realm of a challenge: the repository host's name.
-    pub realm: &'a str,
-    /// The address of the token service, where the challenge is a bearer's.
-    pub token_service: Option<&'a str>,
+    /// By what the body is written: the format's template, where one is known by now.
+    pub template: &'a ErrorTemplate,
+    /// What a 401 asks for.
+    pub challenge: &'a ChallengeScheme,
+    /// What its parameters may name.
+    pub addresses: Addresses<'a>,
     /// The request's id.
     pub request_id: &'a str,
     /// Whether the request is a HEAD.
     pub head: bool,
 }
 
+/// What a challenge may name of the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses<'a> {
+    /// The repository host's name.
+    pub host: &'a str,
+    /// The repository host's address.
+    pub base_url: &'a str,
+    /// The API's and the portal's.
+    pub api_url: &'a str,
+    /// The token service's, where the format has one.
+    pub token_service: Option<&'a str>,
+}
+
 /// Makes the answer.
 pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     let sentence = sentence(&refused);
-    let (status, object) = match frame.style {
-        ErrorStyle::Plain => (refused.status, plain(&refused, &sentence, frame.request_id)),
-        ErrorStyle::Registry => registry(&refused, &sentence, frame.request_id),
+    let said = Said {
+        status: refused.status,
+        problems: &refused.problems,
+        row: refused.row,
+        reason: refused.reason.as_deref(),
+        sentence: &sentence,
+        request_id: frame.request_id,
     };
-    let bytes = Bytes::from(Value::Object(object).to_string());
+    let Written { status, text } = error_body::write(frame.template, &said);
+    let bytes = Bytes::from(text);
     let mut headers = own_headers(&refused, frame);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let content_type = HeaderValue::from_str(frame.template.content_type());
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/json")));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let mut response = Response::new(if frame.head { Body::empty() } else { Body::full(bytes) });
@@ -298,16 +320,25 @@ fn own_headers(refused: &Refused, frame: Frame<'_>) -> HeaderMap {
     headers
 }
 
-/// `Basic` with the host's name as realm; or `Bearer` with the token service's address, as registries' clients know it.
+/// The scheme with those of its parameters that have a value.
 fn challenge(refused: &Refused, frame: Frame<'_>) -> String {
-    let realm = frame.realm;
-    let Some(service) = frame.token_service else { return format!("Basic realm=\"{realm}\"") };
-    let mut challenge = format!("Bearer realm=\"{service}\",service=\"{realm}\"");
-    let more = [("scope", refused.scope.as_deref()), ("error", refused.lacking.word())];
-    for (name, value) in more.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
-        challenge.push_str(&format!(",{name}=\"{value}\""));
-    }
-    challenge
+    let Addresses { host, base_url, api_url, token_service } = frame.addresses;
+    let found = |name: &str| match name {
+        "host" => Some(host.into()),
+        "base_url" => Some(base_url.into()),
+        "api_url" => Some(api_url.into()),
+        "token_service" => token_service.map(Value::from),
+        "scope" => refused.scope.as_deref().map(Value::from),
+        "error" => refused.lacking.word().map(Value::from),
+        _ => None,
+    };
+    let parameters = frame.challenge.parameters.iter().filter_map(|parameter| {
+        let value = fill(&Value::String(parameter.value.clone()), &found)?;
+        Some(format!("{}=\"{}\"", parameter.name, value.as_str()?))
+    });
+    let parameters: Vec<String> = parameters.collect();
+    let gap = if parameters.is_empty() { "" } else { " " };
+    format!("{}{gap}{}", frame.challenge.scheme, parameters.join(","))
 }
 
 /// The first problem's words, or its row's where it has none.
@@ -316,107 +347,6 @@ fn sentence(refused: &Refused) -> String {
         refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
     let row = refused.row.map(|row| row.sentence);
     own.or(row).or(refused.status.canonical_reason()).unwrap_or_default().to_owned()
-}
-
-fn plain(refused: &Refused, sentence: &str, request_id: &str) -> Map<String, Value> {
-    let mut object = details(refused);
-    let code = refused.problems.first().map_or("", |problem| problem.code.as_str());
-    match refused.row.map_or(Place::Error, |row| row.place) {
-        Place::Error | Place::Errors => insert(&mut object, "error", code),
-        Place::Code => {
-            insert(&mut object, "error", &code.to_lowercase());
-            insert(&mut object, "code", code);
-        }
-        Place::Reason => {
-            insert(&mut object, "error", sentence);
-            insert(&mut object, "reason_code", code);
-        }
-    }
-    insert(&mut object, "message", sentence);
-    insert(&mut object, "request_id", request_id);
-    insert(&mut object, "type", "about:blank");
-    insert(&mut object, "title", refused.status.canonical_reason().unwrap_or("Error"));
-    object.insert("status".to_owned(), json!(refused.status.as_u16()));
-    insert(&mut object, "detail", sentence);
-    object
-}
-
-fn insert(object: &mut Map<String, Value>, name: &str, value: &str) {
-    object.insert(name.to_owned(), Value::String(value.to_owned()));
-}
-
-/// Further facts of a single problem, which stand at the top.
-fn details(refused: &Refused) -> Map<String, Value> {
-    match refused.problems.as_slice() {
-        [Problem { detail: Some(Value::Object(object)), .. }] => object.clone(),
-        _ => Map::new(),
-    }
-}
-
-/// The status is the registry's own: it has other words and other numbers for some refusals.
-fn registry(refused: &Refused, sentence: &str, request_id: &str) -> (StatusCode, Map<String, Value>) {
-    let mut object = details(refused);
-    let own = refused.row.is_none_or(|row| row.place == Place::Errors);
-    let (code, errors) = match own {
-        true => (refused.status, refused.problems.iter().map(registry_problem).collect()),
-        false => match registry_row(refused) {
-            Some(row) => (status(row.status), vec![json!({"code": row.code, "message": row.sentence})]),
-            // What the transport refuses, before any protocol on it: registries have no words for that.
-            None => {
-                let code = refused.row.map_or("UNKNOWN", |row| row.code).to_uppercase();
-                (refused.status, vec![json!({"code": code, "message": sentence})])
-            }
-        },
-    };
-    object.insert("errors".to_owned(), Value::Array(errors));
-    match refused.row {
-        Some(Code { place: Place::Code, code, .. }) => insert(&mut object, "code", code),
-        Some(Code { place: Place::Reason, code, .. }) => insert(&mut object, "reason_code", code),
-        // One answer for all of them in the protocol's own words: the code says which it was.
-        Some(Code { status: 503, place: Place::Error, code, .. }) => insert(&mut object, "code", code),
-        _ => (),
-    }
-    insert(&mut object, "request_id", request_id);
-    (code, object)
-}
-
-fn registry_problem(problem: &Problem) -> Value {
-    match &problem.detail {
-        Some(detail) => json!({"code": problem.code, "message": problem.message, "detail": detail}),
-        None => json!({"code": problem.code, "message": problem.message}),
-    }
-}
-
-/// The rows of the host's own that registries tell apart although the status is the same, or that have another status there.
-static REGISTRY_ROWS: &[(&Code, &Code)] = &[
-    (&catalogue::WRITES_NOT_PERMITTED_ON_GROUP, &catalogue::REGISTRY_GROUP_WRITE),
-    (&catalogue::GROUP_EMPTY, &catalogue::REGISTRY_GROUP_EMPTY),
-    (&catalogue::NAME_CLAIMED, &catalogue::REGISTRY_MANIFEST_UNKNOWN),
-    (&catalogue::NO_REPOSITORY_NAME, &catalogue::REGISTRY_NAME_REPOSITORY),
-    (&catalogue::MALFORMED_ADDRESS, &catalogue::REGISTRY_NAME_PATH),
-];
-
-/// A refusal of the host's own in a registry's words.
-fn registry_row(refused: &Refused) -> Option<&'static Code> {
-    if refused.in_registry.is_some() {
-        return refused.in_registry;
-    }
-    let own = |(row, _): &&(&Code, &Code)| refused.row.is_some_and(|refused| std::ptr::eq(refused, *row));
-    if let Some((_, row)) = REGISTRY_ROWS.iter().find(own) {
-        return Some(row);
-    }
-    Some(match refused.status.as_u16() {
-        401 => &catalogue::REGISTRY_UNAUTHORIZED,
-        403 => &catalogue::REGISTRY_DENIED,
-        404 => &catalogue::REGISTRY_NAME_UNKNOWN,
-        405 => &catalogue::REGISTRY_METHOD,
-        413 => &catalogue::REGISTRY_SIZE_INVALID,
-        429 => &catalogue::REGISTRY_TOO_MANY_REQUESTS,
-        502 => &catalogue::REGISTRY_UPSTREAM,
-        503 => &catalogue::REGISTRY_UNAVAILABLE,
-        400..=499 => return None,
-        _ => &catalogue::REGISTRY_UNKNOWN,
-    })
 }
 
 /// The sentence on a status line: printable ASCII, one line.

@@ -58,7 +58,7 @@ pub(crate) async fn open<'a>(
     if repository.is_some_and(|row| row.format == plugin.description().format) {
         return Ok(None);
     }
-    context.style = plugin.description().error_style;
+    context.error_format = Arc::clone(&plugin.description().error_format);
     let name = identified.address.name.as_deref().unwrap_or_default();
     Ok(Some(RepositoryRequest {
         app: identified.app,

@@ -56,7 +56,7 @@ impl Service<'_> {
         body: &mut IncomingBody,
         organization: OrganizationId,
     ) -> Result<(Response<Body>, Option<String>), Refused> {
-        let by_header = Credential::read(&parts.headers);
+        let by_header = Credential::read(&parts.headers).taken_by(self.plugin.description());
         let (credential, asked) = match parts.method {
             Method::GET | Method::HEAD => (by_header, query),
             Method::POST => {

@@ -143,7 +143,7 @@ pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
         action,
         subject: intent.subject,
         body: intent.body,
-        manifest: false,
+        limit: intent.limit,
         digests,
         also_read: intent.also_read,
         check: intent.check,

@@ -26,7 +26,7 @@ pub struct PluginConfig {
     pub concurrency_is_set: bool,
     /// Bytes of a request's body at most, whatever the plugin's intent asks for; also in place of its description's.
     pub max_file_bytes: Option<u64>,
-    /// Bytes of a manifest at most, where the plugin declares that it has such.
+    /// Bytes of a body under the limit `manifest` at most, where the plugin describes that.
     pub max_manifest_bytes: Option<u64>,
     /// Links WASI 0.2 with no files, network, environment or arguments, as guests in JavaScript, Python or Go need it.
     pub wasi: bool,

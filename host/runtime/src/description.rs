@@ -2,10 +2,26 @@
 //!
 //! Fields that this host does not know are ignored, so that a plugin may describe what a later host understands.
 
+mod challenge;
+mod error_format;
+mod error_template;
+mod limits;
+mod released;
+mod template;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use packhouse_names::Folding;
 use serde::{Deserialize, Serialize};
+
+pub use challenge::{Challenge, ChallengeParameter, ChallengeScheme, NamedChallenge};
+pub use error_format::{ErrorFormat, excess_of};
+pub use error_template::{ErrorTemplate, PlacedMembers, RefusalWords};
+pub(crate) use limits::MANIFEST;
+pub use limits::{DescriptionLimits, NamedLimit};
+pub use released::ErrorStyle;
+pub use template::{fill, fill_members, fill_text};
 
 /// A plugin's description. docs/PLUGINS.md lists these fields for authors.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -17,12 +33,21 @@ pub struct Description {
     /// Kinds of repository it can serve: of `hosted`, `proxy`, `group`. At least one.
     #[serde(default = "hosted")]
     pub kinds: Vec<String>,
-    /// How errors look on the wire.
+    /// How errors look on the wire, in one word; of no account where `errors` says it.
     #[serde(default)]
     pub error_style: ErrorStyle,
+    /// By what errors are written.
+    #[serde(default)]
+    pub errors: Option<ErrorTemplate>,
     /// Which challenge a 401 carries.
     #[serde(default)]
     pub challenge: Challenge,
+    /// Which forms of `Authorization` count. At least one.
+    #[serde(default = "usual_forms")]
+    pub authorization: Vec<AuthorizationForm>,
+    /// User names that go with any token, beside which `checks_username` looks for no other.
+    #[serde(default = "usual_token_usernames")]
+    pub token_usernames: Vec<String>,
     /// Whether the user name beside a token must be right; else it is ignored.
     #[serde(default)]
     pub checks_username: bool,
@@ -38,6 +63,10 @@ pub struct Description {
     /// Formats of tokens that are good here besides the general ones; empty means this format's own name.
     #[serde(default)]
     pub token_formats: Vec<String>,
+    /// Whether people can make tokens of this format's own name, which open the repositories of formats that list it in
+    /// `token_formats`.
+    #[serde(default)]
+    pub own_tokens: bool,
     /// Kinds of credential that a proxy's upstream may need: of `basic`, `bearer`.
     #[serde(default)]
     pub upstream_credentials: Vec<String>,
@@ -60,6 +89,9 @@ pub struct Description {
     /// Paths at the root of the repository host that are this format's.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// Where the format's clients exchange an identity that their build service vouches for: the host answers there.
+    #[serde(default)]
+    pub trusted_publishing: Option<TrustedPublishing>,
     /// Requests whose intent may be `open`, as `POST /-/v1/login` or `GET /files/{name}`; a last `{name..}` takes the rest of the
     /// path. Whoever may not know which repositories there are is answered so at any name. Where nothing is said, any request may be.
     #[serde(default)]
@@ -70,28 +102,28 @@ pub struct Description {
     /// Bounds of what the format accepts.
     #[serde(default)]
     pub limits: DescriptionLimits,
+    /// What `error_style`, `errors`, `challenge`, `token_service` and `limits` say of refusals, put together.
+    #[serde(skip)]
+    pub error_format: Arc<ErrorFormat>,
 }
 
-/// How errors look on the wire.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+/// A form of the field `Authorization`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ErrorStyle {
-    /// One object: `error`, with `reason_code` or `code`.
-    #[default]
-    Plain,
-    /// A list under `errors`, as registries of images do it.
-    Registry,
-}
-
-/// Which challenge a 401 carries.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Challenge {
-    /// `Basic realm=…`.
-    #[default]
+pub enum AuthorizationForm {
+    /// `Basic`, with a token or a member's own password.
     Basic,
-    /// `Bearer realm=…`, naming the token service.
+    /// `Bearer`, with a token.
     Bearer,
+    /// A token and nothing else.
+    Bare,
+}
+
+/// Where clients exchange an identity that their build service vouches for against a token.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct TrustedPublishing {
+    /// Paths at the root, as `/_/oidc/{rest..}`, in the grammar of `open_requests`.
+    pub paths: Vec<String>,
 }
 
 /// Where the host gives out bearers for this format, and which words of a scope mean which action. The host answers there.
@@ -154,37 +186,16 @@ pub enum SettingKind {
     List,
 }
 
-/// Bounds of what a format accepts.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct DescriptionLimits {
-    /// Bytes of one file at most. Of a loaded plugin it is the operator's word where there is one.
-    #[serde(default)]
-    pub max_file_bytes: Option<u64>,
-    /// Bytes of one request's body at most, where a file is not all of it (a form, base64); that of a file if not said.
-    #[serde(default)]
-    pub max_body_bytes: Option<u64>,
-    /// Bytes of a manifest at most: a whole body of which an intent wants no more than that is one.
-    #[serde(default)]
-    pub max_manifest_bytes: Option<u64>,
-}
-
-impl DescriptionLimits {
-    /// Takes the operator's word for the size of a file. What a body may have besides its file stays what the plugin declared.
-    pub(crate) fn lower_file(&mut self, bytes: u64) {
-        if let (Some(file), Some(body)) = (self.max_file_bytes, self.max_body_bytes) {
-            self.max_body_bytes = Some(bytes.saturating_add(body.saturating_sub(file)));
-        }
-        self.max_file_bytes = Some(bytes);
-    }
-
-    /// Bytes of a request's body at most.
-    pub(crate) fn body(&self) -> Option<u64> {
-        self.max_body_bytes.or(self.max_file_bytes)
-    }
-}
-
 fn hosted() -> Vec<String> {
     vec!["hosted".to_owned()]
+}
+
+fn usual_forms() -> Vec<AuthorizationForm> {
+    vec![AuthorizationForm::Basic, AuthorizationForm::Bearer]
+}
+
+fn usual_token_usernames() -> Vec<String> {
+    vec!["__token__".to_owned()]
 }
 
 fn unauthorized() -> u16 {
@@ -217,13 +228,39 @@ const MAX_HELD_BY: usize = 8;
 
 impl Description {
     /// Reads what `describe` returned. Says what is wrong with it, and where.
-    pub(crate) fn parse(text: &str) -> Result<Description, String> {
-        let description: Description = serde_json::from_str(text)
-            .map_err(|error| format!("its description is not as it should be: {error}"))?;
-        description
-            .validate()
-            .map_err(|problem| format!("its description is not as it should be: {problem}"))?;
+    pub fn parse(text: &str) -> Result<Description, String> {
+        let told = |problem: String| format!("its description is not as it should be: {problem}");
+        let mut description: Description =
+            serde_json::from_str(text).map_err(|error| told(error.to_string()))?;
+        description.limits.name_shorthand();
+        description.validate().map_err(told)?;
+        description.error_format = Arc::new(description.put_together().map_err(told)?);
         Ok(description)
+    }
+
+    /// How the format's refusals look, of the fields that each say a part of it.
+    fn put_together(&self) -> Result<ErrorFormat, String> {
+        let (mut template, manifest) = match &self.errors {
+            Some(template) => (template.clone(), None),
+            None => self.error_style.stands_for()?,
+        };
+        for (name, limit) in &self.limits.named {
+            let shorthand = manifest.as_ref().filter(|_| name == MANIFEST);
+            if let Some(words) = limit.excess.as_ref().or(shorthand) {
+                template.refusals.insert(excess_of(name), words.clone());
+            }
+        }
+        Ok(ErrorFormat {
+            template,
+            challenge: self.challenge.scheme(self.token_service.is_some()),
+            token_service: self.token_service.as_ref().map(|service| service.path.clone()),
+        })
+    }
+
+    /// Whether this form of `Authorization` counts.
+    #[must_use]
+    pub fn takes(&self, form: AuthorizationForm) -> bool {
+        self.authorization.contains(&form)
     }
 
     /// Prefixes of keys of which one record says that a repository holds this package.
@@ -258,6 +295,16 @@ impl Description {
             let known = http::HeaderName::from_lowercase(header.as_bytes()).is_ok();
             check("request_headers", header, known, "names in lower case")?;
             check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
+        }
+        self.errors.iter().try_for_each(ErrorTemplate::validate)?;
+        self.challenge.validate(self.token_service.is_some())?;
+        self.limits.validate()?;
+        check("authorization", "", !self.authorization.is_empty(), "of basic, bearer and bare at least one")?;
+        let bearers = self.token_service.is_none() || self.takes(AuthorizationForm::Bearer);
+        check("authorization", "no bearer", bearers, "one that takes what the token service gives out")?;
+        for path in self.trusted_publishing.iter().flat_map(|exchange| &exchange.paths) {
+            let valid = Description::validate_root_path(path);
+            check("trusted_publishing", path, valid, "a path at the root, with `{name..}` at its end alone")?;
         }
         for request in self.open_requests.iter().flatten() {
             let valid = Description::validate_open_request(request);
@@ -374,6 +421,27 @@ mod tests {
             (r#""encoded_slash": 1"#, "expected a boolean"),
             (r#""name_folding": "upper""#, "unknown variant"),
             (r#""held_by": ["m/"]"#, "with {name} in it once"),
+            (r#""errors": {"body": []}"#, "an object or a text"),
+            (r#""errors": {"body": {"a": "{who}"}}"#, "the placeholders of errors.body"),
+            (r#""errors": {"body": "", "refusals": {"401": {"status": 200}}}"#, "400 to 599"),
+            (r#""errors": {"body": "", "refusals": {"401": {"code": "{message}"}}}"#, "the placeholders of"),
+            (r#""errors": {"body": "", "content_type": "a\nb"}"#, "a media type"),
+            (r#""challenge": "digest""#, "did not match any variant"),
+            (r#""challenge": {"scheme": "A b"}"#, "without spaces"),
+            (
+                r#""challenge": {"scheme": "A", "parameters": [{"name": "b", "value": "\""}]}"#,
+                "without quotes",
+            ),
+            (
+                r#""challenge": {"scheme": "A", "parameters": [{"name": "b", "value": "{token_service}"}]}"#,
+                "needs a token_service",
+            ),
+            (r#""authorization": []"#, "at least one"),
+            (r#""authorization": ["digest"]"#, "unknown variant"),
+            (r#""authorization": ["bare"], "token_service": {"path": "/t"}"#, "gives out"),
+            (r#""trusted_publishing": {"paths": ["/repositories/a"]}"#, "a path at the root"),
+            (r#""limits": {"named": {"A": {"max_bytes": 1}}}"#, "a limit's name"),
+            (r#""limits": {"named": {"a": {}}}"#, "missing field"),
         ] {
             let text = format!(r#"{{"format": "x", "version": "1", {field}}}"#);
             let problem = Description::parse(&text).unwrap_err();

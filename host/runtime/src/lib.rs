@@ -31,7 +31,9 @@ pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
-    Challenge, Claim, Description, DescriptionLimits, ErrorStyle, Setting, SettingKind, TokenService,
+    AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, Description, DescriptionLimits,
+    ErrorFormat, ErrorStyle, ErrorTemplate, NamedChallenge, NamedLimit, PlacedMembers, RefusalWords, Setting,
+    SettingKind, TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use plugin::Plugin;

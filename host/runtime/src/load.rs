@@ -15,7 +15,7 @@ use crate::bindings::exports::packhouse::format::{format, upkeep};
 use crate::call::Call;
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
-use crate::description::Description;
+use crate::description::{Description, MANIFEST};
 use crate::engine::{self, EngineOptions, MAX_POOL};
 use crate::error::LoadError;
 use crate::imports::{self, NOTHING, PURE};
@@ -84,11 +84,11 @@ async fn load_file(
     if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
         description.limits.lower_file(bytes);
     }
+    if let Some(bytes) = own.and_then(|own| own.max_manifest_bytes) {
+        description.limits.set_named(MANIFEST, bytes);
+    }
     tracing::info!(plugin = %format, version = description.version, file = %file.display(), "loaded a plugin");
     Ok(Plugin {
-        max_manifest_bytes: own
-            .and_then(|own| own.max_manifest_bytes)
-            .or(description.limits.max_manifest_bytes),
         runner: Runner::new(engine.clone(), Arc::clone(&format), limits),
         description,
         storage: storage.clone(),

@@ -1,4 +1,5 @@
-//! Which requests a description says to be open to anybody: a method and a pattern of the path below a repository's address.
+//! Which requests a description says to be open to anybody: a method and a pattern of the path below a repository's address. In
+//! the same grammar, the paths at the root at which clients exchange identities.
 
 use crate::description::Description;
 
@@ -14,10 +15,26 @@ impl Description {
     /// What is wrong with one.
     pub(crate) fn validate_open_request(request: &str) -> bool {
         let Some((method, pattern)) = request.split_once(" /") else { return false };
-        let words: Vec<&str> = pattern.split('/').collect();
-        let rest_is_last = words.iter().rev().skip(1).all(|word| !word.ends_with("..}"));
-        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase()) && rest_is_last
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase()) && rest_is_last(pattern)
     }
+
+    /// Whether the format's clients exchange an identity at this path at the root.
+    #[must_use]
+    pub fn exchanges_identities_at(&self, path: &[String]) -> bool {
+        let patterns = self.trusted_publishing.iter().flat_map(|exchange| &exchange.paths);
+        patterns.filter_map(|pattern| pattern.strip_prefix('/')).any(|pattern| matches(pattern, path))
+    }
+
+    /// What is wrong with a path at the root. It begins with a word, and not with one that the host needs for itself.
+    pub(crate) fn validate_root_path(path: &str) -> bool {
+        let Some(pattern) = path.strip_prefix('/') else { return false };
+        let first = pattern.split('/').next().unwrap_or_default();
+        !first.is_empty() && !first.starts_with('{') && first != "repositories" && rest_is_last(pattern)
+    }
+}
+
+fn rest_is_last(pattern: &str) -> bool {
+    pattern.split('/').rev().skip(1).all(|word| !word.ends_with("..}"))
 }
 
 fn is_of(request: &str, method: &str, path: &[String]) -> bool {
@@ -82,6 +99,25 @@ mod tests {
         }
         let silent = Description::parse(r#"{"format": "x", "version": "1"}"#).unwrap();
         assert!(silent.open_requests.is_none() && !silent.may_open("GET", &[]));
+    }
+
+    #[test]
+    fn identities_are_exchanged_at_the_paths_that_are_declared() {
+        let declared = r#"{"format": "x", "version": "1", "trusted_publishing":
+            {"paths": ["/_/oidc/{rest..}", "/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"]}}"#;
+        let description = Description::parse(declared).unwrap();
+        let exchanges = |path: &str| {
+            let path: Vec<String> = path.split('/').skip(1).map(str::to_owned).collect();
+            description.exchanges_identities_at(&path)
+        };
+        for path in ["/_/oidc/audience", "/_/oidc/mint-token", "/-/any/v1/oidc/token/exchange/package/p"] {
+            assert!(exchanges(path), "{path}");
+        }
+        for path in ["/_/oidc", "/-/any/v1/search", "/x/oidc/audience"] {
+            assert!(!exchanges(path), "{path}");
+        }
+        let silent = Description::parse(r#"{"format": "x", "version": "1"}"#).unwrap();
+        assert!(!silent.exchanges_identities_at(&["_".to_owned(), "oidc".to_owned(), "audience".to_owned()]));
     }
 
     #[test]

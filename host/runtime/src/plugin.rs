@@ -11,7 +11,7 @@ use crate::bindings::exports::packhouse::format::{format, upkeep};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
-use crate::description::Description;
+use crate::description::{Description, MANIFEST};
 use crate::error::CallError;
 use crate::instance::{CallName, Runner};
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
@@ -24,7 +24,6 @@ pub struct Plugin {
     pub(crate) description: Description,
     pub(crate) format: Arc<str>,
     pub(crate) file: PathBuf,
-    pub(crate) max_manifest_bytes: Option<u64>,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
@@ -92,7 +91,7 @@ impl Plugin {
             match format.call_route(&mut *guest, kind, borrow(&request)).await? {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
-                    let intent = self.bounded(answer::intent(intent)?);
+                    let intent = self.bounded(answer::intent(intent)?)?;
                     Ok(Ok(Intent { for_caller: guest.data().uncacheable, ..intent }))
                 }
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
@@ -101,16 +100,24 @@ impl Plugin {
         self.runner.run(name, state, &self.code.pure, body).await
     }
 
-    /// The intent with the smaller of its own limits and the operator's.
-    fn bounded(&self, mut intent: Intent) -> Intent {
-        let declared = self.description.limits.max_manifest_bytes;
-        intent.manifest = match intent.body {
-            BodyPlan::Body { limit } => declared.is_some_and(|declared| limit <= declared),
-            _ => false,
+    /// The intent with the smaller of its own limits and the operator's. A limit that it names and the description does not is the
+    /// plugin's mistake.
+    fn bounded(&self, mut intent: Intent) -> Result<Intent, CallError> {
+        let limits = &self.description.limits;
+        if let (None, BodyPlan::Body { limit }, Some(declared)) =
+            (&intent.limit, &intent.body, limits.max_manifest_bytes)
+        {
+            intent.limit = (*limit <= declared).then(|| MANIFEST.to_owned());
+        }
+        let most = match &intent.limit {
+            None => limits.body(),
+            Some(name) => match limits.named.get(name) {
+                Some(limit) => Some(limit.max_bytes),
+                None => return Err(CallError::BadAnswer(format!("a limit {name:?} that is not described"))),
+            },
         };
-        let most = if intent.manifest { self.max_manifest_bytes } else { self.description.limits.body() };
         intent.body = intent.body.at_most(most);
-        intent
+        Ok(intent)
     }
 
     /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].

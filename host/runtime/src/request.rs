@@ -95,8 +95,8 @@ pub struct Intent {
     pub subject: Option<String>,
     /// How the body is wanted.
     pub body: BodyPlan,
-    /// Whether that is a manifest, which has a limit of its own; the host finds that by the plugin's description.
-    pub manifest: bool,
+    /// The limit of the description's that it is under, by its name, in place of that of a file.
+    pub limit: Option<String>,
     /// Digests besides SHA-256, to be computed while the body comes in.
     pub digests: Vec<Algorithm>,
     /// Names of further repositories that the request reads from.

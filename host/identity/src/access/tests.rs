@@ -34,6 +34,7 @@ fn rules() -> Vec<Rules> {
         refused_read_status,
         refused_write_status: 401,
         not_reached_status,
+        token_usernames: vec!["__token__".to_owned()],
         token_formats: formats.iter().map(|name| (*name).to_owned()).collect(),
     };
     vec![rules(true, 401, 403, &[]), rules(false, 404, 403, &["special"]), rules(false, 401, 404, &[])]

@@ -24,7 +24,7 @@ fn intent() -> Intent {
         action: Action::Read,
         subject: None,
         body: BodyPlan::None,
-        manifest: false,
+        limit: None,
         digests: Vec::new(),
         also_read: Vec::new(),
         check: false,

@@ -1,21 +1,61 @@
-//! What refusals look like on the wire, in both styles.
+//! What refusals look like on the wire: in both words of the contract as it was released first, and by templates of other kinds.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{Description, ErrorFormat};
+use serde_json::json;
 
 use super::*;
 
-fn shaped(refused: Refused, style: ErrorStyle) -> (Response<Body>, Value) {
-    let frame =
-        Frame { style, realm: "packages.example", token_service: None, request_id: "r1", head: false };
+const PLAIN: &str = r#""error_style": "plain""#;
+const REGISTRY: &str =
+    r#""error_style": "registry", "challenge": "bearer", "token_service": {"path": "/v2/token"}"#;
+
+fn format(fields: &str) -> Arc<ErrorFormat> {
+    let text = format!(r#"{{"format": "x", "version": "1", {fields}}}"#);
+    Description::parse(&text).unwrap().error_format
+}
+
+fn frame(format: &ErrorFormat) -> Frame<'_> {
+    let token_service = format.token_service.as_ref().map(|_| "https://packages.example/v2/token");
+    Frame {
+        template: &format.template,
+        challenge: &format.challenge,
+        addresses: Addresses {
+            host: "packages.example",
+            base_url: "https://packages.example",
+            api_url: "https://api.example",
+            token_service,
+        },
+        request_id: "r1",
+        head: false,
+    }
+}
+
+/// The answer, and its body as text.
+fn written(refused: Refused, fields: &str) -> (Response<Body>, String) {
+    let format = format(fields);
     let sentence = sentence(&refused);
-    let object = match style {
-        ErrorStyle::Plain => plain(&refused, &sentence, "r1"),
-        ErrorStyle::Registry => registry(&refused, &sentence, "r1").1,
+    let said = Said {
+        status: refused.status,
+        problems: &refused.problems,
+        row: refused.row,
+        reason: refused.reason.as_deref(),
+        sentence: &sentence,
+        request_id: "r1",
     };
-    (answer(refused, frame), Value::Object(object))
+    let Written { text, .. } = error_body::write(&format.template, &said);
+    (answer(refused, frame(&format)), text)
+}
+
+fn shaped(refused: Refused, fields: &str) -> (Response<Body>, Value) {
+    let (response, text) = written(refused, fields);
+    (response, serde_json::from_str(&text).unwrap())
 }
 
 #[test]
 fn a_plain_error_has_every_field_that_clients_read() {
-    let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), ErrorStyle::Plain);
+    let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), PLAIN);
     assert_eq!(response.status(), 401);
     assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Basic realm=\"packages.example\"");
@@ -30,17 +70,17 @@ fn a_plain_error_has_every_field_that_clients_read() {
 
 #[test]
 fn codes_stand_where_the_catalogue_says() {
-    let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), ErrorStyle::Plain);
+    let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), PLAIN);
     assert_eq!(object["reason_code"], "scope_mismatch_repo");
     assert!(object["error"].as_str().unwrap().ends_with("2242"));
-    let (_, object) = shaped(Refused::of(&catalogue::NPM_CLI_TOKEN_CREATE_DISABLED), ErrorStyle::Plain);
+    let (_, object) = shaped(Refused::of(&catalogue::NPM_CLI_TOKEN_CREATE_DISABLED), PLAIN);
     assert_eq!(object["code"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code);
     assert_eq!(object["error"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code.to_lowercase());
 }
 
 #[test]
 fn a_503_says_when_to_come_back() {
-    let (response, _) = shaped(Refused::of(&catalogue::DDB_UNAVAILABLE), ErrorStyle::Plain);
+    let (response, _) = shaped(Refused::of(&catalogue::DDB_UNAVAILABLE), PLAIN);
     assert_eq!(response.headers()[RETRY_AFTER], "5");
 }
 
@@ -50,7 +90,7 @@ fn a_formats_own_failure_keeps_its_words_but_not_its_challenge() {
     let problem = Problem { code: "odd".to_owned(), message: "Größe\r\nX: y".to_owned(), detail };
     let headers = vec![(WWW_AUTHENTICATE, HeaderValue::from_static("Digest"))];
     let failure = Failure { status: 418, headers, problems: vec![problem] };
-    let (response, object) = shaped(Refused::from(failure), ErrorStyle::Plain);
+    let (response, object) = shaped(Refused::from(failure), PLAIN);
     assert_eq!((response.status().as_u16(), object["limit_bytes"].as_u64()), (418, Some(5)));
     assert_eq!(object["status"], 418);
     assert!(!response.headers().contains_key(WWW_AUTHENTICATE));
@@ -84,33 +124,36 @@ fn a_registry_gets_its_own_codes() {
         (&catalogue::SSO_CONFIG_UNAVAILABLE, 503, "UNAVAILABLE", "service unavailable"),
         (&catalogue::INTERNAL, 500, "UNKNOWN", "unknown error"),
         (&catalogue::REQUEST_TIMEOUT, 408, "REQUEST_TIMEOUT", catalogue::REQUEST_TIMEOUT.sentence),
-        (&catalogue::REGISTRY_NAME_TAG, 400, "NAME_INVALID", "invalid tag format"),
     ] {
-        let (response, object) = shaped(Refused::of(row), ErrorStyle::Registry);
+        let (response, object) = shaped(Refused::of(row), REGISTRY);
         assert_eq!(response.status(), status, "{}", row.code);
         assert_eq!(object["errors"][0]["code"], code);
         assert_eq!(object["errors"][0]["message"], message, "{code}");
         assert_eq!(object["request_id"], "r1");
     }
+    let of_the_plugin = |status, code: &str, message: &str| {
+        let problem = Problem { code: code.to_owned(), message: message.to_owned(), detail: None };
+        Refused::from(Failure { status, headers: Vec::new(), problems: vec![problem] })
+    };
+    let (response, object) = shaped(of_the_plugin(400, "NAME_INVALID", "invalid tag format"), REGISTRY);
+    assert_eq!(response.status(), 400);
+    assert_eq!(
+        object,
+        json!({"errors": [{"code": "NAME_INVALID", "message": "invalid tag format"}], "request_id": "r1"})
+    );
     for (row, field) in [
         (&catalogue::WRITES_NOT_PERMITTED_ON_PROXY, "code"),
         (&catalogue::FORMAT_TOKEN_ON_PROXY, "code"),
         (&catalogue::REPOSITORY_NOT_REACHED, "reason_code"),
     ] {
-        let (_, object) = shaped(Refused::of(row), ErrorStyle::Registry);
+        let (_, object) = shaped(Refused::of(row), REGISTRY);
         assert_eq!(object[field], row.code);
     }
 }
 
 #[test]
 fn a_bearer_challenge_names_the_token_service_and_the_scope() {
-    let frame = |style| Frame {
-        style,
-        realm: "packages.example",
-        token_service: Some("https://packages.example/v2/token"),
-        request_id: "r1",
-        head: false,
-    };
+    let registry = format(REGISTRY);
     let start = "Bearer realm=\"https://packages.example/v2/token\",service=\"packages.example\"";
     let scope = || Some("repository:repositories/r/a:pull".to_owned());
     for (scope, lacking, rest) in [
@@ -120,10 +163,81 @@ fn a_bearer_challenge_names_the_token_service_and_the_scope() {
         (scope(), Lacking::Scope, ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\""),
     ] {
         let refused = Refused::of(&catalogue::UNAUTHORIZED).lacking(scope, lacking);
-        let response = answer(refused, frame(ErrorStyle::Registry));
+        let response = answer(refused, frame(&registry));
         assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], format!("{start}{rest}"));
     }
     let denied = Refused::of(&catalogue::REPOSITORY_NOT_REACHED).lacking(scope(), Lacking::Scope);
-    assert!(!answer(denied, frame(ErrorStyle::Registry)).headers().contains_key(WWW_AUTHENTICATE));
+    assert!(!answer(denied, frame(&registry)).headers().contains_key(WWW_AUTHENTICATE));
+}
+
+#[test]
+fn an_access_keys_refusal_and_a_manifest_have_words_of_their_own_in_a_registry() {
+    let denied =
+        Refusal { reason: Some("key_not_reached"), ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) };
+    let (response, object) = shaped(Refused::from(denied), REGISTRY);
+    assert_eq!((response.status().as_u16(), &object["reason_code"]), (403, &json!("scope_mismatch_repo")));
+    assert_eq!(object["errors"][0]["message"], "requested scope not authorized for this token");
+    let large = || Refused::with(&catalogue::FILE_TOO_LARGE, "4").because("limit:manifest".to_owned());
+    let limits = r#""limits": {"max_manifest_bytes": 4}"#;
+    let (response, object) = shaped(large(), &format!("{REGISTRY}, {limits}"));
+    assert_eq!(response.status(), 400);
+    assert_eq!(
+        object["errors"],
+        json!([{"code": "MANIFEST_INVALID", "message": "manifest exceeds maximum size"}])
+    );
+    let (response, object) = shaped(large(), &format!("{PLAIN}, {limits}"));
+    assert_eq!((response.status().as_u16(), &object["error"]), (413, &json!("file_too_large")));
+}
+
+#[test]
+fn the_bodies_are_what_they_were_to_the_byte() {
+    let (_, plain) = written(Refused::of(&catalogue::NOT_FOUND), PLAIN);
+    let expected = r#"{"detail":"Nothing is here.","error":"not_found","message":"Nothing is here.","request_id":"r1","status":404,"title":"Not Found","type":"about:blank"}"#;
+    assert_eq!(plain, expected);
+    let (_, registry) = written(Refused::of(&catalogue::FORMAT_DISABLED), REGISTRY);
+    let expected = r#"{"code":"format_disabled","errors":[{"code":"UNAVAILABLE","message":"service unavailable"}],"request_id":"r1"}"#;
+    assert_eq!(registry, expected);
+}
+
+#[test]
+fn a_template_may_be_a_text_or_name_its_own_members() {
+    let text = r#""errors": {"body": "{status} {title}: {message} ({code_upper}) {request_id}\n"}"#;
+    let (response, body) = written(Refused::of(&catalogue::NOT_FOUND), text);
+    assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
+    assert_eq!(body, "404 Not Found: Nothing is here. (NOT_FOUND) r1\n");
+
+    let members = r#""errors": {"content_type": "application/problem+json",
+        "body": {"problem": "{code}", "of": "{host_code}", "more": "{detail}"},
+        "members": {"own": {"kind": "format"}, "reason_code": {"why": "{sentence}"}},
+        "refusals": {"not_found": {"status": 410, "code": "gone-{host_code}", "members": {"at": "{title}"}}}}"#;
+    let (response, object) = shaped(Refused::of(&catalogue::NOT_FOUND), members);
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()[CONTENT_TYPE]),
+        (410, &"application/problem+json".parse().unwrap())
+    );
+    assert_eq!(object, json!({"problem": "gone-not_found", "of": "not_found", "at": "Gone"}));
+    let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), members);
+    assert_eq!(object["why"], catalogue::REPOSITORY_NOT_REACHED.sentence);
+    let problem = Problem { code: "odd".to_owned(), message: "m".to_owned(), detail: Some(json!({"a": 1})) };
+    let failure = Failure { status: 418, headers: Vec::new(), problems: vec![problem] };
+    let (response, object) = shaped(Refused::from(failure), members);
+    assert_eq!(response.status(), 418);
+    assert_eq!(object, json!({"problem": "odd", "more": {"a": 1}, "kind": "format"}));
+}
+
+#[test]
+fn a_challenge_has_the_scheme_and_the_parameters_of_its_format() {
+    let cargo = r#""errors": {"body": {"errors": "{problems}"}, "problem": {"detail": "{message}"}},
+        "challenge": {"scheme": "Cargo", "parameters": [{"name": "login_url", "value": "{api_url}/tokens"},
+            {"name": "scope", "value": "{scope}"}]}"#;
+    let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), cargo);
+    assert_eq!(response.headers()[WWW_AUTHENTICATE], "Cargo login_url=\"https://api.example/tokens\"");
+    assert_eq!(object, json!({"errors": [{"detail": "Authentication is required."}]}));
+    let (response, _) =
+        shaped(Refused::of(&catalogue::UNAUTHORIZED), r#""challenge": {"scheme": "Negotiate"}"#);
+    assert_eq!(response.headers()[WWW_AUTHENTICATE], "Negotiate");
+    let no_service = r#""challenge": "bearer""#;
+    let (response, _) = shaped(Refused::of(&catalogue::UNAUTHORIZED), no_service);
+    assert_eq!(response.headers()[WWW_AUTHENTICATE], "Basic realm=\"packages.example\"");
 }

@@ -3,12 +3,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use packhouse_runtime::{ErrorStyle, Runtime};
+use packhouse_runtime::{ErrorFormat, Runtime};
 use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
 
 use crate::credential::Credential;
 use crate::identify::{self, IdentityQuery};
-use crate::shape::{self, Frame};
+use crate::shape::{self, Addresses, Frame};
 use packhouse_app::App;
 use packhouse_app::mail::Mail;
 use packhouse_config::{Config, Inputs};
@@ -106,10 +106,17 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
         for credential in &credentials {
             let answer = identify::identify(&app, query(organization, credential)).await;
             let Err(refused) = answer else { panic!("{credential:?} was looked up in a closed store") };
-            let frame = Frame {
-                style: ErrorStyle::Plain,
-                realm: "packages.example",
+            let format = ErrorFormat::default();
+            let addresses = Addresses {
+                host: "packages.example",
+                base_url: "https://packages.example",
+                api_url: "https://api.example",
                 token_service: None,
+            };
+            let frame = Frame {
+                template: &format.template,
+                challenge: &format.challenge,
+                addresses,
                 request_id: "r1",
                 head: false,
             };

@@ -108,6 +108,12 @@ impl HostIntent for HostState {
         Ok(())
     }
 
+    fn under(&mut self, intent: Resource<IntentRep>, limit: String) -> Result<()> {
+        bounded("under", &limit)?;
+        self.held_mut(&intent)?.limit = Some(limit);
+        Ok(())
+    }
+
     fn digests(&mut self, intent: Resource<IntentRep>, algorithms: Vec<String>) -> Result<()> {
         if algorithms.len() > MAX_INTENT_ITEMS {
             return Err(too_much("digests").into());

@@ -13,6 +13,7 @@ pub struct IntentRep {
     pub(crate) action: String,
     pub(crate) subject: Option<String>,
     pub(crate) body: BodyPlan,
+    pub(crate) limit: Option<String>,
     pub(crate) digests: Vec<String>,
     pub(crate) also_read: Vec<String>,
     pub(crate) check: bool,
