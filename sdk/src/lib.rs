@@ -38,11 +38,13 @@ pub mod call;
 pub mod host;
 
 mod blob;
+mod challenge;
 mod context;
 mod description;
 mod digest;
 mod entry;
 mod error;
+mod error_template;
 mod export;
 mod failure;
 mod format;
@@ -64,11 +66,13 @@ mod version;
 mod wasm;
 
 pub use blob::{Blob, Upload, Writer};
+pub use challenge::{Challenge, ChallengeScheme};
 pub use context::{Context, Identity, Log, Signing};
-pub use description::{Challenge, Claim, Description, ErrorStyle, Setting, TokenService};
+pub use description::{Authorization, Claim, Description, ErrorStyle, Setting, TokenService};
 pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;
+pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use failure::{Failure, Problem};
 pub use format::{Format, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
