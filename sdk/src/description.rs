@@ -1,11 +1,12 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
+use crate::{Challenge, ErrorTemplate, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How the host writes a failure.
+/// How the host writes a failure, in one word. [`ErrorTemplate`] says it in any other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorStyle {
@@ -15,14 +16,16 @@ pub enum ErrorStyle {
     Registry,
 }
 
-/// What a 401 asks for.
+/// A form of the field `Authorization`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Challenge {
-    /// `Basic realm=…`.
+pub enum Authorization {
+    /// `Basic`, with a token or a member's own password.
     Basic,
-    /// `Bearer realm=…`, naming the token service.
+    /// `Bearer`, with a token.
     Bearer,
+    /// A token and nothing else.
+    Bare,
 }
 
 /// Where the host gives out bearers for the format, and which words of a scope mean which action.
@@ -128,6 +131,22 @@ struct Limits {
     max_body_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_manifest_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    named: BTreeMap<String, NamedLimit>,
+}
+
+/// A limit that an intent may name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct NamedLimit {
+    max_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    excess: Option<RefusalWords>,
+}
+
+/// Where clients exchange an identity of their build service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TrustedPublishing {
+    paths: Vec<String>,
 }
 
 /// What a format is called and what the host has to know of it. Each field has a default that suits a format without
@@ -138,12 +157,18 @@ pub struct Description {
     version: String,
     kinds: Vec<String>,
     error_style: ErrorStyle,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<ErrorTemplate>,
     challenge: Challenge,
+    authorization: Vec<Authorization>,
+    token_usernames: Vec<String>,
     checks_username: bool,
     refused_read_status: u16,
     refused_write_status: u16,
     not_reached_status: u16,
     token_formats: Vec<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    own_tokens: bool,
     upstream_credentials: Vec<String>,
     encoded_slash: bool,
     name_folding: Folding,
@@ -152,6 +177,8 @@ pub struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     token_service: Option<TokenService>,
     claims: Vec<Claim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_publishing: Option<TrustedPublishing>,
     #[serde(skip_serializing_if = "Option::is_none")]
     open_requests: Option<Vec<String>>,
     settings: BTreeMap<String, Setting>,
@@ -169,11 +196,15 @@ impl Description {
             version: version.into(),
             kinds: vec!["hosted".to_owned()],
             error_style: ErrorStyle::Plain,
+            errors: None,
             challenge: Challenge::Basic,
+            authorization: vec![Authorization::Basic, Authorization::Bearer],
+            token_usernames: vec!["__token__".to_owned()],
             checks_username: false,
             refused_read_status: 401,
             refused_write_status: 401,
             not_reached_status: 403,
+            own_tokens: false,
             upstream_credentials: Vec::new(),
             encoded_slash: false,
             name_folding: Folding::None,
@@ -181,6 +212,7 @@ impl Description {
             request_headers: Vec::new(),
             token_service: None,
             claims: Vec::new(),
+            trusted_publishing: None,
             open_requests: None,
             settings: BTreeMap::new(),
             limits: Limits::default(),
@@ -193,15 +225,33 @@ impl Description {
         self
     }
 
-    /// How the host writes a failure.
+    /// How the host writes a failure, in one word.
     pub fn error_style(mut self, style: ErrorStyle) -> Self {
         self.error_style = style;
+        self
+    }
+
+    /// By what the host writes failures, its own refusals among them. It stands in place of the error style.
+    pub fn errors(mut self, template: ErrorTemplate) -> Self {
+        self.errors = Some(template);
         self
     }
 
     /// What a 401 asks for.
     pub fn challenge(mut self, challenge: Challenge) -> Self {
         self.challenge = challenge;
+        self
+    }
+
+    /// Which forms of `Authorization` count. `Basic` and `Bearer` if not said.
+    pub fn authorization(mut self, forms: &[Authorization]) -> Self {
+        self.authorization = forms.to_vec();
+        self
+    }
+
+    /// User names that go with any token, where the format [checks](Self::checks_username) them. `__token__` if not said.
+    pub fn token_usernames(mut self, names: &[&str]) -> Self {
+        self.token_usernames = owned(names);
         self
     }
 
@@ -226,6 +276,12 @@ impl Description {
     /// Which formats of token open its repositories. Its own name if not said.
     pub fn token_formats(mut self, formats: &[&str]) -> Self {
         self.token_formats = owned(formats);
+        self
+    }
+
+    /// People can make tokens of this format: its own name is then one of the formats of tokens.
+    pub fn own_tokens(mut self) -> Self {
+        self.own_tokens = true;
         self
     }
 
@@ -273,6 +329,13 @@ impl Description {
         self
     }
 
+    /// Paths at the root at which the format's clients exchange an identity that their build service vouches for, as
+    /// `/_/oidc/{rest..}`. The host answers there.
+    pub fn trusted_publishing(mut self, paths: &[&str]) -> Self {
+        self.trusted_publishing = Some(TrustedPublishing { paths: owned(paths) });
+        self
+    }
+
     /// All requests below a repository's address that are open to anybody ([`Plan::open`](crate::Plan::open)): a method and a
     /// pattern of the router's, as `POST /-/v1/login`. To somebody who may not know which repositories there are, the host
     /// offers these at every name, so that the offer tells nothing. Where nothing is said it asks the plugin each time, in its own
@@ -309,6 +372,18 @@ impl Description {
         self
     }
 
+    /// A limit that an intent may [name](crate::Intent::under), in place of that of a file.
+    pub fn limit(mut self, name: impl Into<String>, max_bytes: u64) -> Self {
+        self.limits.named.insert(name.into(), NamedLimit { max_bytes, excess: None });
+        self
+    }
+
+    /// The same, where what is over it is refused in these words.
+    pub fn limit_with(mut self, name: impl Into<String>, max_bytes: u64, excess: RefusalWords) -> Self {
+        self.limits.named.insert(name.into(), NamedLimit { max_bytes, excess: Some(excess) });
+        self
+    }
+
     /// The paths at the root that it claims.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
@@ -319,6 +394,10 @@ impl Description {
         // A struct of strings and numbers always can be written; the host says so of an empty text.
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn owned(names: &[&str]) -> Vec<String> {

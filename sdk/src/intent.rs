@@ -63,6 +63,8 @@ pub struct Intent {
     pub subject: Option<String>,
     /// What becomes of the body.
     pub body: BodyPlan,
+    /// The limit of the description's that the body is under.
+    pub limit: Option<String>,
     /// Digests wanted of the body, or of each part, besides SHA-256.
     pub digests: Vec<String>,
     /// Other repositories of this format that the request reads from.
@@ -84,6 +86,7 @@ impl Intent {
             action,
             subject: None,
             body: BodyPlan::None,
+            limit: None,
             digests: Vec::new(),
             also_read: Vec::new(),
             check: false,
@@ -135,6 +138,13 @@ impl Intent {
     /// is not, nothing is read, and the handler sees it by [`Upload::received`](crate::Upload::received).
     pub fn append(mut self, upload: impl Into<String>, offset: Option<u64>, limit: u64) -> Self {
         self.body = BodyPlan::Append { upload: upload.into(), offset, limit };
+        self
+    }
+
+    /// The body is under the limit of this name in the description ([`Description::limit`](crate::Description::limit)), in place of
+    /// that of a file: the smaller of both counts, and what is over it is refused as the description says.
+    pub fn under(mut self, limit: impl Into<String>) -> Self {
+        self.limit = Some(limit.into());
         self
     }
 

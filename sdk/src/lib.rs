@@ -40,11 +40,13 @@ pub mod json_scan;
 
 mod accept;
 mod blob;
+mod challenge;
 mod context;
 mod description;
 mod digest;
 mod entry;
 mod error;
+mod error_template;
 mod export;
 mod failure;
 mod find_at;
@@ -73,11 +75,13 @@ mod window;
 
 pub use accept::Accept;
 pub use blob::{Blob, Upload, Writer};
+pub use challenge::{Challenge, ChallengeScheme};
 pub use context::{Context, Identity, Log, Signing};
-pub use description::{Challenge, Claim, Description, ErrorStyle, Setting, TokenService};
+pub use description::{Authorization, Claim, Description, ErrorStyle, Setting, TokenService};
 pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;
+pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use failure::{Failure, Problem};
 pub use find_at::FindAt;
 pub use format::{Format, Upkeep};

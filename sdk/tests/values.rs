@@ -15,6 +15,7 @@ fn a_plain_description_has_every_default() {
         described(&Description::new("raw", "1.2.3")),
         json!({
             "format": "raw", "version": "1.2.3", "kinds": ["hosted"], "error_style": "plain", "challenge": "basic",
+            "authorization": ["basic", "bearer"], "token_usernames": ["__token__"],
             "checks_username": false, "refused_read_status": 401, "refused_write_status": 401,
             "not_reached_status": 403, "token_formats": ["raw"], "upstream_credentials": [],
             "encoded_slash": false, "name_folding": "none", "held_by": [], "request_headers": [], "claims": [],

@@ -34,6 +34,12 @@ impl Runtime {
         &self.plugins
     }
 
+    /// The formats of which there are tokens by their descriptions, besides those that there are in any case.
+    pub fn own_tokens(&self) -> Vec<&str> {
+        let described = self.plugins.iter().map(|plugin| plugin.description());
+        described.filter(|description| description.own_tokens).map(|own| own.format.as_str()).collect()
+    }
+
     /// Every claim on a root path with its plugin.
     pub fn claims(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Claim)> {
         self.plugins

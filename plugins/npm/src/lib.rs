@@ -56,6 +56,8 @@ impl Format for Npm {
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])
+            .own_tokens()
+            .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
             .open_requests(&[
                 "POST /-/v1/login",
                 "GET /-/v1/login/{id}",

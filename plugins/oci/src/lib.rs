@@ -6,6 +6,7 @@
 
 mod answer;
 mod delete;
+mod errors;
 mod failure;
 mod layers;
 mod manifest;
@@ -22,9 +23,7 @@ mod untagged;
 mod upkeep;
 mod uploads;
 
-use packhouse_sdk::{
-    Challenge, Claim, Description, ErrorStyle, Failure, Folding, Format, Router, Setting, TokenService,
-};
+use packhouse_sdk::{Challenge, Claim, Description, Failure, Folding, Format, Router, Setting, TokenService};
 
 /// Bytes of the largest layer: 50 GB.
 const LAYER_LIMIT: u64 = 50_000_000_000;
@@ -39,7 +38,7 @@ impl Format for Oci {
     fn describe() -> Description {
         Description::new("docker", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
-            .error_style(ErrorStyle::Registry)
+            .errors(errors::template())
             .challenge(Challenge::Bearer)
             .token_service(TokenService::new("/v2/token"))
             .upstream_credentials(&["basic", "bearer"])
@@ -50,6 +49,7 @@ impl Format for Oci {
             .open_requests(&[])
             .max_file_bytes(LAYER_LIMIT)
             .max_manifest_bytes(MANIFEST_LIMIT)
+            .limit_with("manifest", MANIFEST_LIMIT, errors::too_large_manifest())
             .claim(
                 Claim::new("image", "/v2/repositories/{repository}/")
                     .challenge("repository:repositories/{repository}/{subject}:{action}"),

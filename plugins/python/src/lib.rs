@@ -43,6 +43,7 @@ impl Format for Python {
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .open_requests(&[])
+            .trusted_publishing(&["/_/oidc/{rest..}"])
             .name_folding(Folding::Pep503)
             .max_file_bytes(FILE_LIMIT)
             .max_body_bytes(upload::FORM_LIMIT)

@@ -29,6 +29,9 @@ pub(super) fn intent(intent: Intent) -> wit::http::Intent {
         BodyPlan::Parts { limit } => host.parts(limit),
         BodyPlan::Append { upload, offset, limit } => host.append(&upload, offset, limit),
     }
+    if let Some(limit) = &intent.limit {
+        host.under(limit);
+    }
     if !intent.digests.is_empty() {
         host.digests(&intent.digests);
     }

@@ -31,7 +31,7 @@ pub(super) struct Create {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     pub(super) scope: Field,
-    /// `generic` or `npm`.
+    /// `generic` or `npm`, or a format whose plugin says that there are tokens of it.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     pub(super) format: Field,
@@ -61,7 +61,7 @@ pub(super) struct Create {
 pub async fn create(mut call: Call) -> Answer {
     let wanted: Create = call.body()?;
     call.only(&[])?;
-    let judged = judge::body(&wanted, call.now)?;
+    let judged = judge::body(&wanted, &call.app.runtime.own_tokens(), call.now)?;
     let action = Action::CreateToken.name();
     call.confirm(wanted.confirmation_token.as_ref(), action, &catalogue::MISSING_CONFIRMATION_TOKEN).await?;
     let repositories = judge_rights(&call, &judged).await?;

@@ -9,7 +9,7 @@ use crate::fields::{self, Field};
 use packhouse_identity::access::GENERIC;
 use packhouse_wire::catalogue;
 
-/// Formats of tokens, as the specification lists them.
+/// Formats of tokens, as the specification lists them. A format besides those of the specification describes its own.
 const FORMATS: &[&str] = &[GENERIC, "npm"];
 /// The longest life of a service key: 90 days in ms.
 const SERVICE_KEY_MS: i64 = 90 * 24 * 60 * 60 * 1000;
@@ -66,17 +66,18 @@ impl Judged {
     }
 }
 
-/// Judges a token that is wanted elsewhere than in a call, as the call would. `now` in ms since 1970.
-pub fn wanted(body: Value, now: i64) -> Result<Judged, ApiError> {
+/// Judges a token that is wanted elsewhere than in a call, as the call would. `own` are the formats whose descriptions say that
+/// there are tokens of theirs; `now` in ms since 1970.
+pub fn wanted(body: Value, own: &[&str], now: i64) -> Result<Judged, ApiError> {
     let wanted = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
-    self::body(&wanted, now)
+    self::body(&wanted, own, now)
 }
 
-/// Judges the body. `now` in ms since 1970.
-pub(super) fn body(wanted: &Create, now: i64) -> Result<Judged, ApiError> {
+/// Judges the body. `own` are the formats whose descriptions say that there are tokens of theirs; `now` in ms since 1970.
+pub(super) fn body(wanted: &Create, own: &[&str], now: i64) -> Result<Judged, ApiError> {
     let name = fields::name(&wanted.name)?;
     let scope = scope(&wanted.scope)?;
-    let format = format(&wanted.format)?;
+    let format = format(&wanted.format, own)?;
     let repositories = repositories(&wanted.repositories)?;
     let expires_at = fields::stated_expiry(&wanted.expires_at, now)?;
     let backing = backing(&wanted.backing)?;
@@ -101,8 +102,9 @@ fn scope(field: &Field) -> Result<Scope, ApiError> {
     Ok(scope)
 }
 
-fn format(field: &Field) -> Result<String, ApiError> {
-    let format = field.as_ref().and_then(Value::as_str).filter(|format| FORMATS.contains(format));
+fn format(field: &Field, own: &[&str]) -> Result<String, ApiError> {
+    let known = |format: &&str| FORMATS.contains(format) || own.contains(format);
+    let format = field.as_ref().and_then(Value::as_str).filter(known);
     format.map(str::to_owned).ok_or(ApiError::from(&catalogue::INVALID_TOKEN_FORMAT))
 }
 
@@ -188,7 +190,7 @@ mod tests {
             };
         }
         let wanted: Create = serde_json::from_value(body).unwrap();
-        match super::body(&wanted, NOW) {
+        match super::body(&wanted, &["fifth"], NOW) {
             Ok(_) => "right",
             Err(ApiError::Refused { code, .. }) => code.code,
             Err(ApiError::Internal(_)) => "internal",
@@ -210,6 +212,7 @@ mod tests {
     #[test]
     fn each_fault_has_its_code_and_of_two_the_first_is_told() {
         assert_eq!(code(&[]), "right");
+        assert_eq!(code(&[("format", json!("fifth"))]), "right");
         let faults = faults();
         for (at, (name, value, expected)) in faults.iter().enumerate() {
             assert_eq!(code(&[(*name, value.clone())]), *expected);

@@ -1,0 +1,48 @@
+//! The host's refusals in the words of the OCI distribution specification: every answer has a list under `errors`, and the fields of
+//! other formats' answers stand beside it.
+
+use packhouse_sdk::{CodeKind, ErrorTemplate, RefusalWords};
+use serde_json::json;
+
+/// By what errors are written. The released contract's word for it was `registry`, and a component that says so is answered the
+/// same.
+pub(crate) fn template() -> ErrorTemplate {
+    let template = ErrorTemplate::new(json!({"errors": "{problems}", "request_id": "{request_id}"}))
+        .problem(json!({"code": "{code}", "message": "{message}", "detail": "{detail}"}))
+        .members(CodeKind::Code, json!({"code": "{host_code}"}))
+        .members(CodeKind::ReasonCode, json!({"reason_code": "{host_code}"}))
+        .detail_at_top();
+    words().into_iter().fold(template, |template, (which, words)| template.refusal(which, words))
+}
+
+/// How a manifest over its limit is refused.
+pub(crate) fn too_large_manifest() -> RefusalWords {
+    RefusalWords::new("MANIFEST_INVALID", "manifest exceeds maximum size").status(400)
+}
+
+fn words() -> Vec<(&'static str, RefusalWords)> {
+    let new = RefusalWords::new;
+    vec![
+        ("key_not_reached", new("DENIED", "requested scope not authorized for this token").status(403)),
+        (
+            "writes_not_permitted_on_group",
+            new("UNSUPPORTED", "Writes are not permitted to group repositories").status(405),
+        ),
+        ("group_empty", new("NAME_UNKNOWN", "group repository has no members").status(404)),
+        ("name_claimed", new("MANIFEST_UNKNOWN", "manifest not found").status(404)),
+        ("no_repository_name", new("NAME_INVALID", "invalid repository name").status(400)),
+        ("malformed_address", new("NAME_INVALID", "Invalid OCI path").status(400)),
+        ("401", new("UNAUTHORIZED", "authentication required")),
+        ("403", new("DENIED", "insufficient permissions")),
+        ("404", new("NAME_UNKNOWN", "repository not found")),
+        ("405", new("UNSUPPORTED", "method not allowed")),
+        ("413", new("SIZE_INVALID", "provided length did not match content length").status(400)),
+        ("429", new("TOOMANYREQUESTS", "too many attempts")),
+        ("502", new("UNAVAILABLE", "the upstream registry cannot be used")),
+        // One code for all of them in the protocol's own words: the host's beside it says which it was.
+        ("503", new("UNAVAILABLE", "service unavailable").members(json!({"code": "{host_code}"}))),
+        // What the transport refuses before any protocol on it: the specification has no words for that.
+        ("4xx", RefusalWords::code("{host_code_upper}")),
+        ("5xx", new("UNKNOWN", "unknown error").status(500)),
+    ]
+}
