@@ -66,7 +66,11 @@ pub(crate) async fn check(
         let known = meta(&mut transaction, WHERE).await?;
         let unasked = private && known.as_ref().is_none_or(|known| known.starts_with(A_FOLDER));
         if !unasked && found != expected {
-            return Err(another(&here, known.as_deref()));
+            // The first process may have written the mark while this one waited for it.
+            let marked = timeout(PATIENCE, read(storage)).await.map_err(StoreError::storage)??;
+            if marked != expected {
+                return Err(another(&here, known.as_deref()));
+            }
         }
     }
     let note = "INSERT INTO meta (name, value) VALUES ($1, $2) \
