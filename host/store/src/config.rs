@@ -50,8 +50,8 @@ impl Default for StagingLimits {
 }
 
 impl StoreConfig {
-    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 10 seconds for S3 without a byte, 24 hours for all
-    /// other times.
+    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 10 seconds for S3 without a
+    /// byte, 24 hours for all other times.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> StoreConfig {
         let data = data.into();

@@ -16,8 +16,8 @@ impl Store {
         self.inner.used_credentials.add(UsedCredential::Key(id), now);
     }
 
-    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] remembered. `Unavailable` when it could not be written; it is
-    /// kept for the next time.
+    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] remembered. `Unavailable` when it could not be written;
+    /// it is kept for the next time.
     pub async fn write_token_use(&self) -> Result<(), StoreError> {
         self.inner.used_credentials.flush().await
     }

@@ -1,9 +1,9 @@
 //! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
 //!
-//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is still unheld:
-//! one transaction replaces its row by an orphan's, then the bytes go. So a publish that names it comes before, and finds it
-//! held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was interrupted goes on
-//! from the orphans.
+//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is
+//! still unheld: one transaction replaces its row by an orphan's, then the bytes go. So a publish that names it comes before, and
+//! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
+//! interrupted goes on from the orphans.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

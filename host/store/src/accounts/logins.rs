@@ -68,8 +68,8 @@ impl fmt::Debug for LoginRow {
 
 impl Store {
     /// Begins a sign-in and forgets those that have expired. An address that has `from_one` open begins no more; where the
-    /// organization has `of_all` open, the oldest make room, so that one client that fills the table does not keep others out. Those that a person has
-    /// finished are not open.
+    /// organization has `of_all` open, the oldest make room, so that one client that fills the table does not keep others out.
+    /// Those that a person has finished are not open.
     ///
     /// # Errors
     /// Those of the database.
@@ -140,13 +140,14 @@ impl Store {
         }))
     }
 
-    /// Makes the token of a sign-in, whose secret waits sealed to be fetched until `until` (ms since 1970); none when the
+    /// Makes the token of a sign-in, whose secret waits as `sealed` to be fetched until `until` (ms since 1970); none when the
     /// sign-in is finished already, or gone.
     pub async fn finish_login(
         &self,
         page_sha256: &[u8; 32],
         organization: OrganizationId,
-        (token, sealed): (NewToken, &str),
+        token: NewToken,
+        sealed: &str,
         until: i64,
         audit: Option<AuditEvent>,
     ) -> Result<Option<TokenRow>, StoreError> {

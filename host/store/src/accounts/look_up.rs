@@ -91,8 +91,8 @@ impl Store {
         rows.iter().map(reached).collect()
     }
 
-    /// Repositories in the order of their making, after the identifier `after`, at most `limit`: where `facts` has a token or a key,
-    /// those that it reaches and those that anyone may read, else all.
+    /// Repositories in the order of their making, after the identifier `after`, at most `limit`: where `facts` has a token or a
+    /// key, those that it reaches and those that anyone may read, else all.
     pub async fn list_reached(
         &self,
         organization: OrganizationId,

@@ -1,4 +1,5 @@
-//! Organizations, their members, subscribers, repositories, tokens and keys as rows: SQL and no rules. What may be done is judged by the caller.
+//! Organizations, their members, subscribers, repositories, tokens and keys as rows: SQL and no rules. What may be done is judged
+//! by the caller.
 //!
 //! Every verb that writes takes an optional [`AuditEvent`], which is written in the same transaction.
 

@@ -62,8 +62,8 @@ impl Folder {
         }
     }
 
-    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the file is lost: what the
-    /// system has dropped no second sync brings back, so none is tried.
+    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the
+    /// file is lost: what the system has dropped no second sync brings back, so none is tried.
     pub(crate) fn settle(&self, file: &BlobFile, now: SystemTime) -> io::Result<String> {
         file.check()?;
         let mut path = file.path();

@@ -170,8 +170,8 @@ impl Blob {
         BlobStream::new(&self.0, range, CHUNK)
     }
 
-    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes from an
-    /// object store comes in the pieces in which that sends it.
+    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes
+    /// from an object store comes in the pieces in which that sends it.
     pub fn stream_in(&self, range: Range<u64>, chunk: usize) -> BlobStream {
         BlobStream::new(&self.0, range, chunk)
     }

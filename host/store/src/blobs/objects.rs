@@ -78,9 +78,10 @@ impl Objects {
         Objects { bucket, prefix, canary, idle }
     }
 
-    /// The bucket, or the part of one, of `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address
-    /// does not say comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write
-    /// after three times as long. `Invalid` names what is wrong, without the values.
+    /// The bucket, or the part of one, of
+    /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address does not say
+    /// comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write after three
+    /// times as long. `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(address: &str, idle: Duration) -> std::result::Result<Objects, StoreError> {
         let url = url::Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
         let bucket =

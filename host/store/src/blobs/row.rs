@@ -20,8 +20,8 @@ pub(crate) struct BlobRow {
     pub(crate) check: i64,
     /// Where the bytes are.
     pub(crate) place: Place,
-    /// The bytes are newly durable at this place: insert it unless there is a row of the same SHA-256. Otherwise it was read from the
-    /// database and must still be there; inserting it would name bytes that are gone.
+    /// The bytes are newly durable at this place: insert it unless there is a row of the same SHA-256. Otherwise it was read from
+    /// the database and must still be there; inserting it would name bytes that are gone.
     pub(crate) fresh: bool,
     /// Digests besides SHA-256 that are known.
     pub(crate) digests: Vec<Digest>,

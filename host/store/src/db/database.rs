@@ -181,7 +181,8 @@ impl Database {
             Engine::Postgres(pool) => {
                 let mut leased = pool.take(purpose).await?;
                 if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
-                    // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try another.
+                    // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try
+                    // another.
                     if !leased.is_reused() || !leased.has_ended() {
                         return Err(problem);
                     }
