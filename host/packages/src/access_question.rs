@@ -26,7 +26,7 @@ pub(crate) fn wanted_by_method(method: &str) -> Wanted {
     }
 }
 
-/// What a format declares about refusals; without a description, what holds for most.
+/// What a format declares about refusals. Without a description it is what holds for most formats.
 pub(crate) fn rules(description: Option<&Description>) -> Rules {
     match description {
         Some(description) => Rules::from(description),

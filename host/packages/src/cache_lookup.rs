@@ -54,9 +54,31 @@ impl CacheLookup {
     }
 }
 
-/// A response to a read. What an intent names besides is in no revision, and a response that was made for this caller is no
-/// other's.
+/// A response to a read may be kept, except in two cases: the revisions say nothing of further repositories that an intent names, and
+/// a response that was made for one caller is not another's.
 fn may_be_kept(intent: &Intent, response: &PreparedResponse) -> bool {
     let same_for_all = intent.also_read.is_empty() && !intent.for_caller;
-    response.keepable && intent.action == Action::Read && same_for_all
+    response.cacheable && intent.action == Action::Read && same_for_all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response_cache::tests::{intent, response};
+
+    #[tokio::test]
+    async fn a_read_that_is_the_same_for_all_callers_may_be_kept() {
+        let prepared = response(200, 10).await;
+        assert!(may_be_kept(&intent(), &prepared));
+        for intent in [
+            Intent { action: Action::Publish, ..intent() },
+            Intent { action: Action::Open, ..intent() },
+            Intent { also_read: vec!["other".to_owned()], ..intent() },
+            Intent { for_caller: true, ..intent() },
+        ] {
+            assert!(!may_be_kept(&intent, &prepared), "{intent:?}");
+        }
+        let uncacheable = PreparedResponse { cacheable: false, ..(*prepared).clone() };
+        assert!(!may_be_kept(&intent(), &uncacheable));
+    }
 }

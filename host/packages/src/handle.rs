@@ -83,8 +83,8 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
     })
 }
 
-/// A read for which there was no room beside those that wait for upstreams, or to which an upstream sent what cannot be read, is
-/// begun again: when there is room, or with what is kept.
+/// Calls the plugin, and calls it again for a read that failed for one of two reasons: there was no room beside the calls that wait
+/// for upstreams, so it waits for room; or an upstream sent what cannot be read, so it goes on with what is cached.
 async fn handle_again(
     plugin: &Plugin,
     call: Call,

@@ -55,7 +55,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// The root says what the server is, and to whom does not matter.
+/// The root says what the server is, to anybody.
 fn root(parts: &Parts) -> Result<Response<Body>, Refused> {
     let body = match parts.method {
         Method::GET => Body::full(Bytes::from_static(b"Packhouse: a package repository server\n")),

@@ -66,7 +66,7 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Know
         };
         return Ok(nobody(facts, presented));
     };
-    // A build with an old token asks again and again: that is no guessing, and must not hold up its owner's sign-in.
+    // A build with an old token asks again and again. That is no guessing, and must not hold up its owner's sign-in.
     if identity::says_token(password.reveal()) {
         return Ok(nobody(facts, Presented::Unknown));
     }

@@ -28,7 +28,7 @@ pub(crate) struct Form<'a> {
     pub target: Option<RepositoryId>,
 }
 
-/// Takes in a form. 400 for a body that is none or is damaged, 413 for more than `limit` bytes together.
+/// Takes in a form. 400 for a body that is no form or is damaged, 413 for more than `limit` bytes together.
 pub(crate) async fn receive(
     store: &Store,
     form: Form<'_>,

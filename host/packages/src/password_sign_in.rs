@@ -1,5 +1,5 @@
-//! A member's own e-mail and password as a package client's credential. The slow hash runs once and what was right is recognized
-//! for a while.
+//! A member's own e-mail address and password as a package client's credential. The slow hash runs once; a password that was right
+//! is recognized for a while.
 
 use std::net::IpAddr;
 

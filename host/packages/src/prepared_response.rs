@@ -26,8 +26,8 @@ pub(crate) struct PreparedResponse {
     pub content: Content,
     /// What conditions and ranges are judged by; of a 200 alone.
     pub validators: Option<Validators>,
-    /// Whether the plugin used nothing for it that the cache does not know of.
-    pub keepable: bool,
+    /// Whether the plugin used nothing for it whose changes the cache would miss.
+    pub cacheable: bool,
 }
 
 impl PreparedResponse {
@@ -37,8 +37,8 @@ impl PreparedResponse {
     }
 }
 
-/// Completes a plugin's answer. `private` where a credential decided that it may be seen. `BrokenOff` where few bytes were still
-/// to come and did not.
+/// Completes a plugin's answer. `private` says that a credential decided who may see it. `BrokenOff` if few bytes were still to
+/// come from an upstream and did not.
 pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedResponse, StoreError> {
     let answer = Answer { content: awaited(answer.content).await?, ..answer };
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -63,11 +63,11 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
-    let keepable = answer.keepable;
-    Ok(PreparedResponse { status, headers, content: answer.content, validators, keepable })
+    let cacheable = answer.keepable;
+    Ok(PreparedResponse { status, headers, content: answer.content, validators, cacheable })
 }
 
-/// Content that is all there by now, or soon is, as what it then is.
+/// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.
 async fn awaited(content: Content) -> Result<Content, StoreError> {
     match content {
         Content::Arriving(arriving) => match arriving.now() {

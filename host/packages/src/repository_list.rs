@@ -1,5 +1,5 @@
-//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. To every other request the address
-//! is one that is not served.
+//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. For other methods the address is not
+//! served.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const MOST: u32 = 200;
 /// Rows read at a time.
 const ROWS: u32 = 500;
 
-/// The list, asked for.
+/// A request for the list.
 pub(crate) struct RepositoryList<'a> {
     /// The program.
     pub app: &'a Arc<App>,
@@ -159,10 +159,8 @@ impl RepositoryList<'_> {
             Refused::of(&catalogue::INTERNAL)
         })?;
         let length = HeaderValue::from(bytes.len());
-        let body = match self.parts.method == Method::HEAD {
-            true => Body::empty(),
-            false => Body::full(Bytes::from(bytes)),
-        };
+        let head = self.parts.method == Method::HEAD;
+        let body = if head { Body::empty() } else { Body::full(Bytes::from(bytes)) };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

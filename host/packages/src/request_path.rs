@@ -1,5 +1,5 @@
-//! The request path: one function, whose steps stand in the order in which they happen, each in a file of its own. It is the
-//! same for requests with and without a repository.
+//! The request path: one function, whose steps stand in the order in which they happen, each in a file of its own. Requests with and
+//! without a repository take the same path.
 
 use std::sync::Arc;
 

@@ -173,4 +173,4 @@ impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,6 @@
-//! Which packages no upstream may be asked for. It is decided here for every format, whoever may read what: a name that a
-//! hosted member of a group holds, or that the group or one of its members claims, is looked for in none of its proxies, so
-//! that nobody can put another package in its place elsewhere.
+//! Which packages no upstream may be asked for. The host decides this for every format, whatever the caller may read. If a hosted
+//! member of a group holds a name, or the group or one of its members claims it, no proxy of the group looks for it upstream. So
+//! nobody can put another package in its place elsewhere.
 
 use std::collections::BTreeSet;
 

@@ -19,7 +19,8 @@ fn key(path: &[&str], accept: &str) -> CacheKey {
     CacheKey::of(RepositoryId(1), &[], &head(path, accept)).unwrap()
 }
 
-fn intent() -> Intent {
+/// A read.
+pub(crate) fn intent() -> Intent {
     Intent {
         action: Action::Read,
         subject: None,
@@ -35,7 +36,8 @@ fn intent() -> Intent {
     }
 }
 
-async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse> {
+/// A response with so many bytes that a plugin rendered.
+pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse> {
     let content = Content::Inline(Bytes::from(vec![b'x'; bytes]));
     let answer = Answer { status, headers: Vec::new(), content, modified: None, keepable: true };
     Arc::new(prepare(answer, true).await.unwrap())
