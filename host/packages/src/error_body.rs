@@ -99,7 +99,7 @@ impl Body<'_> {
         }
     }
 
-    /// Each problem by its template. In the format's words for the host's refusals there is one.
+    /// Each problem by its template. Where the format has words for it, there is one.
     fn problems(&self, code: &str, message: &str) -> Value {
         let one = |code: &str, message: &str, detail: Option<&Value>| {
             let found = |name: &str| match name {
@@ -109,7 +109,7 @@ impl Body<'_> {
             fill(&self.template.problem, &found)
         };
         let problems = self.said.problems.iter();
-        match self.said.row {
+        match self.words {
             Some(_) => one(code, message, None).into_iter().collect(),
             None => problems
                 .filter_map(|problem| one(&problem.code, &problem.message, problem.detail.as_ref()))

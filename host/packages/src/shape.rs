@@ -289,7 +289,7 @@ pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     };
     let Written { status, text } = error_body::write(frame.template, &said);
     let bytes = Bytes::from(text);
-    let mut headers = own_headers(&refused, frame);
+    let mut headers = own_headers(&refused, status, frame);
     let content_type = HeaderValue::from_str(frame.template.content_type());
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/json")));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
@@ -303,14 +303,14 @@ pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     response
 }
 
-fn own_headers(refused: &Refused, frame: Frame<'_>) -> HeaderMap {
+fn own_headers(refused: &Refused, status: StatusCode, frame: Frame<'_>) -> HeaderMap {
     let mut headers: HeaderMap = HeaderMap::new();
     for (name, value) in &refused.headers {
         headers.append(name, value.clone());
     }
     // One challenge, and the host's own: a client takes the first that it understands.
     headers.remove(WWW_AUTHENTICATE);
-    if refused.status == StatusCode::UNAUTHORIZED {
+    if status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_str(&challenge(refused, frame));
         headers.insert(
             WWW_AUTHENTICATE,

@@ -234,6 +234,10 @@ fn a_challenge_has_the_scheme_and_the_parameters_of_its_format() {
     let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), cargo);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Cargo login_url=\"https://api.example/tokens\"");
     assert_eq!(object, json!({"errors": [{"detail": "Authentication is required."}]}));
+    let problem = |code: &str| Problem { code: code.to_owned(), message: format!("no {code}"), detail: None };
+    let problems = vec![problem("not_found"), problem("odd")];
+    let (_, object) = shaped(Refused::from(Failure { status: 404, headers: Vec::new(), problems }), cargo);
+    assert_eq!(object, json!({"errors": [{"detail": "no not_found"}, {"detail": "no odd"}]}));
     let (response, _) =
         shaped(Refused::of(&catalogue::UNAUTHORIZED), r#""challenge": {"scheme": "Negotiate"}"#);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Negotiate");

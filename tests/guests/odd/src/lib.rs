@@ -56,7 +56,7 @@ fn errors() -> ErrorTemplate {
         .members(CodeKind::Code, json!({"host_code": "{host_code_upper}"}))
         .members(CodeKind::ReasonCode, json!({"host_reason": "{host_code_lower}", "said": "{sentence}"}))
         .members(CodeKind::Own, json!({"own": "{code_lower}"}))
-        .refusal("unauthorized", RefusalWords::new("who", "Who are you?").status(407))
+        .refusal("unauthorized", RefusalWords::new("who", "Who are you?"))
         .refusal(
             "writes_not_permitted_on_group",
             RefusalWords::code("{host_code}-here").members(json!({"group": true})),
