@@ -14,8 +14,8 @@ use reqwest::{Client, redirect};
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
-use packhouse_upstream::address::{Addresses, SystemNames};
-use packhouse_upstream::reach::{Reach, Way};
+use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
+use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
 /// How long is believed what a provider says of itself.
 const FRESH: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
 
 /// All providers.
 pub struct Providers {
-    addresses: Addresses,
+    policy: EgressPolicy,
     allowed: Vec<UpstreamNetwork>,
     askers: Mutex<HashMap<String, Arc<Http>>>,
     known: Mutex<HashMap<String, (Instant, Found)>>,
@@ -59,9 +59,9 @@ pub struct Providers {
 impl Providers {
     /// At public addresses over TLS, and in these networks with or without it.
     pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
-        let addresses = Addresses::new(allowed, Arc::new(SystemNames));
+        let policy = EgressPolicy::new(allowed, Arc::new(SystemLookup));
         let (askers, known) = (Mutex::default(), Mutex::default());
-        Providers { addresses, allowed: allowed.to_vec(), askers, known }
+        Providers { policy, allowed: allowed.to_vec(), askers, known }
     }
 
     /// For what asks this provider: at its own address, and where it may lead.
@@ -83,15 +83,15 @@ impl Providers {
             askers.clear();
         }
         let http = askers.entry(issuer.to_owned()).or_insert_with(|| {
-            let reach = Reach::of(&self.addresses, &home);
-            Arc::new(Http { reach, allowed: self.allowed.clone(), clients: Default::default() })
+            let egress = UpstreamEgress::of(&self.policy, &home);
+            Arc::new(Http { egress, allowed: self.allowed.clone(), clients: Default::default() })
         });
         Ok(Arc::clone(http))
     }
 
     /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
     pub fn check(&self, url: &Url) -> Result<(), ProviderError> {
-        self.addresses.check(url).map_err(|error| ProviderError(error.to_string()))?;
+        self.policy.check(url).map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(url, &self.allowed)
     }
 
@@ -133,9 +133,9 @@ impl Providers {
 
 /// How one provider is asked.
 struct Http {
-    reach: Reach,
+    egress: UpstreamEgress,
     allowed: Vec<UpstreamNetwork>,
-    /// One for each way, made when it is first gone.
+    /// One for each kind of destination, built when it is first needed.
     clients: [OnceLock<Result<Client, ProviderError>>; 3],
 }
 
@@ -149,21 +149,23 @@ fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderEr
         Some(Host::Domain(name)) => name == "localhost" && allowed([127, 0, 0, 1].into()),
         None => false,
     };
-    match url.scheme() == "https" || near {
-        true => Ok(()),
-        false => Err(ProviderError("a provider is reached over https".to_owned())),
+    if url.scheme() == "https" || near {
+        Ok(())
+    } else {
+        Err(ProviderError("a provider is reached over https".to_owned()))
     }
 }
 
 impl Http {
-    fn client(&self, way: Way) -> Result<&Client, ProviderError> {
-        let [home, beside, public] = &self.clients;
-        let known = match way {
-            Way::Home => home,
-            Way::Beside => beside,
-            Way::Public => public,
+    fn client(&self, destination: Destination) -> Result<&Client, ProviderError> {
+        let [provider, allowed_network, public] = &self.clients;
+        let known = match destination {
+            Destination::Upstream => provider,
+            Destination::AllowedNetwork => allowed_network,
+            Destination::Public => public,
         };
-        let made = || client(&self.reach, way).map_err(|error| ProviderError::of("no HTTP client", &error));
+        let made =
+            || client(&self.egress, destination).map_err(|error| ProviderError::of("no HTTP client", &error));
         known.get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
@@ -181,9 +183,9 @@ impl Http {
         let wrong = |error: reqwest::Error| ProviderError::of("it cannot be reached", &error.without_url());
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
-        let way = self.reach.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
+        let destination = self.egress.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(&url, &self.allowed)?;
-        let client = self.client(way)?;
+        let client = self.client(destination)?;
         let asked = client.request(parts.method, url).headers(parts.headers).body(body);
         let mut answer = asked.send().await.map_err(wrong)?;
         let mut bytes = Vec::new();
@@ -200,7 +202,7 @@ impl Http {
     }
 }
 
-fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
+fn client(egress: &UpstreamEgress, destination: Destination) -> Result<Client, reqwest::Error> {
     let builder = || {
         Client::builder()
             .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
@@ -208,7 +210,7 @@ fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
             .referer(false)
             .no_proxy()
             .connect_timeout(PATIENCE)
-            .dns_resolver(reach.resolver(way))
+            .dns_resolver(egress.resolver(destination))
     };
     // A system without certificates of its own can still reach a provider that needs none.
     builder().build().or_else(|_| builder().tls_certs_only([]).build())
