@@ -3,13 +3,13 @@
 //! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use openidconnect::core::CoreProviderMetadata;
 use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
+use quick_cache::sync::Cache;
 use reqwest::{Client, redirect};
 use url::{Host, Url};
 
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const LONGEST: usize = 1024 * 1024;
-/// Providers remembered; all are forgotten when there are more.
+/// The number of providers that are remembered.
 const MOST: usize = 256;
 
 /// Why a provider cannot be used. For people: no secret, and nothing of what the provider answered.
@@ -48,20 +48,27 @@ impl ProviderError {
 
 type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
 
+/// What was found when a provider was asked.
+#[derive(Clone)]
+struct Discovery {
+    asked_at: Instant,
+    found: Found,
+}
+
 /// All providers.
 pub struct Providers {
     policy: EgressPolicy,
     allowed: Vec<UpstreamNetwork>,
-    askers: Mutex<HashMap<String, Arc<Http>>>,
-    known: Mutex<HashMap<String, (Instant, Found)>>,
+    clients: Cache<String, Arc<ProviderClient>>,
+    known: Cache<String, Discovery>,
 }
 
 impl Providers {
     /// At public addresses over TLS, and in these networks with or without it.
     pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
         let policy = EgressPolicy::new(allowed, Arc::new(SystemLookup));
-        let (askers, known) = (Mutex::default(), Mutex::default());
-        Providers { policy, allowed: allowed.to_vec(), askers, known }
+        let (clients, known) = (Cache::new(MOST), Cache::new(MOST));
+        Providers { policy, allowed: allowed.to_vec(), clients, known }
     }
 
     /// For what asks this provider: at its own address, and where it may lead.
@@ -69,24 +76,20 @@ impl Providers {
         &self,
         issuer: &str,
     ) -> impl Fn(HttpRequest) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> + use<> {
-        let http = self.asker(issuer);
+        let client = self.client(issuer);
         move |request| {
-            let http = http.clone();
-            Box::pin(async move { http?.send(request).await })
+            let client = client.clone();
+            Box::pin(async move { client?.send(request).await })
         }
     }
 
-    fn asker(&self, issuer: &str) -> Result<Arc<Http>, ProviderError> {
+    fn client(&self, issuer: &str) -> Result<Arc<ProviderClient>, ProviderError> {
         let home: Url = issuer.parse().map_err(|error| ProviderError::of("issuer", &error))?;
-        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
-        if askers.len() >= MOST {
-            askers.clear();
-        }
-        let http = askers.entry(issuer.to_owned()).or_insert_with(|| {
+        self.clients.get_or_insert_with(issuer, || {
             let egress = UpstreamEgress::of(&self.policy, &home);
-            Arc::new(Http { egress, allowed: self.allowed.clone(), clients: Default::default() })
-        });
-        Ok(Arc::clone(http))
+            let allowed = self.allowed.clone();
+            Ok(Arc::new(ProviderClient { egress, allowed, clients: Default::default() }))
+        })
     }
 
     /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
@@ -101,19 +104,15 @@ impl Providers {
             return found;
         }
         let found = self.discover(issuer).await;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST {
-            known.clear();
-        }
-        known.insert(issuer.to_owned(), (Instant::now(), found.clone()));
+        let discovery = Discovery { asked_at: Instant::now(), found: found.clone() };
+        self.known.insert(issuer.to_owned(), discovery);
         found
     }
 
     fn kept(&self, issuer: &str) -> Option<Found> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, found) = known.get(issuer)?;
+        let Discovery { asked_at, found } = self.known.get(issuer)?;
         let fresh = if found.is_ok() { FRESH } else { PAUSE };
-        (at.elapsed() < fresh).then(|| found.clone())
+        (asked_at.elapsed() < fresh).then_some(found)
     }
 
     async fn discover(&self, issuer: &str) -> Found {
@@ -132,7 +131,7 @@ impl Providers {
 }
 
 /// How one provider is asked.
-struct Http {
+struct ProviderClient {
     egress: UpstreamEgress,
     allowed: Vec<UpstreamNetwork>,
     /// One for each kind of destination, built when it is first needed.
@@ -156,17 +155,19 @@ fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderEr
     }
 }
 
-impl Http {
-    fn client(&self, destination: Destination) -> Result<&Client, ProviderError> {
+impl ProviderClient {
+    fn http_client(&self, destination: Destination) -> Result<&Client, ProviderError> {
         let [provider, allowed_network, public] = &self.clients;
         let known = match destination {
             Destination::Upstream => provider,
             Destination::AllowedNetwork => allowed_network,
             Destination::Public => public,
         };
-        let made =
-            || client(&self.egress, destination).map_err(|error| ProviderError::of("no HTTP client", &error));
-        known.get_or_init(made).as_ref().map_err(Clone::clone)
+        let build = || {
+            build_client(&self.egress, destination)
+                .map_err(|error| ProviderError::of("no HTTP client", &error))
+        };
+        known.get_or_init(build).as_ref().map_err(Clone::clone)
     }
 
     fn send(
@@ -185,7 +186,7 @@ impl Http {
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
         let destination = self.egress.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(&url, &self.allowed)?;
-        let client = self.client(destination)?;
+        let client = self.http_client(destination)?;
         let asked = client.request(parts.method, url).headers(parts.headers).body(body);
         let mut answer = asked.send().await.map_err(wrong)?;
         let mut bytes = Vec::new();
@@ -202,7 +203,7 @@ impl Http {
     }
 }
 
-fn client(egress: &UpstreamEgress, destination: Destination) -> Result<Client, reqwest::Error> {
+fn build_client(egress: &UpstreamEgress, destination: Destination) -> Result<Client, reqwest::Error> {
     let builder = || {
         Client::builder()
             .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
