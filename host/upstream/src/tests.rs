@@ -21,12 +21,15 @@ use super::settings::ProxySettings;
 use packhouse_config::UpstreamBounds;
 
 /// Answers each lookup with the next of these addresses, and all further ones with the last.
-struct ChangingLookup(Mutex<Vec<&'static str>>, AtomicUsize);
+struct ChangingLookup {
+    addresses: Mutex<Vec<&'static str>>,
+    lookups: AtomicUsize,
+}
 
 impl NameLookup for ChangingLookup {
     fn lookup(&self, _host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        let mut left = self.0.lock().unwrap();
+        self.lookups.fetch_add(1, Ordering::SeqCst);
+        let mut left = self.addresses.lock().unwrap();
         let answer = if left.len() > 1 { left.remove(0) } else { left[0] };
         Box::pin(async move { Ok(vec![answer.parse().unwrap()]) })
     }
@@ -52,10 +55,10 @@ fn listen(address: SocketAddr, location: Option<&'static str>) -> Option<(Socket
     Some((address, count))
 }
 
-/// The upstream `turning.test`, of which only 127.0.0.1 is allowed.
+/// The upstream `changing.test`, of which only 127.0.0.1 is allowed.
 fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRequest) {
     let mut settings = packhouse_config::repository_settings::effective("{}", false, None);
-    settings.insert("upstream".to_owned(), format!("http://turning.test:{port}/").into());
+    settings.insert("upstream".to_owned(), format!("http://changing.test:{port}/").into());
     let view = RepositoryView {
         id: RepositoryId(1),
         name: "p".to_owned(),
@@ -75,35 +78,35 @@ fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRe
     )
 }
 
-fn turning(addresses: &[&'static str]) -> Arc<ChangingLookup> {
-    Arc::new(ChangingLookup(Mutex::new(addresses.to_vec()), AtomicUsize::new(0)))
+fn changing(addresses: &[&'static str]) -> Arc<ChangingLookup> {
+    Arc::new(ChangingLookup { addresses: Mutex::new(addresses.to_vec()), lookups: AtomicUsize::new(0) })
 }
 
 #[tokio::test]
 async fn a_name_that_turns_to_a_private_address_is_connected_to_where_it_was_judged() {
     let (good, public) = listen(([127, 0, 0, 1], 0).into(), None).unwrap();
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
-    let names = turning(&["127.0.0.1", "127.0.0.2"]);
+    let names = changing(&["127.0.0.1", "127.0.0.2"]);
     let (client, request) = client(good.port(), &names);
     let (response, _) = redirects::send(&client, &request, &UpstreamAuth::None).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(
-        (names.1.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
+        (names.lookups.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
         (1, 1),
-        "one look-up a connection"
+        "one lookup a connection"
     );
     drop(response);
 
     let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
     assert!(matches!(&refused, Err(UpstreamError::Refused(why)) if why.contains("127.0.0.2")), "{refused:?}");
-    assert_eq!((names.1.load(Ordering::SeqCst), private.load(Ordering::SeqCst)), (2, 0));
+    assert_eq!((names.lookups.load(Ordering::SeqCst), private.load(Ordering::SeqCst)), (2, 0));
 }
 
 #[tokio::test]
 async fn a_redirect_to_its_own_name_is_looked_up_and_judged_again() {
     let (good, _) = listen(([127, 0, 0, 1], 0).into(), Some("/b")).unwrap();
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
-    let (client, request) = client(good.port(), &turning(&["127.0.0.1", "127.0.0.2"]));
+    let (client, request) = client(good.port(), &changing(&["127.0.0.1", "127.0.0.2"]));
     let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
     assert!(matches!(refused, Err(UpstreamError::Refused(_))), "{refused:?}");
     assert_eq!(private.load(Ordering::SeqCst), 0);

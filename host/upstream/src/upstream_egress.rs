@@ -157,10 +157,10 @@ mod tests {
     use super::super::egress_policy::NameLookup;
     use super::*;
 
-    /// The addresses of each name; the first of several look-ups has the first list, and the last list stays.
-    struct KnownUpstream(Mutex<HashMap<&'static str, Vec<&'static str>>>);
+    /// The lists of addresses of each name: one for each lookup, and the last for all further ones.
+    struct ListedLookup(Mutex<HashMap<&'static str, Vec<&'static str>>>);
 
-    impl NameLookup for KnownUpstream {
+    impl NameLookup for ListedLookup {
         fn lookup(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
             let mut known = self.0.lock().unwrap();
             let lists = known.get_mut(host.as_str()).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     fn egress(allowed: &str, upstream: &str, names: &[(&'static str, &[&'static str])]) -> UpstreamEgress {
         let names = names.iter().map(|(name, lists)| (*name, lists.to_vec())).collect();
         let allowed = packhouse_config::upstream_networks(allowed).unwrap();
-        let policy = EgressPolicy::new(&allowed, Arc::new(KnownUpstream(Mutex::new(names))));
+        let policy = EgressPolicy::new(&allowed, Arc::new(ListedLookup(Mutex::new(names))));
         UpstreamEgress::of(&policy, &upstream.parse().unwrap())
     }
 
