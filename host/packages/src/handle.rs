@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, Services};
 use packhouse_store::AuditEvent;
-use packhouse_upstream::End;
+use packhouse_upstream::CallOutcome;
 
 use crate::plugin_failure::failed;
 use crate::receive::Received;
@@ -93,28 +93,28 @@ async fn handle_again(
     let reads = call.action == Action::Read && call.body.is_none();
     for _ in 1..TRIES {
         let handled = plugin.handle(call.clone()).await;
-        if !services.end(end(&handled)).await || !reads {
+        if !services.end(outcome(&handled)).await || !reads {
             return handled;
         }
     }
     let handled = plugin.handle(call).await;
-    services.end(end(&handled)).await;
+    services.end(outcome(&handled)).await;
     handled
 }
 
 /// What the end of a call says of what it read.
-fn end(handled: &Result<Result<Answer, Failure>, CallError>) -> End {
+fn outcome(handled: &Result<Result<Answer, Failure>, CallError>) -> CallOutcome {
     match handled {
-        Ok(Ok(_)) => End::Well,
-        Ok(Err(failure)) if failure.status < 500 => End::Well,
-        Ok(Err(_)) => End::Badly,
+        Ok(Ok(_)) => CallOutcome::Succeeded,
+        Ok(Err(failure)) if failure.status < 500 => CallOutcome::Succeeded,
+        Ok(Err(_)) => CallOutcome::Suspect,
         Err(
             CallError::Store(_)
             | CallError::Busy(_)
             | CallError::NotOffered(_)
             | CallError::TooMany { .. }
             | CallError::Host(_),
-        ) => End::Otherwise,
-        Err(_) => End::Badly,
+        ) => CallOutcome::Unrelated,
+        Err(_) => CallOutcome::Suspect,
     }
 }

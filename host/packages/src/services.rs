@@ -18,7 +18,7 @@ use crate::identify::Known;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::Presented;
-use packhouse_upstream::{End, Errand};
+use packhouse_upstream::{CallOutcome, UpstreamSession};
 
 /// Who asks, and where.
 #[derive(Clone)]
@@ -37,10 +37,8 @@ pub(crate) struct CallServices {
     app: Arc<App>,
     caller: Caller,
     format: String,
-    /// Whether the format's proxies show their upstreams credentials.
-    credentials: bool,
-    /// What the call asks of upstreams.
-    errand: Mutex<Arc<Errand>>,
+    /// The call's use of upstreams.
+    session: Mutex<Arc<UpstreamSession>>,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
 }
@@ -50,28 +48,27 @@ impl CallServices {
     pub(crate) fn new(app: &Arc<App>, plugin: &Plugin, caller: Caller) -> Arc<CallServices> {
         let description = plugin.description();
         Arc::new(CallServices {
-            errand: Mutex::new(app.upstreams.errand(plugin)),
+            session: Mutex::new(app.upstreams.session(plugin)),
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
-            credentials: !description.upstream_credentials.is_empty(),
             handed: Mutex::default(),
         })
     }
 
-    /// The call has ended. Whether it may go better when it is begun again.
-    pub(crate) async fn end(&self, end: End) -> bool {
-        let errand = Arc::clone(&self.errand());
-        let again = self.app.upstreams.end(&errand, end).await;
-        let goes_on = again.is_some();
-        if let Some(again) = again {
-            *self.errand() = again;
+    /// The call has ended. Whether another try may succeed.
+    pub(crate) async fn end(&self, outcome: CallOutcome) -> bool {
+        let session = Arc::clone(&self.session());
+        let retry = self.app.upstreams.end(&session, outcome).await;
+        let may_retry = retry.is_some();
+        if let Some(retry) = retry {
+            *self.session() = retry;
         }
-        goes_on
+        may_retry
     }
 
-    fn errand(&self) -> MutexGuard<'_, Arc<Errand>> {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+    fn session(&self) -> MutexGuard<'_, Arc<UpstreamSession>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What stands in an answer for this secret until [`fill`](CallServices::fill).
@@ -119,8 +116,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 
 impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        let errand = Arc::clone(&self.errand());
-        self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
+        self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))
     }
 
     fn withheld<'a>(

@@ -1,4 +1,4 @@
-//! What a proxy repository's settings say of its upstream.
+//! The settings of a proxy repository that concern its upstream.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -9,37 +9,37 @@ use packhouse_store::{CachedAnswer, ShownState};
 use serde::Deserialize;
 use url::Url;
 
-/// Bytes of an answer whose plugin named no limit: what never changes is a file, the rest is metadata.
+/// The largest response, in bytes, where the plugin named no limit: of a file, which never changes, and of metadata.
 const FILE_BYTES: u64 = 50_000_000_000;
 const METADATA_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The settings that matter here, with every default filled in.
+/// See the module. Every default is filled in.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Policy {
-    /// The upstream's address; what is asked for lies below it.
+pub(crate) struct ProxySettings {
+    /// The upstream's address. Relative targets lie below it.
     #[serde(deserialize_with = "address")]
     pub upstream: Url,
     metadata_ttl_s: u64,
     negative_ttl_s: u64,
-    /// Whether a kept answer serves on when the upstream fails.
+    /// Whether a cached response is served when the upstream fails.
     pub stale_on_error: bool,
     min_release_age_s: u64,
     min_release_age_except: Vec<String>,
-    /// Whether what vanished upstream is served on.
+    /// Whether what vanished upstream is still served.
     pub keep_withdrawn: bool,
-    /// Whether the upstream is left alone.
+    /// Whether no request is sent to the upstream.
     pub offline: bool,
-    /// Bytes that are kept at most.
+    /// The limit of the cache, in bytes.
     pub cache_max_bytes: Option<u64>,
-    /// Through which proxy of the operator's network the upstream is reached.
+    /// The address of the proxy in the operator's network through which the upstream is reached.
     pub egress_proxy: Option<String>,
-    /// Certificates, as PEM, that the upstream's may be signed by besides those of the system.
+    /// Certificate authorities, as PEM, that are trusted besides those of the system.
     pub ca_pem: Option<String>,
 }
 
-/// What is to be thought of a version's age.
+/// Whether a version may be served, by its state and age.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Release {
+pub(crate) enum ReleaseDecision {
     /// It may be served.
     Free,
     /// It vanished upstream.
@@ -50,9 +50,9 @@ pub enum Release {
     ByItsFile,
 }
 
-impl Policy {
-    /// As the repository's settings have it. `Denied` for one that is no proxy.
-    pub fn of(view: &RepositoryView) -> Result<Policy, ServiceError> {
+impl ProxySettings {
+    /// Reads a repository's settings. `Denied` for one that is no proxy, `Other` for settings that cannot be read.
+    pub(crate) fn of(view: &RepositoryView) -> Result<ProxySettings, ServiceError> {
         if view.kind != "proxy" {
             return Err(ServiceError::Denied);
         }
@@ -60,56 +60,56 @@ impl Policy {
             .map_err(|error| ServiceError::Other(format!("the settings of {}: {error}", view.name)))
     }
 
-    /// Differs when a connection has to be made otherwise than before.
-    pub fn connection(&self) -> u64 {
+    /// A hash of the settings that a connection depends on.
+    pub(crate) fn connection(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.upstream.as_str(), &self.egress_proxy, &self.ca_pem).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Whether a kept answer may be served at `now` (ms since 1970) without asking the upstream.
-    pub fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
+    /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
+    pub(crate) fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
         let seconds = match freshness {
             Some(Freshness::Immutable) => return true,
             Some(Freshness::Never) => return false,
             Some(Freshness::Seconds(seconds)) => u64::from(seconds),
             None => self.metadata_ttl_s,
         };
-        // An answer from the future is one of a clock that was put back.
+        // A time in the future means that the clock was set back.
         let age = now.saturating_sub(answer.validated_at);
         age >= 0 && age < millis(seconds)
     }
 
     /// For how many ms metadata are fresh.
-    pub fn metadata_ms(&self) -> i64 {
+    pub(crate) fn metadata_ms(&self) -> i64 {
         millis(self.metadata_ttl_s)
     }
 
-    /// For how many ms an answer that there is nothing counts.
-    pub fn negative_ms(&self) -> i64 {
+    /// For how many ms a response that nothing is there is remembered.
+    pub(crate) fn negative_ms(&self) -> i64 {
         millis(self.negative_ttl_s)
     }
 
-    /// Bytes at most of an answer.
-    pub fn limit(wanted: Option<u64>, freshness: Option<Freshness>) -> u64 {
+    /// The largest response, in bytes.
+    pub(crate) fn limit(wanted: Option<u64>, freshness: Option<Freshness>) -> u64 {
         let most = if freshness == Some(Freshness::Immutable) { FILE_BYTES } else { METADATA_BYTES };
         wanted.unwrap_or(most)
     }
 
-    /// Whether a version may be served, by what is shown of it.
-    pub fn release(&self, name: &str, shown: &ShownState, now: i64) -> Release {
+    /// Decides by what is shown of a version; `now` is in ms since 1970.
+    pub(crate) fn release(&self, name: &str, shown: &ShownState, now: i64) -> ReleaseDecision {
         let too_young = |published: u64| !self.is_old(i64::try_from(published).unwrap_or(i64::MAX), now);
         match shown.published {
-            _ if shown.state == WITHDRAWN && !self.keep_withdrawn => Release::Withdrawn,
-            _ if self.min_release_age_s == 0 || self.is_excepted(name) => Release::Free,
-            Some(published) if too_young(published) => Release::TooYoung,
-            Some(_) => Release::Free,
-            None => Release::ByItsFile,
+            _ if shown.state == WITHDRAWN && !self.keep_withdrawn => ReleaseDecision::Withdrawn,
+            _ if self.min_release_age_s == 0 || self.is_excepted(name) => ReleaseDecision::Free,
+            Some(published) if too_young(published) => ReleaseDecision::TooYoung,
+            Some(_) => ReleaseDecision::Free,
+            None => ReleaseDecision::ByItsFile,
         }
     }
 
-    /// Whether what came into the world then (ms since 1970) is as old as it must be.
-    pub fn is_old(&self, published: i64, now: i64) -> bool {
+    /// Whether what was published then (ms since 1970) is old enough.
+    pub(crate) fn is_old(&self, published: i64, now: i64) -> bool {
         now.saturating_sub(published) >= millis(self.min_release_age_s)
     }
 
@@ -133,7 +133,7 @@ fn millis(seconds: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn policy(change: &str) -> Policy {
+    fn settings(change: &str) -> ProxySettings {
         let mut settings: serde_json::Value =
             serde_json::Value::Object(packhouse_config::repository_settings::effective("{}", false, None));
         settings["upstream"] = "https://upstream.test/files/".into();
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn freshness_is_the_plugins_and_else_the_repositorys() {
-        let policy = policy(r#"{"metadata_ttl_s": 10}"#);
+        let settings = settings(r#"{"metadata_ttl_s": 10}"#);
         for (age, freshness, fresh) in [
             (9_999, None, true),
             (10_000, None, false),
@@ -170,25 +170,25 @@ mod tests {
             (999, Some(Freshness::Seconds(1)), true),
             (0, Some(Freshness::Seconds(0)), false),
         ] {
-            assert_eq!(policy.is_fresh(&answer(0), freshness, age), fresh, "{age} {freshness:?}");
+            assert_eq!(settings.is_fresh(&answer(0), freshness, age), fresh, "{age} {freshness:?}");
         }
     }
 
     #[test]
     fn a_release_waits_for_its_age_unless_it_is_excepted() {
-        let policy = policy(r#"{"min_release_age_s": 10, "min_release_age_except": ["@own/*", "lib"]}"#);
+        let settings = settings(r#"{"min_release_age_s": 10, "min_release_age_except": ["@own/*", "lib"]}"#);
         let shown = |published, state: &str| ShownState { published, state: state.to_owned() };
         for (name, shown, release) in [
-            ("other", shown(Some(90_000), ""), Release::Free),
-            ("other", shown(Some(90_001), ""), Release::TooYoung),
-            ("other", shown(None, ""), Release::ByItsFile),
-            ("lib", shown(Some(99_999), ""), Release::Free),
-            ("@own/a", shown(None, ""), Release::Free),
-            ("lib", shown(Some(0), "withdrawn"), Release::Withdrawn),
+            ("other", shown(Some(90_000), ""), ReleaseDecision::Free),
+            ("other", shown(Some(90_001), ""), ReleaseDecision::TooYoung),
+            ("other", shown(None, ""), ReleaseDecision::ByItsFile),
+            ("lib", shown(Some(99_999), ""), ReleaseDecision::Free),
+            ("@own/a", shown(None, ""), ReleaseDecision::Free),
+            ("lib", shown(Some(0), "withdrawn"), ReleaseDecision::Withdrawn),
         ] {
-            assert_eq!(policy.release(name, &shown, 100_000), release, "{name} {shown:?}");
+            assert_eq!(settings.release(name, &shown, 100_000), release, "{name} {shown:?}");
         }
-        let keeps = super::tests::policy(r#"{"keep_withdrawn": true}"#);
-        assert_eq!(keeps.release("lib", &shown(None, "withdrawn"), 0), Release::Free);
+        let keeps = super::tests::settings(r#"{"keep_withdrawn": true}"#);
+        assert_eq!(keeps.release("lib", &shown(None, "withdrawn"), 0), ReleaseDecision::Free);
     }
 }

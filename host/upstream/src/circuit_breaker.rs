@@ -1,38 +1,38 @@
-//! Leaves an upstream alone that fails again and again, or that asked to be left alone.
+//! A circuit breaker: no requests are sent for a while to an upstream that fails again and again, or that asked to wait.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures in a row after which it is left alone.
+/// The number of failures in a row that opens it.
 const FAILURES: u32 = 5;
-/// For how long at first, and at most; each failure after that doubles it.
+/// For how long it is open at first, and at most. Each further failure doubles the time.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_mins(1);
-/// The longest time for which an upstream's own `Retry-After` counts.
+/// The longest `Retry-After` of an upstream that counts.
 const LONGEST_ASKED: Duration = Duration::from_mins(10);
-/// While one request finds out whether it answers again, all others go on failing for this long.
+/// For how long all other requests go on failing while one finds out whether the upstream answers again.
 const TRIAL: Duration = Duration::from_secs(30);
 
-/// One upstream's state.
+/// The breaker of one upstream.
 #[derive(Default)]
-pub struct Breaker {
+pub(crate) struct CircuitBreaker {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     failures: u32,
-    closed_until: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
-impl Breaker {
-    /// Whether a request may go out now; else how long to wait.
-    pub fn admit(&self, now: Instant) -> Result<(), Duration> {
+impl CircuitBreaker {
+    /// Whether a request may be sent now; otherwise how long to wait.
+    pub(crate) fn admit(&self, now: Instant) -> Result<(), Duration> {
         let mut state = self.state();
-        match state.closed_until {
+        match state.open_until {
             Some(until) if until > now => Err(until - now),
             Some(_) => {
-                state.closed_until = Some(now + TRIAL);
+                state.open_until = Some(now + TRIAL);
                 Ok(())
             }
             None => Ok(()),
@@ -40,18 +40,18 @@ impl Breaker {
     }
 
     /// The upstream answered.
-    pub fn answered(&self) {
+    pub(crate) fn succeeded(&self) {
         *self.state() = State::default();
     }
 
-    /// It failed; `wait` is what it asked for itself.
-    pub fn failed(&self, wait: Option<Duration>, now: Instant) {
+    /// The upstream failed. `retry_after` is how long it asked to wait.
+    pub(crate) fn failed(&self, retry_after: Option<Duration>, now: Instant) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
         let beyond = state.failures.checked_sub(FAILURES);
         let own = beyond.map(|beyond| SHORTEST.saturating_mul(1 << beyond.min(8)).min(LONGEST));
-        let asked = wait.map(|wait| wait.min(LONGEST_ASKED));
-        state.closed_until = own.max(asked).map(|wait| now + wait);
+        let asked = retry_after.map(|wait| wait.min(LONGEST_ASKED));
+        state.open_until = own.max(asked).map(|wait| now + wait);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_in_a_row_close_it_and_one_request_tries_again() {
-        let (breaker, start) = (Breaker::default(), Instant::now());
+    fn failures_in_a_row_open_it_and_one_request_tries_again() {
+        let (breaker, start) = (CircuitBreaker::default(), Instant::now());
         for _ in 0..FAILURES {
             assert!(breaker.admit(start).is_ok());
             breaker.failed(None, start);
@@ -76,13 +76,13 @@ mod tests {
         assert_eq!(breaker.admit(later), Err(TRIAL), "and no other");
         breaker.failed(None, later);
         assert_eq!(breaker.admit(later), Err(SHORTEST * 2));
-        breaker.answered();
+        breaker.succeeded();
         assert!(breaker.admit(later).is_ok() && breaker.admit(later).is_ok());
     }
 
     #[test]
     fn what_the_upstream_asks_for_counts_up_to_a_bound() {
-        let (breaker, start) = (Breaker::default(), Instant::now());
+        let (breaker, start) = (CircuitBreaker::default(), Instant::now());
         breaker.failed(Some(Duration::from_secs(30)), start);
         assert_eq!(breaker.admit(start), Err(Duration::from_secs(30)));
         breaker.failed(Some(Duration::from_secs(1_000_000)), start);

@@ -1,7 +1,7 @@
-//! Where an upstream may be: http and https, at addresses of the public internet, and where the operator allows more.
+//! To which addresses the host may connect: http and https on the public internet, and the networks that the operator allows.
 //!
-//! A name is resolved once, and the connection goes to an address that was judged: a name that turns to another address at a
-//! second look-up gains nothing. Where redirects and links in metadata may lead is told by [`reach`](super::reach).
+//! A name is resolved once, and the connection goes to an address that was judged: a name that has another address at a second
+//! lookup gains nothing. Where redirects and links in metadata may lead is decided by [`upstream_egress`](super::upstream_egress).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
 
-/// Looks names up.
-pub trait Names: Send + Sync + 'static {
+/// Looks up the addresses of names.
+pub trait NameLookup: Send + Sync + 'static {
     /// The addresses of a host.
-    fn look_up(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
+    fn lookup(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
 }
 
-/// As the system does.
-pub struct SystemNames;
+/// The system's resolver.
+pub struct SystemLookup;
 
-impl Names for SystemNames {
-    fn look_up(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
+impl NameLookup for SystemLookup {
+    fn lookup(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
@@ -29,48 +29,48 @@ impl Names for SystemNames {
     }
 }
 
-/// Judges addresses.
+/// The operator's policy. Cheap to clone.
 #[derive(Clone)]
-pub struct Addresses {
+pub struct EgressPolicy {
     allowed: Arc<[UpstreamNetwork]>,
-    names: Arc<dyn Names>,
+    names: Arc<dyn NameLookup>,
 }
 
-/// An address that nobody is sent to.
+/// An address to which no request may go.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum NotAllowed {
-    /// Whoever it is that names it.
+pub enum EgressDenied {
+    /// Forbidden to all.
     #[error(
         "{0} is not an address that an upstream may have; the setting upstream.allow_networks allows more"
     )]
-    At(String),
-    /// By this upstream.
+    Address(String),
+    /// Forbidden as a destination to which this upstream leads.
     #[error(
         "{0} is not an address that this upstream may lead to; upstream.allow_networks says where upstreams of inner networks may"
     )]
-    Led(String),
+    Target(String),
 }
 
-impl NotAllowed {
-    /// This address may not be asked.
-    pub fn at(address: impl Into<String>) -> Self {
-        Self::At(address.into())
+impl EgressDenied {
+    /// No request may go to this address.
+    pub fn address(address: impl Into<String>) -> Self {
+        Self::Address(address.into())
     }
 
-    /// An upstream may not lead to this address.
-    pub fn led(address: impl Into<String>) -> Self {
-        Self::Led(address.into())
+    /// This upstream may not lead to this address.
+    pub fn target(address: impl Into<String>) -> Self {
+        Self::Target(address.into())
     }
 }
 
-impl Addresses {
-    /// Public addresses, and those in these networks.
-    pub fn new(allowed: &[UpstreamNetwork], names: Arc<dyn Names>) -> Addresses {
-        Addresses { allowed: allowed.into(), names }
+impl EgressPolicy {
+    /// Allows public addresses and those in these networks.
+    pub fn new(allowed: &[UpstreamNetwork], names: Arc<dyn NameLookup>) -> EgressPolicy {
+        EgressPolicy { allowed: allowed.into(), names }
     }
 
-    /// Judges what can be told of an upstream's own address before its name is looked up.
-    pub fn check(&self, url: &Url) -> Result<(), NotAllowed> {
+    /// Judges an upstream's own address, as far as it shows before its name is looked up. A name passes.
+    pub fn check(&self, url: &Url) -> Result<(), EgressDenied> {
         self.check_scheme(url)?;
         let ip = match url.host() {
             None | Some(Host::Domain(_)) => return Ok(()),
@@ -78,30 +78,33 @@ impl Addresses {
             Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
         };
         let allowed = self.allows(ip, url.port_or_known_default());
-        if allowed { Ok(()) } else { Err(NotAllowed::at(ip.to_string())) }
+        if allowed { Ok(()) } else { Err(EgressDenied::address(ip.to_string())) }
     }
 
-    /// http or https, and a host.
-    pub fn check_scheme(&self, url: &Url) -> Result<(), NotAllowed> {
-        match url.host().is_some() && matches!(url.scheme(), "http" | "https") {
-            true => Ok(()),
-            false => Err(NotAllowed::at(url.to_string())),
+    /// Requires http or https, and a host.
+    pub fn check_scheme(&self, url: &Url) -> Result<(), EgressDenied> {
+        if url.host().is_some() && matches!(url.scheme(), "http" | "https") {
+            Ok(())
+        } else {
+            Err(EgressDenied::address(url.to_string()))
         }
     }
 
     /// The addresses of a host.
-    pub async fn look_up(&self, host: String) -> std::io::Result<Vec<IpAddr>> {
-        self.names.look_up(host).await
+    pub async fn lookup(&self, host: String) -> std::io::Result<Vec<IpAddr>> {
+        self.names.lookup(host).await
     }
 
-    /// Whether an upstream may be there. Where the port is not known, a network that is allowed at one port alone does not count.
+    /// Whether an upstream may have this address. Where the port is not known, a network that is allowed at certain ports does not
+    /// count.
     pub fn allows(&self, ip: IpAddr, port: Option<u16>) -> bool {
         is_public(ip) || self.allowed.iter().any(|network| network.holds(ip, port))
     }
 
-    /// Whether an upstream of an allowed network, itself at the port `home`, may lead there.
-    pub fn leads(&self, ip: IpAddr, port: Option<u16>, home: Option<u16>) -> bool {
-        let own = port.is_some() && port == home;
+    /// Whether an upstream of an allowed network may lead to this address. On loopback, that takes the upstream's own port, or one
+    /// that the operator named.
+    pub fn allows_target(&self, ip: IpAddr, port: Option<u16>, upstream_port: Option<u16>) -> bool {
+        let own = port.is_some() && port == upstream_port;
         let named =
             |network: &UpstreamNetwork| network.names_ports() || own || !ip.to_canonical().is_loopback();
         self.allowed.iter().any(|network| network.holds(ip, port) && named(network))
@@ -141,9 +144,9 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         (0, 0, 0) => ip.to_ipv4_mapped().is_some() && v4(g, h),
         (0x64, 0xff9b, 0) => v4(g, h),
         (0x2002, _, _) => v4(b, c),
-        // Teredo and the rest of what is set apart for protocols; documentation.
+        // Teredo and other ranges that are reserved for protocols; documentation.
         (0x2001, 0..=0x1ff | 0xdb8, _) | (0x3fff, 0..=0xfff, _) => false,
-        // All that is given out as global unicast.
+        // The range of global unicast addresses.
         _ => a >> 13 == 1,
     }
 }
@@ -152,8 +155,8 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    fn addresses(allowed: &str) -> Addresses {
-        Addresses::new(&packhouse_config::upstream_networks(allowed).unwrap(), Arc::new(SystemNames))
+    fn policy(allowed: &str) -> EgressPolicy {
+        EgressPolicy::new(&packhouse_config::upstream_networks(allowed).unwrap(), Arc::new(SystemLookup))
     }
 
     #[test]
@@ -204,11 +207,11 @@ mod tests {
 
     #[test]
     fn what_an_address_shows_is_judged_before_anything_is_sent() {
-        let addresses = addresses("10.0.0.0/8,192.168.0.1:8443");
+        let policy = policy("10.0.0.0/8,192.168.0.1:8443");
         for right in
             ["https://repo.test/x", "http://1.1.1.1/", "http://10.0.0.1:8080/", "http://192.168.0.1:8443/"]
         {
-            assert!(addresses.check(&right.parse().unwrap()).is_ok(), "{right}");
+            assert!(policy.check(&right.parse().unwrap()).is_ok(), "{right}");
         }
         for wrong in [
             "http://127.0.0.1/",
@@ -222,7 +225,7 @@ mod tests {
             "gopher://x/",
             "ftp://x/",
         ] {
-            assert!(addresses.check(&wrong.parse().unwrap()).is_err(), "{wrong}");
+            assert!(policy.check(&wrong.parse().unwrap()).is_err(), "{wrong}");
         }
     }
 }
