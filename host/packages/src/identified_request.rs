@@ -57,33 +57,42 @@ pub(crate) async fn identify_caller<'a>(
     resolved: ResolvedRequest<'a>,
     context: &mut RequestContext,
 ) -> Result<IdentifiedRequest<'a>, Refused> {
-    let ResolvedRequest { app, parts, organization, address, query } = resolved;
-    let presented = Credential::read(&parts.headers);
+    let presented = Credential::read(&resolved.parts.headers);
     let as_bearer = matches!(presented, Credential::Bearer(_));
-    let form = presented.form();
-    let description = address.claim.as_ref().map(|claim| claim.plugin.description());
-    let (repository, peer) = (address.name.as_deref().unwrap_or_default(), context.peer);
-    let asked = |credential| IdentityQuery {
-        organization,
-        repository,
-        credential,
-        peer,
-        bearer_format: description.filter(|it| it.token_service.is_some()).map(|it| it.format.as_str()),
-    };
-    let known = match description {
-        Some(description) => identify::identify(app, asked(presented.taken_by(description))).await?,
-        None => {
-            let known = identify::identify(app, asked(presented)).await?;
-            // Only now the format is known. A credential in a form that it does not take is one that nobody knows.
-            let counts = form.is_none_or(|form| takes(app, &known, form));
-            if counts { known } else { identify::identify(app, asked(Credential::Unreadable)).await? }
-        }
-    };
-    let known = Arc::new(known);
+    let known = Arc::new(look_up(&resolved, presented, context.peer).await?);
     context.credential.clone_from(&known.credential);
     context.caller.clone_from(&known.caller);
-    let now = packhouse_store::now_ms();
+    let ResolvedRequest { app, parts, organization, address, query } = resolved;
+    let (peer, now) = (context.peer, packhouse_store::now_ms());
     Ok(IdentifiedRequest { app, parts, organization, address, query, known, as_bearer, peer, now })
+}
+
+/// Looks up the credential and the repository. A credential in a form that the format does not take is one that nobody knows. Below a
+/// claim the format is known before; at a repository's own address it is known once the repository was found.
+async fn look_up(
+    resolved: &ResolvedRequest<'_>,
+    presented: Credential,
+    peer: IpAddr,
+) -> Result<Known, Refused> {
+    let ResolvedRequest { app, organization, address, .. } = resolved;
+    let query = |credential, bearer_format| IdentityQuery {
+        organization: *organization,
+        repository: address.name.as_deref().unwrap_or_default(),
+        credential,
+        peer,
+        bearer_format,
+    };
+    if let Some(claim) = &address.claim {
+        let description = claim.plugin.description();
+        let bearer_format = description.token_service.as_ref().map(|_| description.format.as_str());
+        return identify::identify(app, query(presented.taken_by(description), bearer_format)).await;
+    }
+    let form = presented.form();
+    let known = identify::identify(app, query(presented, None)).await?;
+    if form.is_none_or(|form| takes(app, &known, form)) {
+        return Ok(known);
+    }
+    identify::identify(app, query(Credential::Unreadable, None)).await
 }
 
 /// Whether credentials of this form count in the repository that was looked up.

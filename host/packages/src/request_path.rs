@@ -40,7 +40,7 @@ pub(crate) struct RepositoryHost {
 impl RepositoryHost {
     /// A host for this program's repositories.
     pub(crate) fn new(app: Arc<App>) -> Self {
-        let cache = ResponseCache::new(app.shares.kept_files);
+        let cache = ResponseCache::new(app.shares.cached_files);
         Self { app, cache, organizations: Organizations::default() }
     }
 
@@ -82,5 +82,18 @@ impl RepositoryHost {
         let response = prepare(answer, request.is_private()).await?;
         let response = cached.keep(&self.cache, intent, response).await?;
         send(&request, &response).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_architecture_page_quotes_the_function() {
+        let (page, source) = (include_str!("../../../docs/ARCHITECTURE.md"), include_str!("request_path.rs"));
+        let (_, function) = source.split_once("-> Result<Response<Body>, Refused> {\n").unwrap();
+        let (body, _) = function.split_once("\n    }\n}").unwrap();
+        let lines: Vec<&str> =
+            body.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();
+        assert!(page.contains(&lines.join("\n")), "docs/ARCHITECTURE.md quotes another request path");
     }
 }
