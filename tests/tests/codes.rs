@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use packhouse_tests::checkout;
+use serde_json::Value;
 
 /// The specification's codes with their statuses: the table of the API, then that of the registry, where the message tells
 /// several of one code apart.
@@ -131,6 +132,26 @@ fn every_code_of_the_catalogue_has_a_test() {
     assert!(codes.len() > 80, "the catalogue was not read: {codes:?}");
     let missing: Vec<&&str> = codes.iter().filter(|code| !known.contains(**code)).collect();
     assert!(missing.is_empty(), "docs/ERRORS.md has no row for {missing:?}");
+}
+
+/// The host's refusals as the image plugin describes them, which is what the released word `registry` stands for too.
+#[test]
+fn every_code_of_a_registrys_words_has_a_test() {
+    let text = checkout().join("host/runtime/src/description/registry.json");
+    let registry: Value = serde_json::from_str(&std::fs::read_to_string(text).unwrap()).unwrap();
+    let words = registry["errors"]["refusals"].as_object().unwrap().values().chain([&registry["manifest"]]);
+    let rows = rows();
+    let mut judged = 0;
+    for words in words {
+        // The one without a message of its own has the host's code, in upper case.
+        let (Some(code), Some(message)) = (words["code"].as_str(), words["message"].as_str()) else {
+            continue;
+        };
+        let named = |row: &&Row| row.code == code || row.code == format!("{code} {message}");
+        assert!(rows.iter().any(|row| named(&row)), "docs/ERRORS.md has no row for {code} {message}");
+        judged += 1;
+    }
+    assert!(judged > 10, "the words were not read");
 }
 
 #[test]
