@@ -2,15 +2,25 @@
 
 use axum::Json;
 use axum::response::IntoResponse;
+use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::{AuditFilter, AuditRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
 
-use super::Answer;
-use super::call::Call;
-use super::error::ApiError;
-use super::paging::{self, Page};
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::Holds;
+use crate::error::ApiError;
+use crate::operations::audit;
+use crate::paging::{self, Page};
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(list)]
+}
 
 /// Whether it was done.
 #[derive(Clone, Copy, Eq, PartialEq, Serialize, ToSchema)]
@@ -72,7 +82,8 @@ impl From<AuditRow> for EventView {
 
 /// Lists events of the caller's organization, the newest first. Refusals of credentials are counted: one event for each
 /// credential, address, code and minute. Those of other servers of the same database come up to 20 s later.
-#[utoipa::path(get, operation_id = "list_audit_events", path = "/v1/audit-events",
+#[utoipa::path(get, path = "/v1/audit-events", operation_id = "list_audit_events",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`"),
         ("actor" = Option<String>, Query, description = "Only events of this actor"),
@@ -82,18 +93,12 @@ impl From<AuditRow> for EventView {
         ("since" = Option<i64>, Query, description = "Only events at this time or later, in ms since 1970"),
         ("until" = Option<i64>, Query, description = "Only events before this time, in ms since 1970")),
     responses((status = 200, body = Page<EventView>)))]
-pub(crate) async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> Answer {
     call.only(&["limit", "after", "actor", "action", "credential", "outcome", "since", "until"])?;
-    let limit = paging::limit(&call)?;
-    let after = paging::after(&call)?;
+    let page = paging::request(&call)?;
     let filter = filter(&call)?;
-    call.judge_permission()?;
-    let organization = call.organization()?;
-    // What this server counted so far belongs on the page.
-    call.app.store.write_refusals().await?;
-    let rows = call.app.store.audit_events(organization, &filter, after, limit + 1).await?;
-    let page = Page::cut(rows, limit, |row| row.id.to_string(), EventView::from);
-    Ok(Json(page).into_response())
+    let listed = audit::list(call.actor()?, &filter, page).await?;
+    Ok(Json(Page::of(listed, |row| row.id.to_string(), EventView::from)).into_response())
 }
 
 fn filter(call: &Call) -> Result<AuditFilter, ApiError> {

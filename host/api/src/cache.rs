@@ -3,23 +3,30 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_store::{CacheEntry, RepositoryRow};
+use packhouse_identity::Secret;
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_store::CacheEntry;
+use packhouse_upstream::CountsView;
+use packhouse_upstream::credentials::Credentials;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
 
-use super::Answer;
-use super::call::Call;
-use super::error::{ApiError, ErrorBody};
-use super::fields::{Field, given};
-use super::paging;
-use super::repositories;
-use super::sessions::Action;
-use packhouse_identity::Secret;
-use packhouse_upstream::CountsView;
-use packhouse_upstream::credentials::Credentials;
-use packhouse_wire::catalogue;
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::Holds;
+use crate::error::ApiError;
+use crate::fields::{Field, given};
+use crate::operations::proxy_cache::{self, Kept, KeptRequest};
+use crate::paging;
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(show), routes!(purge), routes!(set_credentials)]
+}
 
 /// An answer of the upstream's that is kept.
 #[derive(Serialize, ToSchema)]
@@ -67,42 +74,32 @@ pub(crate) struct CacheView {
 }
 
 /// Lists what a proxy keeps, by its path. It tells what the repository holds, and so needs read there as well.
-#[utoipa::path(get, operation_id = "list_cache", path = "/v1/repositories/{id}/cache",
-    params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so"),
+#[utoipa::path(get, path = "/v1/repositories/{id}/cache", operation_id = "list_cache",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path),
+        ("path" = Option<String>, Query, description = "Only what begins so"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
-    responses((status = 200, body = CacheView), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
-pub(crate) async fn show(call: Call) -> Answer {
+    responses((status = 200, body = CacheView)))]
+async fn show(call: Call) -> Answer {
     call.only(&["path", "limit", "after"])?;
     let (limit, offset) = (paging::limit(&call)?, paging::after::<u32>(&call)?.unwrap_or_default());
-    let repository = proxy(&call).await?;
-    let rights = call.caller()?.permissions.rights(repository.id);
-    call.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
-    let (store, prefix) = (&call.app.store, call.query("path").unwrap_or_default());
-    store.write_cache_use().await?;
-    let found = store.cache_page(repository.id, prefix, offset, limit.saturating_add(1)).await?;
-    let more = found.len() > limit as usize;
-    let items = found.into_iter().take(limit as usize).map(CacheEntryView::from).collect();
-    let totals = store.cache_totals(repository.id).await?;
-    let counts = call.app.upstreams.counts(repository.id);
+    let request = KeptRequest { prefix: call.query("path").unwrap_or_default(), offset, limit };
+    let kept = proxy_cache::list(call.actor()?, call.path("id"), request).await?;
+    let Kept { entries, more, total, bytes, counts } = kept;
+    let items = entries.into_iter().map(CacheEntryView::from).collect();
     let next = more.then(|| offset.saturating_add(limit).to_string());
-    Ok(Json(CacheView { items, next, entries: totals.entries, bytes: totals.bytes, counts }).into_response())
+    Ok(Json(CacheView { items, next, entries: total, bytes, counts }).into_response())
 }
 
 /// Keeps no longer what begins with `path`: all of it where none is given.
-#[utoipa::path(delete, operation_id = "purge_cache", path = "/v1/repositories/{id}/cache",
+#[utoipa::path(delete, path = "/v1/repositories/{id}/cache", operation_id = "purge_cache",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so")),
-    responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
-pub(crate) async fn purge(call: Call) -> Answer {
+    responses((status = 204)))]
+async fn purge(call: Call) -> Answer {
     call.only(&["path"])?;
-    let repository = proxy(&call).await?;
-    let prefix = call.query("path").unwrap_or_default();
-    call.app.upstreams.purge(repository.id, prefix).await?;
-    if let Some(event) = call.event("purge_cache", format!("{}{prefix}", repository.name))? {
-        call.app.store.audit(event).await?;
-    }
+    proxy_cache::purge(call.actor()?, call.path("id"), call.query("path").unwrap_or_default()).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -129,33 +126,18 @@ pub(crate) struct UpstreamCredentials {
 }
 
 /// Sets the credentials that a proxy may show its upstream. They are sealed, and nothing gives them out again.
-#[utoipa::path(put, operation_id = "set_upstream_credentials",
-    path = "/v1/repositories/{id}/upstream-credentials", params(("id" = String, Path)),
+#[utoipa::path(put, path = "/v1/repositories/{id}/upstream-credentials", operation_id = "set_upstream_credentials",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path)),
     request_body = UpstreamCredentials,
-    responses((status = 204), (status = 400, body = ErrorBody), (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
-pub(crate) async fn set_credentials(mut call: Call) -> Answer {
-    let wanted: UpstreamCredentials = call.body()?;
+    responses((status = 204)))]
+async fn set_credentials(mut call: Call) -> Answer {
+    let body: UpstreamCredentials = call.body()?;
     call.only(&[])?;
-    let credentials = credentials(&wanted)?;
-    let action = Action::SetUpstreamCredentials.name();
-    call.confirm(wanted.confirmation_token.as_ref(), action, &catalogue::STEP_UP_FORBIDDEN).await?;
-    let repository = proxy(&call).await?;
-    let plugin = call.app.runtime.plugin(&repository.format);
-    let offered = plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
-    if !offered {
-        let sentence = "Proxies of this format show their upstream no credentials.";
-        return Err(ApiError::with(&catalogue::UPSTREAM_CREDENTIALS_NOT_SUPPORTED, sentence));
-    }
-    let seal = |own: Credentials| call.app.upstreams.seal(repository.id, &own);
-    let sealed = credentials.map(seal).transpose().map_err(anyhow::Error::from)?;
-    let event = call.event(action, repository.name.clone())?;
-    let set = call.app.store.set_upstream_credentials(repository.id, sealed.as_deref(), event).await?;
-    call.app.upstreams.forget(repository.id);
-    match set {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(ApiError::from(&catalogue::NOT_FOUND)),
-    }
+    let credentials = credentials(&body)?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    proxy_cache::set_credentials(call.actor()?, &confirmation, call.path("id"), credentials).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
@@ -177,14 +159,4 @@ fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiE
         _ => return Err(ApiError::invalid("`token_realm` is the address of a token service.")),
     };
     Ok(Some(Credentials { username, password: Secret::new(password), token_realm }))
-}
-
-/// The proxy of the path, where the caller may manage repositories. 404 for a repository of another kind.
-async fn proxy(call: &Call) -> Result<RepositoryRow, ApiError> {
-    let repository = repositories::find(call).await?;
-    call.judge_permission()?;
-    match repository.kind.as_str() {
-        repositories::PROXY => Ok(repository),
-        _ => Err(ApiError::from(&catalogue::NOT_FOUND)),
-    }
 }

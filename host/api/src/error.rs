@@ -1,17 +1,10 @@
-//! What a call is refused with, and its shape on the wire: `{error, message, request_id}`, with `code` beside it where
-//! the catalogue says so.
+//! Why an operation was refused, or failed: a row of the catalogue with its sentence. What it looks like on the wire is in
+//! `error_response`.
 
-use axum::Json;
-use axum::response::{IntoResponse, Response};
-use http::header::RETRY_AFTER;
-use http::{HeaderName, HeaderValue, StatusCode};
 use packhouse_store::{Part, Store, StoreError};
-use serde::Serialize;
-use utoipa::ToSchema;
+use packhouse_wire::catalogue::{self, Code};
 
-use packhouse_wire::catalogue::{self, Code, Place};
-
-/// Why a call has no answer of its own. What went wrong inside is for the log and never in the answer.
+/// Why there is no result. What went wrong inside is for the log and never in an answer.
 #[derive(Debug)]
 pub enum ApiError {
     /// A row of the catalogue, with the sentence filled in.
@@ -45,7 +38,7 @@ impl ApiError {
     }
 
     /// Where the store was unavailable: which part of it, if it is one alone. Asked of the store only then.
-    pub(super) async fn naming_the_part(self, store: &Store) -> ApiError {
+    pub(crate) async fn naming_the_part(self, store: &Store) -> ApiError {
         match &self {
             ApiError::Refused { code, .. } if std::ptr::eq(*code, &catalogue::DDB_UNAVAILABLE) => {}
             _ => return self,
@@ -54,6 +47,14 @@ impl ApiError {
             Some(Part::Members) => ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE),
             Some(Part::SignInSettings) => ApiError::from(&catalogue::SSO_CONFIG_UNAVAILABLE),
             None => self,
+        }
+    }
+
+    /// What a person reads.
+    pub fn message(&self) -> &str {
+        match self {
+            ApiError::Refused { message, .. } => message,
+            ApiError::Internal(_) => catalogue::INTERNAL.sentence,
         }
     }
 
@@ -71,37 +72,6 @@ impl ApiError {
             ApiError::Refused { message, .. } => anyhow::anyhow!(message),
             ApiError::Internal(error) => error,
         }
-    }
-
-    /// The answer, under this request's id.
-    pub fn into_answer(self, request_id: &str) -> Response {
-        let (code, message, retry_after) = match self {
-            ApiError::Refused { code, message, retry_after } => (code, message, retry_after),
-            ApiError::Internal(error) => {
-                tracing::error!(request.id = request_id, error = %format!("{error:#}"), "a call failed");
-                (&catalogue::INTERNAL, catalogue::INTERNAL.sentence.to_owned(), None)
-            }
-        };
-        let body = ErrorBody {
-            error: code.code.to_owned(),
-            message,
-            request_id: request_id.to_owned(),
-            code: (code.place == Place::Code).then(|| code.code.to_owned()),
-        };
-        let status = StatusCode::from_u16(code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = (status, Json(body)).into_response();
-        if let Some(seconds) = retry_after.or(code.retry_after().map(u64::from)) {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        name_request(&mut answer, request_id);
-        answer
-    }
-}
-
-/// Puts the request's id into its answer.
-pub(super) fn name_request(answer: &mut Response, request_id: &str) {
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        answer.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
     }
 }
 
@@ -129,28 +99,4 @@ impl From<anyhow::Error> for ApiError {
     fn from(error: anyhow::Error) -> ApiError {
         ApiError::Internal(error)
     }
-}
-
-/// The body of every error.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
-    /// The code.
-    error: String,
-    /// What a person reads.
-    message: String,
-    /// Names this request in the server's log.
-    request_id: String,
-    /// The code again, where the specification has it here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
-}
-
-/// A path that is not there.
-pub async fn no_such_path() -> Response {
-    ApiError::from(&catalogue::NOT_FOUND).into_answer(&packhouse_wire::request_id::next())
-}
-
-/// A method that the path does not have; the router adds `Allow`.
-pub async fn no_such_method() -> Response {
-    ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&packhouse_wire::request_id::next())
 }

@@ -1,19 +1,24 @@
 //! `GET /v1/formats` and `PATCH /v1/formats/{format}`: the plugins as operators see them, and switching a format on or off for
 //! an organization, without a restart and on every server at once.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::response::IntoResponse;
-use packhouse_runtime::Plugin;
+use packhouse_app::App;
+use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
 
-use super::Answer;
-use super::call::Call;
-use super::error::ApiError;
-use packhouse_app::App;
-use packhouse_wire::catalogue;
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::Holds;
+use crate::operations::formats::{self, LoadedFormat, MissingFormat};
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(list), routes!(change)]
+}
 
 /// Bounds of one call and one upload.
 #[derive(Default, Serialize, ToSchema)]
@@ -44,7 +49,7 @@ pub(crate) struct FormatView {
 }
 
 impl FormatView {
-    fn new(app: &App, plugin: &Plugin, switched: Option<bool>) -> FormatView {
+    fn new(app: &App, LoadedFormat { plugin, enabled }: &LoadedFormat) -> FormatView {
         let description = plugin.description();
         let runtime = &app.config.runtime;
         let own = runtime.per_plugin.get(&description.format).and_then(|plugin| plugin.limits.as_ref());
@@ -53,7 +58,7 @@ impl FormatView {
             format: description.format.clone(),
             version: plugin.version().to_owned(),
             kinds: description.kinds.clone(),
-            enabled: app.enabled(&description.format, switched),
+            enabled: *enabled,
             loaded: true,
             problem: None,
             upkeep: plugin.has_upkeep(),
@@ -69,7 +74,7 @@ impl FormatView {
     }
 
     /// A format that repositories have and no plugin is loaded of.
-    fn missing(app: &App, format: String, repositories: u64) -> FormatView {
+    fn missing(app: &App, MissingFormat { format, repositories }: MissingFormat) -> FormatView {
         let folder = app.config.runtime.plugins.display();
         FormatView {
             problem: Some(format!(
@@ -95,21 +100,15 @@ pub(crate) struct Formats {
 }
 
 /// Lists the loaded plugins with their limits and state, and the formats of repositories that no plugin is loaded of.
-#[utoipa::path(get, operation_id = "list_formats", path = "/v1/formats",
+#[utoipa::path(get, path = "/v1/formats", operation_id = "list_formats",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     responses((status = 200, body = Formats)))]
-pub(crate) async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> Answer {
     call.only(&[])?;
-    call.judge_permission()?;
-    let switched = call.app.store.formats_enabled(call.organization()?).await?;
-    let view = |plugin: &Arc<Plugin>| {
-        let own = switched.iter().find(|(format, _)| *format == plugin.description().format);
-        FormatView::new(&call.app, plugin, own.map(|(_, enabled)| *enabled))
-    };
-    let mut items: Vec<FormatView> = call.app.runtime.plugins().iter().map(view).collect();
-    let used = call.app.store.formats_in_use(Some(call.organization()?)).await?;
-    let missing = used.into_iter().filter(|(format, _)| call.app.runtime.plugin(format).is_none());
-    items.extend(missing.map(|(format, repositories)| FormatView::missing(&call.app, format, repositories)));
-    Ok(Json(Formats { items, next: None }).into_response())
+    let known = formats::list(call.actor()?).await?;
+    let loaded = known.loaded.iter().map(|format| FormatView::new(&call.app, format));
+    let missing = known.missing.into_iter().map(|format| FormatView::missing(&call.app, format));
+    Ok(Json(Formats { items: loaded.chain(missing).collect(), next: None }).into_response())
 }
 
 /// A change of a format.
@@ -121,19 +120,14 @@ pub(crate) struct ChangeFormat {
 
 /// Switches a format on or off in the caller's organization. While it is off, its repositories answer 503 `format_disabled`;
 /// nothing of them is lost.
-#[utoipa::path(patch, operation_id = "change_format", path = "/v1/formats/{format}",
-    params(("format" = String, Path)), request_body = ChangeFormat,
+#[utoipa::path(patch, path = "/v1/formats/{format}", operation_id = "change_format",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    params(("format" = String, Path)),
+    request_body = ChangeFormat,
     responses((status = 200, body = FormatView)))]
-pub(crate) async fn change(mut call: Call) -> Answer {
-    let wanted: ChangeFormat = call.body()?;
+async fn change(mut call: Call) -> Answer {
+    let body: ChangeFormat = call.body()?;
     call.only(&[])?;
-    call.judge_permission()?;
-    let Some(plugin) = call.app.runtime.plugin(call.path("format")) else {
-        return Err(ApiError::from(&catalogue::NOT_FOUND));
-    };
-    let format = plugin.description().format.as_str();
-    let action = if wanted.enabled { "enable_format" } else { "disable_format" };
-    let event = call.event(action, format)?;
-    call.app.store.set_format_enabled(call.organization()?, format, wanted.enabled, event).await?;
-    Ok(Json(FormatView::new(&call.app, &plugin, Some(wanted.enabled))).into_response())
+    let changed = formats::switch(call.actor()?, call.path("format"), body.enabled).await?;
+    Ok(Json(FormatView::new(&call.app, &changed)).into_response())
 }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde::Serialize;
 
-use super::error::name_request;
+use crate::error_response::name_request;
 use packhouse_app::App;
 use packhouse_app::readiness::{Report, Status};
 use packhouse_wire::catalogue;
@@ -36,10 +36,8 @@ struct Ready {
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     let report = app.readiness.report(app.serving());
     let request_id = packhouse_wire::request_id::next();
-    let row = match app.draining.is_cancelled() {
-        true => &catalogue::SERVER_STOPPING,
-        false => &catalogue::DDB_UNAVAILABLE,
-    };
+    let row =
+        if app.draining.is_cancelled() { &catalogue::SERVER_STOPPING } else { &catalogue::DDB_UNAVAILABLE };
     let refused = (report.status == Status::Unavailable).then_some(row);
     let status = if refused.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     let body = Ready {

@@ -1,27 +1,29 @@
 //! The management API: JSON over HTTP, under `/v1`.
 //!
-//! The route table below is all of it. Each row names the right that it needs; a call passes `call::serve`, which judges
-//! in the order of the API's description and lets no answer out whose right was not judged.
+//! Each handler describes its endpoint: method, path, right, body and answers. Router and OpenAPI document are made from that. A call
+//! passes `call::serve`, which judges in the order of the API's description and lets no answer out whose right was not judged.
 
 mod access_keys;
 mod audit;
 mod body;
 mod cache;
 mod call;
-pub mod deletions;
+mod credentials;
+mod endpoint;
 pub mod error;
+mod error_response;
 mod fields;
 mod formats;
 mod health;
 mod json;
-pub mod logins;
+mod logins;
 mod members;
 mod openapi;
+pub mod operations;
 mod packages;
 mod paging;
-pub mod portal;
+mod portal;
 pub mod repositories;
-mod route;
 mod sessions;
 mod shown;
 mod sso;
@@ -33,294 +35,70 @@ mod upkeep;
 mod tests;
 
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
-use axum::middleware::{Next, from_fn, map_response};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::Response;
-use axum::routing::{MethodFilter, get, on};
-use http::Method;
+use axum::routing::get;
+use axum::{Extension, Router};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-
-use error::ApiError;
 use packhouse_app::App;
-use packhouse_identity::permissions::Permission::{
-    ManageOwnerAccount, ManageRepositories, ManageSubscribers,
-};
 use packhouse_wire::host::host;
 use packhouse_wire::request_id;
-use route::Right::{Anyone, Holds, OfObject, SignedIn};
-use route::Route;
-use route::Wants::{Json, Nothing};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+use call::Served;
+use endpoint::Endpoint;
+use error::ApiError;
+use error_response::{no_such_method, no_such_path};
 
 /// What a handler gives back.
-pub type Answer = Result<Response, ApiError>;
+type Answer = Result<Response, ApiError>;
 
 /// The address at the other end of the connection; the listener puts it into each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
 
-/// Every call there is, with the right that it needs.
-fn routes() -> &'static [Route] {
-    static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
-    ROUTES.get_or_init(|| {
-        use Method as M;
-        vec![
-            Route::new(M::POST, "/v1/sessions", Anyone, Json, sessions::create),
-            Route::new(M::DELETE, "/v1/sessions/current", SignedIn, Nothing, sessions::delete),
-            Route::new(M::POST, "/v1/confirmations", SignedIn, Json, sessions::confirm),
-            Route::new(M::GET, "/v1/sso", Holds(ManageOwnerAccount), Nothing, sso::show),
-            Route::new(M::PUT, "/v1/sso", Holds(ManageOwnerAccount), Json, sso::change),
-            Route::new(M::DELETE, "/v1/sso", Holds(ManageOwnerAccount), Nothing, sso::remove),
-            Route::new(M::GET, "/v1/sso/start", Anyone, Nothing, sso::start),
-            Route::new(M::GET, "/v1/sso/callback", Anyone, Nothing, sso::callback),
-            Route::new(M::GET, "/v1/me", SignedIn, Nothing, members::me),
-            Route::new(M::POST, "/v1/members", OfObject, Json, members::create),
-            Route::new(M::GET, "/v1/members", OfObject, Nothing, members::list),
-            Route::new(M::GET, "/v1/members/{id}", OfObject, Nothing, members::show),
-            Route::new(M::DELETE, "/v1/members/{id}", OfObject, Nothing, members::remove),
-            Route::new(M::PUT, "/v1/members/{id}/permissions", OfObject, Json, members::set_permissions),
-            Route::new(M::POST, "/v1/members/{id}/password-reset", OfObject, Nothing, members::reset),
-            Route::new(M::POST, "/v1/password-resets/{code}", Anyone, Json, members::complete),
-            Route::new(M::POST, "/v1/invitations", OfObject, Json, members::invite),
-            Route::new(M::POST, "/v1/invitations/{code}/accept", Anyone, Json, members::accept),
-            Route::new(
-                M::POST,
-                "/v1/subscribers",
-                Holds(ManageSubscribers),
-                Json,
-                subscribers::create_subscriber,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscribers",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::list_subscribers,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscribers/{id}",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::show_subscriber,
-            ),
-            Route::new(
-                M::PATCH,
-                "/v1/subscribers/{id}",
-                Holds(ManageSubscribers),
-                Json,
-                subscribers::change_subscriber,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/subscribers/{id}",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::remove_subscriber,
-            ),
-            Route::new(
-                M::POST,
-                "/v1/subscribers/{id}/access-keys",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::create_for_subscriber,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscribers/{id}/access-keys",
-                Holds(ManageSubscribers),
-                Nothing,
-                access_keys::list_for_subscriber,
-            ),
-            Route::new(
-                M::PATCH,
-                "/v1/subscribers/{id}/access-keys/{key}",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::change_for_subscriber,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/subscribers/{id}/access-keys/{key}",
-                Holds(ManageSubscribers),
-                Nothing,
-                access_keys::revoke_for_subscriber,
-            ),
-            Route::new(
-                M::POST,
-                "/v1/subscribers/{id}/access-keys/{key}/rotation",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::rotate_for_subscriber,
-            ),
-            Route::new(
-                M::POST,
-                "/v1/subscriber-groups",
-                Holds(ManageSubscribers),
-                Json,
-                subscribers::create_group,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscriber-groups",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::list_groups,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscriber-groups/{id}",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::show_group,
-            ),
-            Route::new(
-                M::PATCH,
-                "/v1/subscriber-groups/{id}",
-                Holds(ManageSubscribers),
-                Json,
-                subscribers::change_group,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/subscriber-groups/{id}",
-                Holds(ManageSubscribers),
-                Nothing,
-                subscribers::remove_group,
-            ),
-            Route::new(
-                M::POST,
-                "/v1/subscriber-groups/{id}/access-keys",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::create_for_group,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/subscriber-groups/{id}/access-keys",
-                Holds(ManageSubscribers),
-                Nothing,
-                access_keys::list_for_group,
-            ),
-            Route::new(
-                M::PATCH,
-                "/v1/subscriber-groups/{id}/access-keys/{key}",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::change_for_group,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/subscriber-groups/{id}/access-keys/{key}",
-                Holds(ManageSubscribers),
-                Nothing,
-                access_keys::revoke_for_group,
-            ),
-            Route::new(
-                M::POST,
-                "/v1/subscriber-groups/{id}/access-keys/{key}/rotation",
-                Holds(ManageSubscribers),
-                Json,
-                access_keys::rotate_for_group,
-            ),
-            Route::new(M::POST, "/v1/repositories", Holds(ManageRepositories), Json, repositories::create),
-            Route::new(M::GET, "/v1/repositories", SignedIn, Nothing, repositories::list),
-            Route::new(M::GET, "/v1/repositories/{id}", OfObject, Nothing, repositories::show),
-            Route::new(
-                M::PATCH,
-                "/v1/repositories/{id}",
-                Holds(ManageRepositories),
-                Json,
-                repositories::change,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/repositories/{id}",
-                Holds(ManageRepositories),
-                Nothing,
-                repositories::remove,
-            ),
-            Route::new(M::GET, "/v1/repositories/{id}/packages", OfObject, Nothing, packages::list),
-            Route::new(
-                M::GET,
-                "/v1/repositories/{id}/cache",
-                Holds(ManageRepositories),
-                Nothing,
-                cache::show,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/repositories/{id}/cache",
-                Holds(ManageRepositories),
-                Nothing,
-                cache::purge,
-            ),
-            Route::new(
-                M::PUT,
-                "/v1/repositories/{id}/upstream-credentials",
-                Holds(ManageRepositories),
-                Json,
-                cache::set_credentials,
-            ),
-            Route::new(
-                M::GET,
-                "/v1/repositories/{id}/packages/{name}/versions",
-                OfObject,
-                Nothing,
-                packages::versions,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/repositories/{id}/packages/{name}",
-                OfObject,
-                Nothing,
-                upkeep::delete_package,
-            ),
-            Route::new(
-                M::DELETE,
-                "/v1/repositories/{id}/packages/{name}/versions/{version}",
-                OfObject,
-                Nothing,
-                upkeep::delete_version,
-            ),
-            Route::new(
-                M::PUT,
-                "/v1/repositories/{id}/packages/{name}/versions/{version}/state",
-                OfObject,
-                Json,
-                upkeep::mark,
-            ),
-            Route::new(M::POST, "/v1/tokens", OfObject, Json, tokens::create),
-            Route::new(M::GET, "/v1/tokens", OfObject, Nothing, tokens::list),
-            Route::new(M::POST, "/v1/tokens/{id}/rotation", OfObject, Json, tokens::rotate),
-            Route::new(M::DELETE, "/v1/tokens/{id}", OfObject, Nothing, tokens::revoke),
-            Route::new(M::GET, "/v1/npm-logins/{id}", OfObject, Nothing, logins::show),
-            Route::new(M::POST, "/v1/npm-logins/{id}/finish", OfObject, Json, logins::finish),
-            Route::new(M::GET, "/v1/formats", Holds(ManageOwnerAccount), Nothing, formats::list),
-            Route::new(M::PATCH, "/v1/formats/{format}", Holds(ManageOwnerAccount), Json, formats::change),
-            Route::new(M::GET, "/v1/audit-events", Holds(ManageOwnerAccount), Nothing, audit::list),
-            Route::new(M::GET, "/v1/openapi.json", Anyone, Nothing, openapi::document),
-        ]
-    })
+/// Every endpoint there is, module by module. Its handler describes it: method, path, right, body and answers.
+fn endpoints() -> Vec<UtoipaMethodRouter> {
+    let modules = [
+        sessions::endpoints(),
+        sso::endpoints(),
+        members::endpoints(),
+        subscribers::endpoints(),
+        access_keys::endpoints(),
+        repositories::endpoints(),
+        packages::endpoints(),
+        cache::endpoints(),
+        upkeep::endpoints(),
+        tokens::endpoints(),
+        logins::endpoints(),
+        formats::endpoints(),
+        audit::endpoints(),
+        openapi::endpoints(),
+    ];
+    modules.into_iter().flatten().collect()
 }
 
-/// The API as a service. Fails when a route is not described, or is described and not there.
+/// The API as a service. Fails where a handler describes no right.
 pub fn router(app: Arc<App>) -> anyhow::Result<Router> {
-    openapi::agrees(routes())?;
-    let mut router = Router::new();
-    for route in routes() {
+    let mut api = OpenApiRouter::with_openapi(openapi::base(&app));
+    for (schemas, mut paths, handler) in endpoints() {
+        let (endpoint, operation) = Endpoint::read(&mut paths)?;
+        openapi::complete(operation, &endpoint);
         for status in [500, 503] {
-            call::count(route, status, 0);
+            call::count(&endpoint, status, 0);
         }
-        let app = Arc::clone(&app);
-        let serve = move |request: Request| call::serve(Arc::clone(&app), route, request);
-        router = router.route(route.path, on(MethodFilter::try_from(route.method.clone())?, serve));
+        let served = Served { app: Arc::clone(&app), endpoint: Arc::new(endpoint) };
+        let handler = handler.route_layer(from_fn_with_state(served, call::serve));
+        api = api.routes((schemas, paths, handler));
     }
+    let (router, document) = api.split_for_parts();
+    let mut router = router.layer(Extension(Arc::new(document)));
     if app.config.metrics_listen.is_none() {
         router = router.merge(metrics_router());
     }
@@ -328,8 +106,8 @@ pub fn router(app: Arc<App>) -> anyhow::Result<Router> {
     Ok(router
         .merge(logins::router().with_state(Arc::clone(&app)))
         .merge(health.with_state(app))
-        .fallback(call::no_such_path)
-        .method_not_allowed_fallback(call::no_such_method)
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
         .layer(from_fn(one_host))
         .layer(map_response(secured)))
 }

@@ -1,10 +1,13 @@
 //! Lists in pages: `?limit=&after=` → `{items, next}`.
 
+use std::str::FromStr;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::call::Call;
-use super::error::ApiError;
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::operations::{Listed, PageRequest};
 
 /// One page. `next` is what `after` must be for the one that follows; null on the last.
 #[derive(Serialize, ToSchema)]
@@ -16,19 +19,17 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page of at most `limit` from a list that was read one further.
-    pub(crate) fn cut<R>(
-        mut rows: Vec<R>,
-        limit: u32,
-        id: impl Fn(&R) -> String,
-        view: impl Fn(R) -> T,
-    ) -> Page<T> {
-        let limit = limit as usize;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
+    /// The page of these rows, each by its id and its view.
+    pub(crate) fn of<R>(listed: Listed<R>, id: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Page<T> {
+        let Listed { rows, more } = listed;
         let next = rows.last().filter(|_| more).map(id);
         Page { items: rows.into_iter().map(view).collect(), next }
     }
+}
+
+/// The page that a call wants.
+pub(crate) fn request<I: FromStr>(call: &Call) -> Result<PageRequest<I>, ApiError> {
+    Ok(PageRequest { limit: limit(call)?, after: after(call)? })
 }
 
 /// `limit`: 1 to 200, 50 where none is given.
@@ -43,7 +44,7 @@ pub(crate) fn limit(call: &Call) -> Result<u32, ApiError> {
 }
 
 /// `after`: what an earlier page gave as `next`.
-pub(crate) fn after<T: std::str::FromStr>(call: &Call) -> Result<Option<T>, ApiError> {
+pub(crate) fn after<T: FromStr>(call: &Call) -> Result<Option<T>, ApiError> {
     let after = call.query("after").map(str::parse).transpose();
     after.map_err(|_| ApiError::invalid("`after` is what an earlier page gave as `next`."))
 }

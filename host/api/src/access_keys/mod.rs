@@ -1,66 +1,164 @@
-//! Access keys of subscribers and of groups of subscribers: credentials that read what their owner was given, and nothing else.
-//! Each call exists for both kinds of owner; whatever changes a key needs a fresh confirmation of `manage_access_keys`.
+//! Access keys of subscribers and of groups of subscribers. Each endpoint exists for both kinds of owner.
 
-mod change;
-mod create;
-mod list;
-mod revoke;
-mod rotate;
+mod bodies;
 mod view;
 
-pub(crate) use change::{
-    __path_change_for_group, __path_change_for_subscriber, change_for_group, change_for_subscriber,
-};
-pub(crate) use create::{
-    __path_create_for_group, __path_create_for_subscriber, create_for_group, create_for_subscriber,
-};
-pub(crate) use list::{
-    __path_list_for_group, __path_list_for_subscriber, list_for_group, list_for_subscriber,
-};
-pub(crate) use revoke::{
-    __path_revoke_for_group, __path_revoke_for_subscriber, revoke_for_group, revoke_for_subscriber,
-};
-pub(crate) use rotate::{
-    __path_rotate_for_group, __path_rotate_for_subscriber, rotate_for_group, rotate_for_subscriber,
-};
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{AccessKeyId, AccessKeyRow, KeyOwnerKind};
+use utoipa_axum::router::UtoipaMethodRouter;
 
-use packhouse_store::{AccessKeyId, AccessKeyRow, AuditEvent, KeyOwnerId, KeyOwnerRow};
+use crate::Answer;
+use crate::call::Call;
+use crate::credentials::{Rotate, WithSecret};
+use crate::operations::access_keys::{self, Owner};
+use crate::paging;
+use bodies::{ChangeAccessKey, CreateAccessKey, RevokeAccessKey};
+use view::AccessKeyView;
 
-use super::call::Call;
-use super::error::ApiError;
-use super::fields::Field;
-use super::sessions::Action;
-use packhouse_wire::catalogue;
+/// Describes the endpoints of one kind of owner. `noun` stands in the operations' names, `words` in what they say.
+macro_rules! endpoints_of {
+    ($kind:ident, $path:literal, $noun:literal, $words:literal) => {
+        use axum::response::Response;
+        use packhouse_identity::permissions::Permission::ManageSubscribers;
+        use packhouse_store::KeyOwnerKind::$kind;
+        use utoipa_axum::router::UtoipaMethodRouter;
+        use utoipa_axum::routes;
 
-/// Spends the confirmation: 403 `step_up_required` where there is none, or none that is good.
-async fn confirm(call: &Call, field: &Field) -> Result<(), ApiError> {
-    let action = Action::ManageAccessKeys.name();
-    call.confirm(field.as_ref(), action, &catalogue::STEP_UP_FORBIDDEN).await
+        use super::bodies::{ChangeAccessKey, CreateAccessKey, RevokeAccessKey};
+        use super::view::AccessKeyView;
+        use crate::call::Call;
+        use crate::credentials::{Rotate, WithSecret};
+        use crate::endpoint::Right::Holds;
+        use crate::error::ApiError;
+        use crate::error_response::ErrorBody;
+        use crate::paging::Page;
+
+        pub(super) fn endpoints() -> Vec<UtoipaMethodRouter> {
+            vec![routes!(create), routes!(list), routes!(change), routes!(revoke), routes!(rotate)]
+        }
+
+        #[utoipa::path(post, path = concat!($path, "/{id}/access-keys"),
+            operation_id = concat!("create_", $noun, "_access_key"),
+            summary = concat!("Makes an access key for ", $words, ". The caller must be able to read all that it reaches."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path)),
+            request_body = CreateAccessKey,
+            responses((status = 201, body = WithSecret<AccessKeyView>)))]
+        async fn create(call: Call) -> Result<Response, ApiError> {
+            super::create(call, $kind).await
+        }
+
+        #[utoipa::path(get, path = concat!($path, "/{id}/access-keys"),
+            operation_id = concat!("list_", $noun, "_access_keys"),
+            summary = concat!("Lists the access keys of ", $words, "."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+                ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+            responses((status = 200, body = Page<AccessKeyView>)))]
+        async fn list(call: Call) -> Result<Response, ApiError> {
+            super::list(call, $kind).await
+        }
+
+        #[utoipa::path(patch, path = concat!($path, "/{id}/access-keys/{key}"),
+            operation_id = concat!("change_", $noun, "_access_key"),
+            summary = concat!("Changes when an access key of ", $words, " expires."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path), ("key" = String, Path)),
+            request_body = ChangeAccessKey,
+            responses((status = 200, body = AccessKeyView), (status = 409, body = ErrorBody)))]
+        async fn change(call: Call) -> Result<Response, ApiError> {
+            super::change(call, $kind).await
+        }
+
+        #[utoipa::path(delete, path = concat!($path, "/{id}/access-keys/{key}"),
+            operation_id = concat!("revoke_", $noun, "_access_key"),
+            summary = concat!("Revokes an access key of ", $words,
+                ": it is refused from the next request on. Revoking it again changes nothing."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path), ("key" = String, Path)),
+            request_body = Option<RevokeAccessKey>,
+            responses((status = 204)))]
+        async fn revoke(call: Call) -> Result<Response, ApiError> {
+            super::revoke(call, $kind).await
+        }
+
+        #[utoipa::path(post, path = concat!($path, "/{id}/access-keys/{key}/rotation"),
+            operation_id = concat!("rotate_", $noun, "_access_key"),
+            summary = concat!("Rotates an access key of ", $words, ". The caller must be able to read all that it reaches."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path), ("key" = String, Path)),
+            request_body = Rotate,
+            responses((status = 201, body = WithSecret<AccessKeyView>), (status = 409, body = ErrorBody)))]
+        async fn rotate(call: Call) -> Result<Response, ApiError> {
+            super::rotate(call, $kind).await
+        }
+    };
 }
 
-/// The key of the path's `{key}` of this owner: 404 `access_key_not_found` for another's too.
-async fn find(call: &Call, owner: KeyOwnerId) -> Result<AccessKeyRow, ApiError> {
-    let id = call.path("key").parse::<AccessKeyId>().map_err(|_| &catalogue::ACCESS_KEY_NOT_FOUND)?;
-    let row = call.app.store.find_access_key(owner, id).await?;
-    row.ok_or(ApiError::from(&catalogue::ACCESS_KEY_NOT_FOUND))
+mod of_subscribers {
+    endpoints_of!(Subscriber, "/v1/subscribers", "subscriber", "a subscriber");
 }
 
-/// Judges whether the caller may read all that a key of this owner reaches: whoever is shown its secret reads it.
-async fn may_hold(call: &Call, owner: KeyOwnerId) -> Result<(), ApiError> {
-    let reach = call.app.store.key_reach(owner).await?;
-    let permissions = &call.caller()?.permissions;
-    let readable = reach.into_iter().all(|repository| permissions.rights(repository).read);
-    call.judge(readable, &catalogue::REPO_ACCESS_DENIED)
+mod of_groups {
+    endpoints_of!(Group, "/v1/subscriber-groups", "subscriber_group", "a group of subscribers");
 }
 
-/// An event about a key, by its owner's name and with the key's id.
-fn event(
-    call: &Call,
-    action: &str,
-    owner: &KeyOwnerRow,
-    key: AccessKeyId,
-) -> Result<Option<AuditEvent>, ApiError> {
-    let detail = serde_json::json!({"access_key": key.to_string()}).to_string();
-    let event = call.event(action, owner.name.as_str())?;
-    Ok(event.map(|event| AuditEvent { detail, ..event }))
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
+}
+
+/// Whose keys the path is about.
+fn owner(call: &Call, kind: KeyOwnerKind) -> Owner<'_> {
+    Owner { kind, id: call.path("id") }
+}
+
+async fn create(mut call: Call, kind: KeyOwnerKind) -> Answer {
+    let body: CreateAccessKey = call.body()?;
+    call.only(&[])?;
+    let request = body.request(call.now)?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let made = access_keys::create(call.actor()?, &confirmation, owner(&call, kind), request).await?;
+    let view = WithSecret::new(made, |row| AccessKeyView::new(row, kind, call.now));
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+async fn list(call: Call, kind: KeyOwnerKind) -> Answer {
+    call.only(&["limit", "after"])?;
+    let page = paging::request::<AccessKeyId>(&call)?;
+    let listed = access_keys::list(call.actor()?, owner(&call, kind), page).await?;
+    let id = |row: &AccessKeyRow| row.id.to_string();
+    let page = paging::Page::of(listed, id, |row| AccessKeyView::new(row, kind, call.now));
+    Ok(Json(page).into_response())
+}
+
+async fn change(mut call: Call, kind: KeyOwnerKind) -> Answer {
+    let body: ChangeAccessKey = call.body()?;
+    call.only(&[])?;
+    let change = body.change(call.now)?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    let (actor, key) = (call.actor()?, call.path("key"));
+    let row = access_keys::change(actor, &confirmation, owner(&call, kind), key, change).await?;
+    Ok(Json(AccessKeyView::new(row, kind, call.now)).into_response())
+}
+
+async fn revoke(mut call: Call, kind: KeyOwnerKind) -> Answer {
+    let body: RevokeAccessKey = call.body()?;
+    call.only(&[])?;
+    let confirmation = call.confirmation(body.confirmation_token.as_ref());
+    access_keys::revoke(call.actor()?, &confirmation, owner(&call, kind), call.path("key")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn rotate(mut call: Call, kind: KeyOwnerKind) -> Answer {
+    let body: Rotate = call.body()?;
+    call.only(&[])?;
+    let request = body.request(call.now)?;
+    let confirmation = call.confirmation(body.confirmation());
+    let (actor, key) = (call.actor()?, call.path("key"));
+    let made = access_keys::rotate(actor, &confirmation, owner(&call, kind), key, request).await?;
+    let view = WithSecret::new(made, |row| AccessKeyView::new(row, kind, call.now));
+    Ok((StatusCode::CREATED, Json(view)).into_response())
 }

@@ -1,12 +1,10 @@
-//! An access key as the API shows it: never its secret, but for the one answer that makes it.
+//! An access key as the API shows it: never its secret.
 
 use packhouse_store::{AccessKeyRow, KeyOwnerKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::tokens::Replaced;
-use packhouse_identity::Secret;
-use packhouse_identity::access::State;
+use crate::operations::access_keys::state;
 
 /// Whose a key is.
 #[derive(Serialize, ToSchema)]
@@ -47,29 +45,5 @@ impl AccessKeyView {
             created_by: row.created_by,
             owner: KeyOwnerView { kind: kind.name(), id: row.owner.to_string() },
         }
-    }
-}
-
-/// The key's state at `now`.
-pub(super) fn state(row: &AccessKeyRow, now: i64) -> State {
-    State::at(now, row.revoked_at, row.expires_at, row.ends_at)
-}
-
-/// A key that was just made, with its secret.
-#[derive(Serialize, ToSchema)]
-pub(super) struct NewAccessKeyView {
-    #[serde(flatten)]
-    key: AccessKeyView,
-    /// Shown this once.
-    secret: String,
-    /// What it takes the place of, after a rotation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replaced: Option<Replaced>,
-}
-
-impl NewAccessKeyView {
-    /// The view.
-    pub(super) fn new(key: AccessKeyView, secret: &Secret, replaced: Option<Replaced>) -> NewAccessKeyView {
-        NewAccessKeyView { key, secret: secret.reveal().to_owned(), replaced }
     }
 }

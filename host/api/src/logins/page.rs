@@ -11,27 +11,31 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{LOCATION, SET_COOKIE};
+use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use packhouse_store::OrganizationId;
-use serde_json::Value;
-
-use super::super::body::CallBody;
-use super::super::call::{Call, address};
-use super::super::error::ApiError;
-use super::super::portal::{self, Visitor};
-use super::super::sessions::{self, Action};
-use super::super::sso;
-use super::look::{self, Proof, alert, page};
-use super::{grant, offer, open};
+use maud::{Markup, html};
 use packhouse_app::App;
-use packhouse_wire::catalogue;
+use packhouse_identity::Secret;
+use packhouse_store::OrganizationId;
+use packhouse_wire::{catalogue, request_id};
+
+use super::templates::{self, DAYS, Proof, alert, page};
+use crate::body::CallBody;
+use crate::call::address;
+use crate::error::ApiError;
+use crate::operations::confirmations::{self, Action, Confirmation};
+use crate::operations::logins::{self, open};
+use crate::operations::sessions::{self, SignIn};
+use crate::operations::{Actor, Judged, Origin};
+use crate::portal::{self, Visitor};
+use crate::sessions::cookie;
+use crate::sso;
 
 /// A day in ms.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Lives of a token that are offered, in days; the first is chosen where nothing is said.
-pub(super) const DAYS: [i64; 4] = [90, 7, 30, 365];
+
 /// The page's routes.
-pub fn router() -> Router<Arc<App>> {
+pub(crate) fn router() -> Router<Arc<App>> {
     Router::new().route("/npm-login/{id}", get(show).post(submit))
 }
 
@@ -52,9 +56,10 @@ async fn submit(State(app): State<Arc<App>>, Path(id): Path<String>, request: Re
         Err(error) => return failed(error),
     };
     let form: HashMap<String, String> = url::form_urlencoded::parse(&bytes).into_owned().collect();
-    let done = match form.contains_key("csrf") {
-        true => confirm(Arc::clone(&app), &id, &parts, &form).await,
-        false => sign_in(Arc::clone(&app), &id, &parts, &form).await,
+    let done = if form.contains_key("csrf") {
+        confirm(Arc::clone(&app), &id, &parts, &form).await
+    } else {
+        sign_in(Arc::clone(&app), &id, &parts, &form).await
     };
     match done {
         Ok(page) => page,
@@ -66,7 +71,11 @@ async fn submit(State(app): State<Arc<App>>, Path(id): Path<String>, request: Re
     }
 }
 
-type Parts = http::request::Parts;
+/// From where the page is asked for.
+fn origin(app: Arc<App>, parts: &Parts) -> Origin {
+    let address = address(parts, &app);
+    Origin::new(app, address, request_id::next())
+}
 
 /// The page as it is for who sits there.
 async fn view(
@@ -76,42 +85,47 @@ async fn view(
     wrong: Option<&ApiError>,
 ) -> Result<Response, ApiError> {
     let visitor = Visitor::of(&app, &parts.headers).await?;
-    let csrf = visitor.as_ref().map(Visitor::csrf);
-    let call = Call::of_page(app, parts, visitor.map(|visitor| visitor.caller));
-    let login = open(&call, id).await?.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))?;
+    let origin = origin(app, parts);
+    let login = open(&origin, id).await?.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))?;
     let status = wrong.map_or(StatusCode::OK, status);
-    let alert = wrong.map(|error| alert(&message(error))).unwrap_or_default();
-    let Some(csrf) = csrf else {
-        let provider = provider(&call, login.organization, id).await?;
-        let form = look::sign_in(provider.as_deref());
-        return Ok(page(status, "Sign in", &format!("{alert}{form}")));
+    let alert = wrong.map(|error| alert(error.message())).unwrap_or_default();
+    let Some(visitor) = visitor else {
+        let provider = provider(&origin, login.organization, id).await?;
+        let form = templates::sign_in(provider.as_deref());
+        return Ok(page(status, "Sign in", &html! { (alert) (form) }));
     };
-    let offer = offer(&call, id).await?;
-    if offer.login.token.is_some() {
+    let csrf = visitor.csrf();
+    let actor = Actor::new(origin, visitor.caller, Judged::default());
+    let offer = logins::offer(&actor, id).await?;
+    if offer.is_finished() {
         return Err(ApiError::from(&catalogue::ALREADY_FINISHED));
     }
-    let proof = proof(&call, id, wrong.is_some()).await?;
-    let form = look::confirmation(&offer, &call.caller()?.member.email, &csrf, &proof);
-    Ok(page(status, "Confirm the sign-in", &format!("{alert}{form}")))
+    let proof = proof(&actor, id, parts, wrong.is_some()).await?;
+    let form = templates::confirmation(&offer, &actor.member().email, &csrf, &proof);
+    Ok(page(status, "Confirm the sign-in", &html! { (alert) (form) }))
 }
 
 /// Where a member signs in by the organization's provider, and comes back to this page; none without a provider.
-async fn provider(call: &Call, organization: OrganizationId, id: &str) -> Result<Option<String>, ApiError> {
-    let settings = call.app.store.sso_settings(organization).await?;
+async fn provider(
+    origin: &Origin,
+    organization: OrganizationId,
+    id: &str,
+) -> Result<Option<String>, ApiError> {
+    let settings = origin.app.store.sso_settings(organization).await?;
     let query = format!("organization={organization}&return_to={}", here(id));
-    Ok(settings.map(|_| format!("{}/v1/sso/start?{query}", call.app.api_url())))
+    Ok(settings.map(|_| format!("{}/v1/sso/start?{query}", origin.app.api_url())))
 }
 
-/// How the caller can confirm. What a form was refused with may be the confirmation, so that it is asked for anew.
-async fn proof(call: &Call, id: &str, refused: bool) -> Result<Proof, ApiError> {
-    if !refused && portal::confirmation(&call.app, call.headers()).is_some() {
-        return Ok(Proof::Brought);
+/// How the member can confirm. What a form was refused with may be the confirmation, so that it is asked for anew.
+async fn proof(actor: &Actor, id: &str, parts: &Parts, refused: bool) -> Result<Proof, ApiError> {
+    if !refused && portal::confirmation(&actor.app, &parts.headers).is_some() {
+        return Ok(Proof::AlreadyConfirmed);
     }
-    let member = &call.caller()?.member;
-    let provider = match call.app.store.sso_settings(member.organization).await? {
+    let member = actor.member();
+    let provider = match actor.app.store.sso_settings(member.organization).await? {
         Some(_) => {
             let action = Action::FinishNpmLogin.name();
-            Some(sso::ticket(call, member, action, Some(&here(id))).await?.0)
+            Some(sso::ticket(actor, member, action, Some(&here(id))).await?.0)
         }
         None => None,
     };
@@ -131,16 +145,19 @@ async fn sign_in(
     if !portal::same_origin(&app, &parts.headers) {
         return Err(ApiError::from(&catalogue::CSRF_REFUSED));
     }
-    let call = Call::of_page(Arc::clone(&app), parts, None);
-    let login = open(&call, id).await?.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))?;
+    let origin = origin(app, parts);
+    let login = open(&origin, id).await?.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))?;
     let field = |name: &str| form.get(name).cloned().unwrap_or_default();
-    let organization = login.organization.to_string();
-    let signed_in = sessions::sign_in(&call, &field("email"), field("password"), Some(&organization)).await?;
-    let cookie = signed_in.cookie(&app)?;
+    let sign_in = SignIn {
+        email: field("email"),
+        password: Secret::new(field("password")),
+        organization: Some(login.organization.to_string()),
+    };
+    let signed_in = sessions::sign_in(&origin, sign_in).await?;
     let mut answer = StatusCode::SEE_OTHER.into_response();
     let here = HeaderValue::try_from(parts.uri.path()).map_err(|error| ApiError::Internal(error.into()))?;
     answer.headers_mut().insert(LOCATION, here);
-    answer.headers_mut().insert(SET_COOKIE, cookie);
+    answer.headers_mut().insert(SET_COOKIE, cookie(&origin.app, &signed_in)?);
     Ok(answer)
 }
 
@@ -156,22 +173,19 @@ async fn confirm(
     visitor.check(&app, &parts.headers, &field("csrf"))?;
     let days = field("days").parse::<i64>().ok().filter(|days| DAYS.contains(days));
     let days = days.ok_or_else(|| ApiError::invalid("Choose for how long the token is to work."))?;
-    let member = visitor.caller.member.clone();
-    let call = Call::of_page(app, parts, Some(visitor.caller));
-    let action = Action::FinishNpmLogin;
-    let brought = portal::confirmation(&call.app, call.headers()).filter(|_| !form.contains_key("password"));
-    let token = match brought {
-        Some(token) => token.reveal().to_owned(),
+    let actor = Actor::new(origin(app, parts), visitor.caller, Judged::default());
+    let already = portal::confirmation(&actor.app, &parts.headers).filter(|_| !form.contains_key("password"));
+    let token = match already {
+        Some(token) => token,
         None => {
-            sessions::confirm_by_password(&call, &member, action, field("password")).await?.confirmation_token
+            let password = Secret::new(field("password"));
+            confirmations::confirm_by_password(&actor, Action::FinishNpmLogin, password).await?.token
         }
     };
-    let token = Value::String(token);
-    call.confirm(Some(&token), action.name(), &catalogue::STEP_UP_REQUIRED).await?;
-    let offer = offer(&call, id).await?;
-    grant(&call, id, &offer, Some(call.now + days * DAY_MS)).await?;
-    let mut done = page(StatusCode::OK, "Signed in", look::DONE);
-    done.headers_mut().append(SET_COOKIE, portal::forget_confirmation(&call.app)?);
+    let expires_at = Some(actor.now + days * DAY_MS);
+    logins::finish(&actor, &Confirmation::Token(token), id, expires_at).await?;
+    let mut done = page(StatusCode::OK, "Signed in", &templates::done());
+    done.headers_mut().append(SET_COOKIE, portal::forget_confirmation(&actor.app)?);
     Ok(done)
 }
 
@@ -180,21 +194,14 @@ fn failed(error: ApiError) -> Response {
     if let ApiError::Internal(problem) = &error {
         tracing::error!(error = %format!("{problem:#}"), "a page failed");
     }
-    let more = match error.code().map(|code| code.status) {
-        Some(404) => {
-            "<p>This sign-in is unknown, or it was begun more than five minutes ago. Start it again.</p>"
-        }
-        Some(409) => "<p>You can close this page and go back to the client.</p>",
-        _ => "",
+    let more: Markup = match error.code().map(|code| code.status) {
+        Some(404) => html! {
+            p { "This sign-in is unknown, or it was begun more than five minutes ago. Start it again." }
+        },
+        Some(409) => html! { p { "You can close this page and go back to the client." } },
+        _ => Markup::default(),
     };
-    page(status(&error), "Sign-in", &format!("{}{more}", alert(&message(&error))))
-}
-
-fn message(error: &ApiError) -> String {
-    match error {
-        ApiError::Refused { message, .. } => message.clone(),
-        ApiError::Internal(_) => catalogue::INTERNAL.sentence.to_owned(),
-    }
+    page(status(&error), "Sign-in", &html! { (alert(error.message())) (more) })
 }
 
 fn status(error: &ApiError) -> StatusCode {

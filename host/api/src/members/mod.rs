@@ -1,19 +1,166 @@
 //! Members: who is in an organization and what each may do; invitations and password resets.
 
-mod change;
-mod create;
-mod invitations;
-mod judge;
-mod list;
-mod me;
-mod resets;
+mod bodies;
 mod view;
 
-pub(crate) use change::{__path_remove, __path_set_permissions, remove, set_permissions};
-pub(crate) use create::{__path_create, create};
-pub(crate) use invitations::{__path_accept, __path_invite, accept, invite};
-pub(crate) use judge::repositories_exist;
-pub(crate) use list::{__path_list, __path_show, list, show};
-pub(crate) use me::{__path_me, me};
-pub(crate) use resets::{__path_complete, __path_reset, complete, reset};
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{MemberId, MemberRow};
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::{Anyone, OfObject, SignedIn};
+use crate::error_response::ErrorBody;
+use crate::operations::members;
+use crate::paging::{self, Page};
+use bodies::{Accept, Complete, CreateMember, Empty, Invite, SetPermissions};
 pub(crate) use view::MemberView;
+use view::{InvitationView, Me, ResetView};
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![
+        routes!(me),
+        routes!(create),
+        routes!(list),
+        routes!(show),
+        routes!(remove),
+        routes!(set_permissions),
+        routes!(reset),
+        routes!(complete),
+        routes!(invite),
+        routes!(accept),
+    ]
+}
+
+/// The caller, with organization, permissions and repositories.
+#[utoipa::path(get, path = "/v1/me", operation_id = "show_me",
+    extensions(("x-right" = json!(SignedIn))),
+    responses((status = 200, body = Me)))]
+async fn me(call: Call) -> Answer {
+    call.only(&[])?;
+    let actor = call.actor()?;
+    let me = members::me(actor).await?;
+    Ok(Json(Me::new(actor.member(), me)).into_response())
+}
+
+/// Makes a member.
+#[utoipa::path(post, path = "/v1/members", operation_id = "create_member",
+    extensions(("x-right" = json!(OfObject))),
+    request_body = CreateMember,
+    responses((status = 201, body = MemberView), (status = 409, body = ErrorBody)))]
+async fn create(mut call: Call) -> Answer {
+    let body: CreateMember = call.body()?;
+    call.only(&[])?;
+    let row = members::create(call.actor()?, body.request()?).await?;
+    Ok((StatusCode::CREATED, Json(MemberView::from(&row))).into_response())
+}
+
+/// Lists members.
+#[utoipa::path(get, path = "/v1/members", operation_id = "list_members",
+    extensions(("x-right" = json!(OfObject))),
+    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<MemberView>)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["limit", "after"])?;
+    let page = paging::request::<MemberId>(&call)?;
+    let listed = members::list(call.actor()?, page).await?;
+    let view = |row: MemberRow| MemberView::from(&row);
+    Ok(Json(Page::of(listed, |row| row.id.to_string(), view)).into_response())
+}
+
+/// Shows a member.
+#[utoipa::path(get, path = "/v1/members/{id}", operation_id = "show_member",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 200, body = MemberView)))]
+async fn show(call: Call) -> Answer {
+    call.only(&[])?;
+    let row = members::show(call.actor()?, call.path("id")).await?;
+    Ok(Json(MemberView::from(&row)).into_response())
+}
+
+/// Deletes a member: its sessions end, its tokens are revoked, and what it has invited to is void.
+#[utoipa::path(delete, path = "/v1/members/{id}", operation_id = "delete_member",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 204), (status = 409, body = ErrorBody)))]
+async fn remove(call: Call) -> Answer {
+    call.only(&[])?;
+    members::remove(call.actor()?, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Sets what a member may do. Neither what it held nor what it gets may be more than the caller's own. A change ends the password
+/// resets that the member made, those of its own password, and its invitations.
+#[utoipa::path(put, path = "/v1/members/{id}/permissions", operation_id = "set_member_permissions",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    request_body = SetPermissions,
+    responses((status = 200, body = MemberView), (status = 409, body = ErrorBody)))]
+async fn set_permissions(mut call: Call) -> Answer {
+    let body: SetPermissions = call.body()?;
+    call.only(&[])?;
+    let permissions = body.permissions.once_each();
+    let row = members::set_permissions(call.actor()?, call.path("id"), &permissions).await?;
+    Ok(Json(MemberView::from(&row)).into_response())
+}
+
+/// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
+/// holds, cannot reset another's.
+#[utoipa::path(post, path = "/v1/members/{id}/password-reset", operation_id = "create_password_reset",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 201, body = ResetView)))]
+async fn reset(mut call: Call) -> Answer {
+    let Empty {} = call.body()?;
+    call.only(&[])?;
+    let code = members::reset(call.actor()?, call.path("id")).await?;
+    Ok((StatusCode::CREATED, Json(ResetView::from(code))).into_response())
+}
+
+/// Sets a new password, once, and ends the member's sessions. A code ends when the permissions of who made it change, or those of the
+/// member, or when either is deleted: 404 as for any other that is none.
+#[utoipa::path(post, path = "/v1/password-resets/{code}", operation_id = "complete_password_reset",
+    extensions(("x-right" = json!(Anyone))),
+    params(("code" = String, Path)),
+    request_body = Complete,
+    responses((status = 204)))]
+async fn complete(mut call: Call) -> Answer {
+    let body: Complete = call.body()?;
+    call.only(&[])?;
+    let password = bodies::password(body.password)?;
+    members::complete_reset(call.origin(), call.path("code"), password).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Invites somebody. It ends when the permissions of the member who invited change, and with that member.
+#[utoipa::path(post, path = "/v1/invitations", operation_id = "create_invitation",
+    extensions(("x-right" = json!(OfObject))),
+    request_body = Invite,
+    responses((status = 201, body = InvitationView)))]
+async fn invite(mut call: Call) -> Answer {
+    let body: Invite = call.body()?;
+    call.only(&[])?;
+    let email = bodies::email(&body.email)?;
+    let code = members::invite(call.actor()?, email, &body.permissions.once_each()).await?;
+    Ok((StatusCode::CREATED, Json(InvitationView::from(code))).into_response())
+}
+
+/// Accepts an invitation, once: of many who try, one becomes the member. Where the e-mail address has an account by now, the
+/// invitation is used up all the same.
+#[utoipa::path(post, path = "/v1/invitations/{code}/accept", operation_id = "accept_invitation",
+    extensions(("x-right" = json!(Anyone))),
+    params(("code" = String, Path)),
+    request_body = Accept,
+    responses((status = 201, body = MemberView), (status = 409, body = ErrorBody)))]
+async fn accept(mut call: Call) -> Answer {
+    let body: Accept = call.body()?;
+    call.only(&[])?;
+    let row = members::accept(call.origin(), call.path("code"), body.acceptance()?).await?;
+    Ok((StatusCode::CREATED, Json(MemberView::from(&row))).into_response())
+}

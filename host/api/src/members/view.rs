@@ -1,10 +1,11 @@
-//! What `member` means everywhere in the API.
+//! Members as the API shows them. `MemberView` is what `member` means everywhere.
 
+use packhouse_identity::permissions::{Permissions, RepositoryAction};
 use packhouse_store::MemberRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use packhouse_identity::permissions::Permissions;
+use crate::operations::members::{self, Code, Reachable};
 
 /// A member as the API shows it.
 #[derive(Serialize, ToSchema)]
@@ -25,5 +26,95 @@ impl From<&MemberRow> for MemberView {
             permissions: Permissions::read(&row.permissions),
             created_at: row.created_at,
         }
+    }
+}
+
+/// An organization as its members see it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct OrganizationView {
+    id: String,
+    name: String,
+    base_url: String,
+}
+
+/// A repository and what the caller may do there.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ReachableRepository {
+    id: String,
+    name: String,
+    format: String,
+    kind: String,
+    actions: Vec<RepositoryAction>,
+}
+
+impl From<Reachable> for ReachableRepository {
+    fn from(Reachable { row, rights }: Reachable) -> ReachableRepository {
+        let held = [
+            (rights.read, RepositoryAction::Read),
+            (rights.publish, RepositoryAction::Publish),
+            (rights.delete, RepositoryAction::Delete),
+        ];
+        ReachableRepository {
+            id: row.id.to_string(),
+            name: row.name,
+            format: row.format,
+            kind: row.kind,
+            actions: held.into_iter().filter(|(held, _)| *held).map(|(_, action)| action).collect(),
+        }
+    }
+}
+
+/// The caller.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Me {
+    #[serde(flatten)]
+    member: MemberView,
+    organization: OrganizationView,
+    repositories: Vec<ReachableRepository>,
+}
+
+impl Me {
+    /// The view of a member's own.
+    pub(super) fn new(member: &MemberRow, me: members::Me) -> Me {
+        let members::Me { organization, name, base_url, repositories } = me;
+        Me {
+            member: MemberView::from(member),
+            organization: OrganizationView { id: organization.to_string(), name, base_url },
+            repositories: repositories.into_iter().map(ReachableRepository::from).collect(),
+        }
+    }
+}
+
+/// An invitation.
+#[derive(Serialize, ToSchema)]
+pub(super) struct InvitationView {
+    /// For POST /v1/invitations/{code}/accept, once. Shown this once.
+    code: String,
+    expires_at: i64,
+    /// Whether it was mailed; absent where no mail server is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed: Option<bool>,
+}
+
+impl From<Code> for InvitationView {
+    fn from(Code { secret, expires_at, mailed }: Code) -> InvitationView {
+        InvitationView { code: secret.reveal().to_owned(), expires_at, mailed }
+    }
+}
+
+/// A password reset.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ResetView {
+    /// For POST /v1/password-resets/{code}, once. Shown this once.
+    reset_code: String,
+    expires_at: i64,
+    /// Whether it was mailed; absent where no mail server is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed: Option<bool>,
+}
+
+impl From<Code> for ResetView {
+    fn from(Code { secret, expires_at, mailed }: Code) -> ResetView {
+        ResetView { reset_code: secret.reveal().to_owned(), expires_at, mailed }
     }
 }

@@ -1,14 +1,14 @@
-//! The refusals of a route that follow from its row of the table, so that no handler has to name them: what the transport and the
-//! query may be refused with, the session, the right, and what a path may not lead to.
+//! The refusals that follow from an endpoint's right and path, so that no handler has to name them: what the transport and the query may
+//! be refused with, the session, the right, and what a path may not lead to.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
 };
 
-use crate::route::{Right, Route};
+use crate::endpoint::{Endpoint, Right};
 
-/// What every route may answer.
+/// What every endpoint may answer.
 const ALWAYS: [(u16, &str); 6] = [
     (400, "The query or the body is not right; `error` says what of it"),
     (408, "`request_timeout`: the declared body did not arrive"),
@@ -19,19 +19,19 @@ const ALWAYS: [(u16, &str); 6] = [
 ];
 
 /// Adds what is not described already.
-pub(super) fn add(operation: &mut Operation, route: &Route) {
+pub(crate) fn complete(operation: &mut Operation, endpoint: &Endpoint) {
     for (status, description) in ALWAYS {
         refusal(operation, status, description);
     }
-    if route.right == Right::Anyone {
+    if endpoint.right == Right::Anyone {
         operation.security = Some(vec![Default::default()]);
     } else {
         refusal(operation, 401, "`not_signed_in`: no session, or one that has ended");
     }
-    if matches!(route.right, Right::Holds(_) | Right::OfObject) {
+    if matches!(endpoint.right, Right::Holds(_) | Right::OfObject) {
         refusal(operation, 403, "The caller may not do this");
     }
-    if route.path.contains('{') {
+    if endpoint.path.contains('{') {
         refusal(operation, 404, "There is no such thing, or the caller may not know of it");
     }
 }

@@ -1,48 +1,100 @@
 //! Repositories: making, listing, changing and deleting them.
 
-mod change;
-mod check;
-mod create;
-mod list;
+mod request;
 mod view;
 
-pub use change::{__path_change, __path_remove, change, remove};
-pub use check::PROXY;
-pub use create::{__path_create, create, wanted};
-pub use list::{__path_list, __path_show, list, show};
-
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_runtime::Description;
 use packhouse_store::{RepositoryId, RepositoryRow};
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
 
-use super::call::Call;
-use super::error::ApiError;
-use packhouse_identity::access::Rights;
-use packhouse_identity::permissions::Permission;
-use packhouse_wire::catalogue;
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::{Holds, OfObject, SignedIn};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::operations::repositories;
+use crate::paging::{self, Page};
+pub use request::from_json;
+use request::{ChangeRepository, CreateRepository};
+use view::RepositoryView;
 
-/// The repository of the path's `{id}`, where the caller may know of it: 404 otherwise. Before that, 403 without the permission
-/// that the route's row names.
-pub async fn find(call: &Call) -> Result<RepositoryRow, ApiError> {
-    call.judge_permission_of_organization()?;
-    let Ok(id) = call.path("id").parse::<RepositoryId>() else {
-        return Err(ApiError::from(&catalogue::NOT_FOUND));
-    };
-    let row = call.app.store.find_repository(call.organization()?, id).await?;
-    match row {
-        Some(row) if knows(call, row.id)? => Ok(row),
-        _ => Err(ApiError::from(&catalogue::NOT_FOUND)),
-    }
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(create), routes!(list), routes!(show), routes!(change), routes!(remove)]
 }
 
-/// Judges whether the caller may open a repository to everyone: nobody gives what they may not read themselves, and who manages
-/// repositories does not thereby read them. 403 `role_mismatch`.
-fn may_open(call: &Call, rights: Rights) -> Result<(), ApiError> {
-    call.judge(rights.read, &catalogue::ROLE_MISMATCH)
+/// Makes a repository. A public one needs read in every repository besides: `*`.
+#[utoipa::path(post, path = "/v1/repositories", operation_id = "create_repository",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    request_body = CreateRepository,
+    responses((status = 201, body = RepositoryView), (status = 409, body = ErrorBody)))]
+async fn create(mut call: Call) -> Answer {
+    let body: CreateRepository = call.body()?;
+    call.only(&[])?;
+    let plugins = call.app.runtime.plugins();
+    let formats: Vec<&Description> = plugins.iter().map(|plugin| plugin.description()).collect();
+    let new = request::judge(&formats, &body)?;
+    let row = repositories::create(call.actor()?, new).await?;
+    Ok((StatusCode::CREATED, shown(&call, row).await?).into_response())
 }
 
-/// Whether the caller may know of the repository: any right in it, or managing all of them.
-pub fn knows(call: &Call, id: RepositoryId) -> Result<bool, ApiError> {
-    let permissions = &call.caller()?.permissions;
-    let rights = permissions.rights(id);
-    let any = rights.read || rights.publish || rights.delete;
-    Ok(any || permissions.holds(Permission::ManageRepositories))
+/// Lists repositories.
+#[utoipa::path(get, path = "/v1/repositories", operation_id = "list_repositories",
+    extensions(("x-right" = json!(SignedIn))),
+    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<RepositoryView>)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["limit", "after"])?;
+    let page = paging::request::<RepositoryId>(&call)?;
+    let listed = repositories::list(call.actor()?, page).await?;
+    let base_url = repositories::base_url(call.actor()?).await?;
+    let view = |row| RepositoryView::new(&call.app, &base_url, row);
+    Ok(Json(Page::of(listed, |row| row.id.to_string(), view)).into_response())
+}
+
+/// Shows a repository.
+#[utoipa::path(get, path = "/v1/repositories/{id}", operation_id = "show_repository",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 200, body = RepositoryView)))]
+async fn show(call: Call) -> Answer {
+    call.only(&[])?;
+    let row = repositories::show(call.actor()?, call.path("id")).await?;
+    shown(&call, row).await
+}
+
+/// Changes a repository. To make it public needs read there. The credentials for a proxy's upstream are taken away where another
+/// server or way is named to it: they were given for the one that was.
+#[utoipa::path(patch, path = "/v1/repositories/{id}", operation_id = "change_repository",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path)),
+    request_body = ChangeRepository,
+    responses((status = 200, body = RepositoryView)))]
+async fn change(mut call: Call) -> Answer {
+    let body: ChangeRepository = call.body()?;
+    call.only(&[])?;
+    let row = repositories::change(call.actor()?, call.path("id"), &body.change()?).await?;
+    shown(&call, row).await
+}
+
+/// Deletes a repository with all that it holds.
+#[utoipa::path(delete, path = "/v1/repositories/{id}", operation_id = "delete_repository",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path)),
+    responses((status = 204), (status = 409, body = ErrorBody)))]
+async fn remove(call: Call) -> Answer {
+    call.only(&[])?;
+    repositories::remove(call.actor()?, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn shown(call: &Call, row: RepositoryRow) -> Result<Response, ApiError> {
+    let base_url = repositories::base_url(call.actor()?).await?;
+    Ok(Json(RepositoryView::new(&call.app, &base_url, row)).into_response())
 }

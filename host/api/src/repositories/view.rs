@@ -52,11 +52,3 @@ impl RepositoryView {
         }
     }
 }
-
-/// The public address of the caller's organization, without a slash at its end.
-pub(super) async fn base_url(call: &crate::call::Call) -> Result<String, crate::error::ApiError> {
-    let id = call.organization()?;
-    let organizations = call.app.store.organizations().await?;
-    let own = organizations.into_iter().find(|row| row.id == id).and_then(|row| row.base_url);
-    Ok(own.map_or_else(|| call.app.base_url(), |url| url.trim_end_matches('/').to_owned()))
-}

@@ -1,5 +1,6 @@
 //! `GET /v1/sso/callback`: what the provider sends back, judged, and what comes of it: a session in a cookie, or a confirmation.
 
+use crate::endpoint::Right::Anyone;
 use axum::Json;
 use axum::response::IntoResponse;
 use http::header::{LOCATION, SET_COOKIE};
@@ -11,19 +12,27 @@ use subtle::ConstantTimeEq as _;
 use super::FLOW;
 use crate::Answer;
 use crate::call::Call;
-use crate::error::{ApiError, ErrorBody};
-use crate::{portal, sessions};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::operations::confirmations;
+use crate::sessions::ConfirmationView;
+use crate::{operations, portal, sessions};
 use packhouse_app::sso::{Aim, Flow, Refused, Settings};
 
 /// The end of a sign-in. 201 with the session in a cookie, or the confirmation; 303 where the sign-in began with `return_to`: a
 /// confirmation then stands behind `#`, where no server sees it. 401 `sso_refused` for all that is not to be believed.
-#[utoipa::path(get, operation_id = "finish_sso_sign_in", path = "/v1/sso/callback",
-    security(()), params(("code" = Option<String>, Query),
-    ("state" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query)), responses(
-    (status = 201, body = sessions::SessionView), (status = 303, description = "On to return_to"),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 404, body = ErrorBody),
-    (status = 424, body = ErrorBody)))]
-pub(crate) async fn callback(call: Call) -> Answer {
+#[utoipa::path(get, path = "/v1/sso/callback", operation_id = "finish_sso_sign_in",
+    extensions(("x-right" = json!(Anyone))),
+    params(("code" = Option<String>, Query),
+        ("state" = Option<String>, Query),
+        ("iss" = Option<String>, Query),
+        ("error" = Option<String>, Query)),
+    responses((status = 201, body = sessions::SessionView),
+        (status = 303, description = "On to return_to"),
+        (status = 401, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 424, body = ErrorBody)))]
+pub(super) async fn callback(call: Call) -> Answer {
     // Providers send more than they are asked for, so nothing in the query is refused for being unknown.
     let flow = flow(&call).await?;
     let organization: OrganizationId =
@@ -45,7 +54,7 @@ pub(crate) async fn callback(call: Call) -> Answer {
 
 /// The member whom the provider's answer shows.
 async fn shown(call: &Call, organization: OrganizationId, flow: &Flow) -> Result<MemberRow, ApiError> {
-    let settings = super::current(call, organization).await?;
+    let settings = super::current(call.origin(), organization).await?;
     if settings.issuer != flow.issuer || call.query("iss").is_some_and(|named| named != flow.issuer) {
         return Err(Refused::Answer("the answer is another provider's").into());
     }
@@ -53,7 +62,8 @@ async fn shown(call: &Call, organization: OrganizationId, flow: &Flow) -> Result
         return Err(Refused::Answer("the provider says that nobody signed in").into());
     }
     let code = call.query("code").ok_or(Refused::Answer("the provider sent no code"))?;
-    let (identity, name) = super::exchange(call, organization, &settings)?.identity(flow, code).await?;
+    let (identity, name) =
+        super::exchange(call.origin(), organization, &settings)?.identity(flow, code).await?;
     member(call, organization, &settings, &flow.aim, identity, name).await
 }
 
@@ -124,8 +134,8 @@ async fn member(
 }
 
 async fn session(call: &Call, member: MemberRow, flow: &Flow) -> Answer {
-    let signed_in = sessions::begin(call, member).await?;
-    let mut answer = signed_in.into_cookie(&call.app)?;
+    let signed_in = operations::sessions::begin(call.origin(), member).await?;
+    let mut answer = sessions::in_cookie(&call.app, &signed_in)?;
     if let Some(path) = &flow.return_to {
         let cookie = answer.headers().get(SET_COOKIE).cloned();
         answer = on(path)?;
@@ -135,15 +145,15 @@ async fn session(call: &Call, member: MemberRow, flow: &Flow) -> Answer {
 }
 
 async fn confirmation(call: &Call, member: &MemberRow, action: &str, flow: &Flow, page: bool) -> Answer {
-    let view = sessions::confirmed(call, member, action).await?;
+    let confirmed = confirmations::confirmed(call.origin(), member, action).await?;
     match &flow.return_to {
         Some(path) if page => {
             let mut answer = on(path)?;
-            answer.headers_mut().append(SET_COOKIE, portal::confirmed(&call.app, view.token())?);
+            answer.headers_mut().append(SET_COOKIE, portal::confirmed(&call.app, confirmed.token.reveal())?);
             Ok(answer)
         }
-        Some(path) => on(&format!("{path}#confirmation_token={}", view.token())),
-        None => Ok((StatusCode::CREATED, Json(view)).into_response()),
+        Some(path) => on(&format!("{path}#confirmation_token={}", confirmed.token.reveal())),
+        None => Ok((StatusCode::CREATED, Json(ConfirmationView::from(confirmed))).into_response()),
     }
 }
 

@@ -7,43 +7,55 @@ mod start;
 
 use packhouse_store::OrganizationId;
 
-use super::call::Call;
-use super::error::ApiError;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::error::ApiError;
+use crate::operations::Origin;
 use packhouse_app::sso::{Exchange, Refused, Settings};
 use packhouse_wire::catalogue;
 
-pub(crate) use callback::{__path_callback, callback};
-pub(crate) use settings::{__path_change, __path_remove, __path_show, change, remove, show};
-pub(crate) use start::{__path_start, start, ticket};
+pub(crate) use start::ticket;
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![
+        routes!(settings::show),
+        routes!(settings::change),
+        routes!(settings::remove),
+        routes!(start::start),
+        routes!(callback::callback),
+    ]
+}
 
 /// The cookie of a sign-in under way.
 const FLOW: &str = "packhouse_sso";
 
 /// An organization's settings as they are now: read for each step, never kept. 404 where it has none.
-async fn current(call: &Call, organization: OrganizationId) -> Result<Settings, ApiError> {
-    let json = call.app.store.sso_settings(organization).await?;
+async fn current(origin: &Origin, organization: OrganizationId) -> Result<Settings, ApiError> {
+    let json = origin.app.store.sso_settings(organization).await?;
     let settings = json.as_deref().and_then(Settings::read);
     settings.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
 /// This server as the provider's client.
 fn exchange<'a>(
-    call: &'a Call,
+    origin: &'a Origin,
     organization: OrganizationId,
     settings: &'a Settings,
 ) -> Result<Exchange<'a>, ApiError> {
-    let open = |sealed: &String| call.app.sealer.open(&Settings::purpose(organization), sealed);
+    let open = |sealed: &String| origin.app.sealer.open(&Settings::purpose(organization), sealed);
     let secret = settings.sealed_secret.as_ref().map(open).transpose();
     Ok(Exchange {
-        providers: &call.app.providers,
+        providers: &origin.app.providers,
         settings,
         secret: secret.map_err(|error| ApiError::Internal(error.into()))?,
-        callback: address_of_callback(call),
+        callback: address_of_callback(origin),
     })
 }
 
-fn address_of_callback(call: &Call) -> String {
-    format!("{}/v1/sso/callback", call.app.api_url())
+fn address_of_callback(origin: &Origin) -> String {
+    format!("{}/v1/sso/callback", origin.app.api_url())
 }
 
 impl From<Refused> for ApiError {

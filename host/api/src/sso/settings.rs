@@ -1,8 +1,10 @@
 //! `GET, PUT, DELETE /v1/sso`: an organization's sign-in settings. The client's secret goes in and never comes out.
 
+use crate::endpoint::Right::Holds;
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
+use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::OrganizationId;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -10,7 +12,8 @@ use utoipa::ToSchema;
 
 use crate::Answer;
 use crate::call::Call;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use packhouse_app::sso::Settings;
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Secret};
@@ -24,7 +27,7 @@ const LONGEST: usize = 2048;
 /// Sign-in settings to be set.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Change {
+pub(super) struct SetSso {
     /// The provider's address, exactly as its ID tokens name it.
     issuer: String,
     client_id: String,
@@ -62,7 +65,7 @@ impl SsoView {
     fn new(call: &Call, settings: Settings) -> SsoView {
         let Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in } =
             settings;
-        let callback_url = super::address_of_callback(call);
+        let callback_url = super::address_of_callback(call.origin());
         let has_client_secret = sealed_secret.is_some();
         SsoView {
             issuer,
@@ -77,34 +80,35 @@ impl SsoView {
 }
 
 /// The sign-in settings.
-#[utoipa::path(get, operation_id = "show_sso", path = "/v1/sso",
-    responses((status = 200, body = SsoView), (status = 401, body = ErrorBody),
-    (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
-pub(crate) async fn show(call: Call) -> Answer {
+#[utoipa::path(get, path = "/v1/sso", operation_id = "show_sso",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    responses((status = 200, body = SsoView), (status = 404, body = ErrorBody)))]
+pub(super) async fn show(call: Call) -> Answer {
     call.only(&[])?;
-    call.judge_permission()?;
-    let settings = super::current(&call, call.organization()?).await?;
+    call.actor()?.needs(ManageOwnerAccount)?;
+    let settings = super::current(call.origin(), call.actor()?.organization()).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
 /// Sets how members of the organization sign in. The provider is not asked before somebody signs in.
-#[utoipa::path(put, operation_id = "set_sso", path = "/v1/sso",
-    request_body = Change, responses((status = 200, body = SsoView),
-    (status = 400, body = ErrorBody), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody)))]
-pub(crate) async fn change(mut call: Call) -> Answer {
-    let wanted: Change = call.body()?;
+#[utoipa::path(put, path = "/v1/sso", operation_id = "set_sso",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    request_body = SetSso,
+    responses((status = 200, body = SsoView)))]
+pub(super) async fn change(mut call: Call) -> Answer {
+    let wanted: SetSso = call.body()?;
     call.only(&[])?;
     let issuer = issuer(&call, &wanted.issuer)?;
     let client_id = text("client_id", &wanted.client_id)?;
     let client_secret = wanted.client_secret.map(|secret| text("client_secret", &secret)).transpose()?;
     let email_domains = domains(wanted.email_domains)?;
-    call.judge_permission()?;
+    call.actor()?.needs(ManageOwnerAccount)?;
     let permissions = wanted.permissions.map(Permissions::once_each);
     if let Some(permissions) = &permissions {
-        call.judge(call.caller()?.permissions.covers(permissions), &catalogue::ROLE_MISMATCH)?;
-        crate::members::repositories_exist(&call, permissions).await?;
+        call.actor()?.judge(call.actor()?.permissions().covers(permissions), &catalogue::ROLE_MISMATCH)?;
+        crate::operations::members::repositories_exist(call.actor()?, permissions).await?;
     }
-    let organization = call.organization()?;
+    let organization = call.actor()?.organization();
     let sealed_secret = match client_secret {
         Some(secret) => Some(seal(&call, organization, secret)?),
         None => kept(&call, organization, &issuer, &client_id).await?,
@@ -113,20 +117,20 @@ pub(crate) async fn change(mut call: Call) -> Answer {
     let settings =
         Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in };
     let json = serde_json::to_string(&settings).map_err(anyhow::Error::from)?;
-    let event = call.event("set_sso", settings.issuer.clone())?;
+    let event = Some(call.actor()?.event("set_sso", settings.issuer.clone()));
     call.app.store.set_sso_settings(organization, &json, event).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
 /// Takes the sign-in settings away: members sign in by password alone. Sessions stay.
-#[utoipa::path(delete, operation_id = "delete_sso", path = "/v1/sso",
-    responses((status = 204), (status = 401, body = ErrorBody),
-    (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
-pub(crate) async fn remove(call: Call) -> Answer {
+#[utoipa::path(delete, path = "/v1/sso", operation_id = "delete_sso",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    responses((status = 204), (status = 404, body = ErrorBody)))]
+pub(super) async fn remove(call: Call) -> Answer {
     call.only(&[])?;
-    call.judge_permission()?;
-    let event = call.event("delete_sso", "")?;
-    match call.app.store.delete_sso_settings(call.organization()?, event).await? {
+    call.actor()?.needs(ManageOwnerAccount)?;
+    let event = Some(call.actor()?.event("delete_sso", ""));
+    match call.app.store.delete_sso_settings(call.actor()?.organization(), event).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(ApiError::from(&catalogue::NOT_FOUND)),
     }

@@ -1,5 +1,6 @@
 //! `GET /v1/sso/start`: sends a browser to the provider. And the ticket with which a sign-in begins that confirms an action.
 
+use crate::endpoint::Right::Anyone;
 use axum::response::IntoResponse;
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
@@ -8,7 +9,9 @@ use packhouse_store::{MemberRow, OrganizationId};
 use super::FLOW;
 use crate::Answer;
 use crate::call::Call;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::operations::Origin;
 use crate::portal;
 use packhouse_app::sso::{Aim, FLOW_MS, Flow, Ticket, is_own_path, random};
 use packhouse_wire::catalogue;
@@ -19,12 +22,15 @@ const TICKET_MS: i64 = 5 * 60 * 1000;
 /// Begins a sign-in by the organization's provider: sends the browser there, and binds what comes back to this browser.
 /// `organization` is its name or id, needed where there are several; `return_to` the path of this host where the browser goes on;
 /// `ticket` that of POST /v1/confirmations.
-#[utoipa::path(get, operation_id = "start_sso_sign_in", path = "/v1/sso/start",
-    security(()), params(("organization" = Option<String>, Query),
-    ("return_to" = Option<String>, Query), ("ticket" = Option<String>, Query)), responses(
-    (status = 303, description = "To the provider"), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
-    (status = 424, body = ErrorBody)))]
-pub(crate) async fn start(call: Call) -> Answer {
+#[utoipa::path(get, path = "/v1/sso/start", operation_id = "start_sso_sign_in",
+    extensions(("x-right" = json!(Anyone))),
+    params(("organization" = Option<String>, Query),
+        ("return_to" = Option<String>, Query),
+        ("ticket" = Option<String>, Query)),
+    responses((status = 303, description = "To the provider"),
+        (status = 404, body = ErrorBody),
+        (status = 424, body = ErrorBody)))]
+pub(super) async fn start(call: Call) -> Answer {
     call.only(&["organization", "return_to", "ticket"])?;
     let return_to = call.query("return_to").map(str::to_owned);
     if return_to.as_deref().is_some_and(|path| !is_own_path(path)) {
@@ -34,7 +40,7 @@ pub(crate) async fn start(call: Call) -> Answer {
         Some(ticket) => aim(&call, ticket, return_to)?,
         None => (organization(&call).await?, Aim::Session, return_to),
     };
-    let settings = super::current(&call, organization).await?;
+    let settings = super::current(call.origin(), organization).await?;
     let flow = Flow {
         organization: organization.to_string(),
         issuer: settings.issuer.clone(),
@@ -45,7 +51,7 @@ pub(crate) async fn start(call: Call) -> Answer {
         aim,
         began_at: call.now,
     };
-    let address = super::exchange(&call, organization, &settings)?.address(&flow).await?;
+    let address = super::exchange(call.origin(), organization, &settings)?.address(&flow).await?;
     let sealed = flow.seal(&call.app.sealer)?;
     let cookie = portal::set(&call.app, FLOW, sealed.reveal(), FLOW_MS / 1000)?;
     let mut location = HeaderValue::try_from(address.as_str()).map_err(anyhow::Error::from)?;
@@ -83,13 +89,13 @@ async fn organization(call: &Call) -> Result<OrganizationId, ApiError> {
 /// The address at which a member's browser confirms this action by a new sign-in, and when it ends, in ms since 1970. 404 where
 /// the organization has no provider. `page` is the path of this host's page that asks.
 pub(crate) async fn ticket(
-    call: &Call,
+    origin: &Origin,
     member: &MemberRow,
     action: &str,
     page: Option<&str>,
 ) -> Result<(String, i64), ApiError> {
-    super::current(call, member.organization).await?;
-    let expires_at = call.now + TICKET_MS;
+    super::current(origin, member.organization).await?;
+    let expires_at = origin.now + TICKET_MS;
     let ticket = Ticket {
         organization: member.organization.to_string(),
         member: member.id.to_string(),
@@ -97,6 +103,6 @@ pub(crate) async fn ticket(
         page: page.map(str::to_owned),
         expires_at,
     };
-    let sealed = ticket.seal(&call.app.sealer)?;
-    Ok((format!("{}/v1/sso/start?ticket={}", call.app.api_url(), sealed.reveal()), expires_at))
+    let sealed = ticket.seal(&origin.app.sealer)?;
+    Ok((format!("{}/v1/sso/start?ticket={}", origin.app.api_url(), sealed.reveal()), expires_at))
 }

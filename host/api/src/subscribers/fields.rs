@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::fields::Field;
+use crate::operations::key_owners::Ids;
 use packhouse_identity as identity;
 
 /// A list of ids, each once; 400 `invalid_request` where it is none. What cannot be an id is kept apart: it names nothing.
@@ -20,15 +21,6 @@ pub(super) fn ids<T: FromStr + PartialEq>(field: &Value, name: &str) -> Result<I
         }
     }
     Ok(ids)
-}
-
-/// Ids as they were written.
-#[derive(Debug)]
-pub(super) struct Ids<T> {
-    /// Those that can be ids.
-    pub(super) known: Vec<T>,
-    /// Whether there was another.
-    pub(super) impossible: bool,
 }
 
 /// A list of ids that may be absent.

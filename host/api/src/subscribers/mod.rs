@@ -1,19 +1,159 @@
-//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. What the two have in
-//! common is in `owner`; a group has members besides, and no e-mail address.
+//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. Each endpoint exists for both;
+//! they differ in their bodies and views.
 
+mod bodies;
 mod fields;
-mod group;
-mod owner;
-mod subscriber;
 mod view;
 
-pub(crate) use group::{
-    __path_change_group, __path_create_group, __path_list_groups, __path_remove_group, __path_show_group,
-    change_group, create_group, list_groups, remove_group, show_group,
-};
-pub(crate) use owner::find;
-pub(crate) use subscriber::{
-    __path_change_subscriber, __path_create_subscriber, __path_list_subscribers, __path_remove_subscriber,
-    __path_show_subscriber, change_subscriber, create_subscriber, list_subscribers, remove_subscriber,
-    show_subscriber,
-};
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::{KeyOwnerId, KeyOwnerKind, KeyOwnerRow};
+use serde::Serialize;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::operations::key_owners;
+use crate::paging::{self, Page};
+use bodies::KeyOwnerBody;
+
+/// Describes the endpoints of one kind. `noun` stands in the operations' names, `one` and `many` in what they say.
+macro_rules! endpoints_of {
+    ($kind:ident, $path:literal, $noun:literal, $one:literal, $many:literal,
+        $create:ident, $change:ident, $view:ident) => {
+        use axum::response::Response;
+        use packhouse_identity::permissions::Permission::ManageSubscribers;
+        use packhouse_store::KeyOwnerKind::$kind;
+        use utoipa_axum::router::UtoipaMethodRouter;
+        use utoipa_axum::routes;
+
+        use super::bodies::{$change, $create};
+        use super::view::$view;
+        use crate::call::Call;
+        use crate::endpoint::Right::Holds;
+        use crate::error::ApiError;
+        use crate::paging::Page;
+
+        pub(super) fn endpoints() -> Vec<UtoipaMethodRouter> {
+            vec![routes!(create), routes!(list), routes!(show), routes!(change), routes!(remove)]
+        }
+
+        #[utoipa::path(post, path = $path, operation_id = concat!("create_", $noun),
+            summary = concat!("Makes ", $one, "."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            request_body = $create,
+            responses((status = 201, body = $view)))]
+        async fn create(call: Call) -> Result<Response, ApiError> {
+            super::create::<$create, $view>(call, $kind).await
+        }
+
+        #[utoipa::path(get, path = $path, operation_id = concat!("list_", $noun, "s"),
+            summary = concat!("Lists ", $many, "."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+                ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+            responses((status = 200, body = Page<$view>)))]
+        async fn list(call: Call) -> Result<Response, ApiError> {
+            super::list::<$view>(call, $kind).await
+        }
+
+        #[utoipa::path(get, path = concat!($path, "/{id}"), operation_id = concat!("show_", $noun),
+            summary = concat!("Shows ", $one, "."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path)),
+            responses((status = 200, body = $view)))]
+        async fn show(call: Call) -> Result<Response, ApiError> {
+            super::show::<$view>(call, $kind).await
+        }
+
+        #[utoipa::path(patch, path = concat!($path, "/{id}"), operation_id = concat!("change_", $noun),
+            summary = concat!("Changes ", $one, "."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path)),
+            request_body = $change,
+            responses((status = 200, body = $view)))]
+        async fn change(call: Call) -> Result<Response, ApiError> {
+            super::change::<$change, $view>(call, $kind).await
+        }
+
+        #[utoipa::path(delete, path = concat!($path, "/{id}"), operation_id = concat!("delete_", $noun),
+            summary = concat!("Deletes ", $one, "; its access keys are refused from the next request on."),
+            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            params(("id" = String, Path)),
+            responses((status = 204)))]
+        async fn remove(call: Call) -> Result<Response, ApiError> {
+            super::remove(call, $kind).await
+        }
+    };
+}
+
+mod of_subscribers {
+    endpoints_of!(
+        Subscriber,
+        "/v1/subscribers",
+        "subscriber",
+        "a subscriber",
+        "subscribers",
+        CreateSubscriber,
+        ChangeSubscriber,
+        SubscriberView
+    );
+}
+
+mod of_groups {
+    endpoints_of!(
+        Group,
+        "/v1/subscriber-groups",
+        "subscriber_group",
+        "a group of subscribers",
+        "groups of subscribers",
+        CreateSubscriberGroup,
+        ChangeSubscriberGroup,
+        SubscriberGroupView
+    );
+}
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
+}
+
+async fn create<B: KeyOwnerBody, V: From<KeyOwnerRow> + Serialize>(
+    mut call: Call,
+    kind: KeyOwnerKind,
+) -> Answer {
+    let body: B = call.body()?;
+    call.only(&[])?;
+    let row = key_owners::create(call.actor()?, kind, body.request()?).await?;
+    Ok((StatusCode::CREATED, Json(V::from(row))).into_response())
+}
+
+async fn list<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> Answer {
+    call.only(&["limit", "after"])?;
+    let page = paging::request::<KeyOwnerId>(&call)?;
+    let listed = key_owners::list(call.actor()?, kind, page).await?;
+    Ok(Json(Page::of(listed, |row| row.id.to_string(), V::from)).into_response())
+}
+
+async fn show<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> Answer {
+    call.only(&[])?;
+    let row = key_owners::find(call.actor()?, kind, call.path("id")).await?;
+    Ok(Json(V::from(row)).into_response())
+}
+
+async fn change<B: KeyOwnerBody, V: From<KeyOwnerRow> + Serialize>(
+    mut call: Call,
+    kind: KeyOwnerKind,
+) -> Answer {
+    let body: B = call.body()?;
+    call.only(&[])?;
+    let row = key_owners::change(call.actor()?, kind, call.path("id"), body.request()?).await?;
+    Ok(Json(V::from(row)).into_response())
+}
+
+async fn remove(call: Call, kind: KeyOwnerKind) -> Answer {
+    call.only(&[])?;
+    key_owners::remove(call.actor()?, kind, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

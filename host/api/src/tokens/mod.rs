@@ -1,15 +1,100 @@
-//! Repository tokens and service keys.
+//! Repository tokens and service keys: `/v1/tokens`.
 
-mod create;
-mod judge;
-mod list;
-mod revoke;
-mod rotate;
+mod request;
 mod view;
 
-pub use create::{__path_create, create};
-pub use judge::{Judged, wanted};
-pub use list::{__path_list, list};
-pub use revoke::{__path_revoke, revoke};
-pub use rotate::{__path_rotate, rotate};
-pub use view::Replaced;
+use axum::Json;
+use axum::response::IntoResponse;
+use http::StatusCode;
+use packhouse_store::TokenId;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::credentials::{Rotate, WithSecret};
+use crate::endpoint::Right::OfObject;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
+use crate::paging::{self, Page};
+use packhouse_wire::catalogue;
+use request::CreateToken;
+pub use request::from_json;
+use view::TokenView;
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(create), routes!(list), routes!(rotate), routes!(revoke)]
+}
+
+/// Makes a token, or with `backing` a service key: one of a repository needs publish and delete there, as listing, rotating and revoking
+/// it does.
+#[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token",
+    extensions(("x-right" = json!(OfObject))),
+    request_body = CreateToken,
+    responses((status = 201, body = WithSecret<TokenView>)))]
+async fn create(mut call: Call) -> Answer {
+    let body: CreateToken = call.body()?;
+    call.only(&[])?;
+    let request = body.request(&call.app.runtime.own_tokens(), call.now)?;
+    let confirmation = call.confirmation(body.confirmation());
+    let made = tokens::create(call.actor()?, &confirmation, request).await?;
+    let view = WithSecret::new(made, |token| TokenView::new(token, call.now));
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// Lists tokens.
+#[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens",
+    extensions(("x-right" = json!(OfObject))),
+    params(("member" = Option<String>, Query, description = "E-mail of another member"),
+        ("backing" = Option<String>, Query, description = "`org` or `repo`, for service keys"),
+        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<TokenView>), (status = 404, body = ErrorBody)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["member", "backing", "limit", "after"])?;
+    let page = paging::request::<TokenId>(&call)?;
+    let listed = tokens::list(call.actor()?, filter(&call)?, page).await?;
+    let id = |token: &OwnedToken| token.row.id.to_string();
+    Ok(Json(Page::of(listed, id, |token| TokenView::new(token, call.now))).into_response())
+}
+
+fn filter(call: &Call) -> Result<TokenFilter, ApiError> {
+    match (call.query("member"), call.query("backing")) {
+        (Some(_), Some(_)) => Err(ApiError::invalid("`member` and `backing` do not go together.")),
+        (Some(name), None) if name.trim().is_empty() => Err(ApiError::from(&catalogue::INVALID_USER_ID)),
+        (Some(name), None) => Ok(TokenFilter::Member(name.to_owned())),
+        (None, Some("org")) => Ok(TokenFilter::Keys(KeyKind::Organization)),
+        (None, Some("repo")) => Ok(TokenFilter::Keys(KeyKind::Repository)),
+        (None, Some(_)) => Err(ApiError::invalid("`backing` is `org` or `repo`.")),
+        (None, None) => Ok(TokenFilter::Own),
+    }
+}
+
+/// Rotates a token.
+#[utoipa::path(post, path = "/v1/tokens/{id}/rotation", operation_id = "rotate_token",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    request_body = Rotate,
+    responses((status = 201, body = WithSecret<TokenView>), (status = 409, body = ErrorBody)))]
+async fn rotate(mut call: Call) -> Answer {
+    let body: Rotate = call.body()?;
+    call.only(&[])?;
+    let request = body.request(call.now)?;
+    let confirmation = call.confirmation(body.confirmation());
+    let made = tokens::rotate(call.actor()?, &confirmation, call.path("id"), request).await?;
+    let view = WithSecret::new(made, |token| TokenView::new(token, call.now));
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}
+
+/// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
+#[utoipa::path(delete, path = "/v1/tokens/{id}", operation_id = "revoke_token",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 204)))]
+async fn revoke(call: Call) -> Answer {
+    call.only(&[])?;
+    tokens::revoke(call.actor()?, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

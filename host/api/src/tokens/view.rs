@@ -1,15 +1,13 @@
-//! A token as the API shows it: never its secret, but for the one answer that makes it.
+//! A token as the API shows it: never its secret.
 
-use packhouse_store::TokenRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use packhouse_identity::Secret;
-use packhouse_identity::access::State;
+use crate::operations::tokens::{LEGACY, OwnedToken, state};
 
 /// What a service key belongs to.
 #[derive(Serialize, ToSchema)]
-pub(super) struct BackingView {
+pub(crate) struct BackingView {
     /// `org` or `repo`.
     kind: String,
     /// The repository, where it is `repo`.
@@ -18,7 +16,7 @@ pub(super) struct BackingView {
 
 /// A token or service key.
 #[derive(Serialize, ToSchema)]
-pub(super) struct TokenView {
+pub(crate) struct TokenView {
     id: String,
     name: String,
     /// `read`, `write`.
@@ -40,61 +38,26 @@ pub(super) struct TokenView {
 }
 
 impl TokenView {
-    /// The view at `now` (ms since 1970). A member's token was made by its owner or for it; `owner` is that e-mail.
-    pub(super) fn new(row: &TokenRow, owner: Option<&str>, now: i64) -> TokenView {
+    /// The view at `now` (ms since 1970).
+    pub(super) fn new(OwnedToken { row, owner }: OwnedToken, now: i64) -> TokenView {
+        let state = state(&row, now).name();
         let scope = [(row.scope.read, "read"), (row.scope.write, "write")];
-        let backing = row.backing.clone().filter(|kind| kind != LEGACY);
+        let backing = row.backing.filter(|kind| kind != LEGACY);
         TokenView {
             id: row.id.to_string(),
-            name: row.name.clone(),
+            name: row.name,
             scope: scope.into_iter().filter(|(held, _)| *held).map(|(_, name)| name).collect(),
-            format: row.format.clone(),
+            format: row.format,
             repositories: row.repositories.iter().map(ToString::to_string).collect(),
             expires_at: row.expires_at,
             created_at: row.created_at,
             ends_at: row.ends_at,
             last_used_at: row.last_used_at,
-            owner: row.owner.and(owner).map(str::to_owned),
-            created_by: row.created_by.clone(),
+            owner,
+            created_by: row.created_by,
             backing: backing
                 .map(|kind| BackingView { kind, id: row.backing_repository.map(|id| id.to_string()) }),
-            state: state(row, now).name(),
+            state,
         }
-    }
-}
-
-/// The token's state at `now`.
-pub(super) fn state(row: &TokenRow, now: i64) -> State {
-    State::at(now, row.revoked_at, row.expires_at, row.ends_at)
-}
-
-/// The backing of a token that was brought in without an owner.
-pub(super) const LEGACY: &str = "legacy";
-
-/// A token that was just made, with its secret.
-#[derive(Serialize, ToSchema)]
-pub(super) struct NewTokenView {
-    #[serde(flatten)]
-    token: TokenView,
-    /// Shown this once.
-    secret: String,
-    /// What it takes the place of, after a rotation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replaced: Option<Replaced>,
-}
-
-/// The token that was rotated.
-#[derive(Serialize, ToSchema)]
-pub struct Replaced {
-    /// Its id.
-    pub id: String,
-    /// Until when it works.
-    pub ends_at: i64,
-}
-
-impl NewTokenView {
-    /// The view.
-    pub(super) fn new(token: TokenView, secret: &Secret, replaced: Option<Replaced>) -> NewTokenView {
-        NewTokenView { token, secret: secret.reveal().to_owned(), replaced }
     }
 }

@@ -7,7 +7,7 @@ use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 
 use super::{Common, Desk, Shown};
-use packhouse_api::repositories::wanted;
+use packhouse_api::repositories;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RepoCommand {
@@ -89,7 +89,8 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
         add("settings", Value::Object(Map::from_iter([("public".to_owned(), Value::Bool(true))])));
     }
     let formats = formats(&desk, &new.format).await?;
-    let judged = wanted(&formats.iter().collect::<Vec<_>>(), body).map_err(|error| error.for_command())?;
+    let judged = repositories::from_json(&formats.iter().collect::<Vec<_>>(), body)
+        .map_err(|error| error.for_command())?;
     let event = desk.event(&organization, "create_repository", &new.name);
     let made = desk.store.create_repository(organization.id, judged, event).await?;
     let row = made.with_context(|| format!("there is a repository {:?} already", new.name))?;

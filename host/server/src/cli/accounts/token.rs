@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Common, Desk, Shown, with};
-use packhouse_api::tokens::{Judged, wanted};
+use packhouse_api::operations::tokens::TokenRequest;
+use packhouse_api::tokens;
 use packhouse_identity::access::State;
 use packhouse_identity::{self as identity, Minted};
 
@@ -132,10 +133,10 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
         "name": new.name, "scope": new.scope, "format": new.format, "repositories": named, "backing": backing,
         "expires_at": new.expires_in.map(|days| now + i64::from(days) * DAY_MS),
     });
-    let judged: Judged = wanted(body, now).map_err(|error| error.for_command())?;
+    let request: TokenRequest = tokens::from_json(body, &[], now).map_err(|error| error.for_command())?;
     let Minted { secret, sha256 } = identity::mint();
-    let event = desk.event(&organization, "create_token", &judged.name);
-    let row = desk.store.create_token(organization.id, judged.token(sha256, &member, ids), event).await?;
+    let event = desk.event(&organization, "create_token", &request.name);
+    let row = desk.store.create_token(organization.id, request.token(sha256, &member, ids), event).await?;
     let shown = with(view(&desk, &row).await?, "secret", secret.reveal());
     desk.done(&["id", "secret"], Shown::One(shown)).await
 }

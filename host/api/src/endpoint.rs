@@ -1,0 +1,95 @@
+//! An endpoint as its handler describes it: `#[utoipa::path]` there names the method, the path, the right (`x-right`) and the
+//! body, and nothing names them again.
+
+use anyhow::{Context as _, ensure};
+use http::Method;
+use utoipa::openapi::path::{Operation, Paths};
+use utoipa::openapi::request_body::RequestBody;
+use utoipa::openapi::{PathItem, RefOr, Required};
+
+pub(crate) use crate::operations::Right;
+
+/// The extension of an operation that names its right.
+const RIGHT: &str = "x-right";
+
+/// One endpoint.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// The method.
+    pub(crate) method: Method,
+    /// The path, with `{parameters}`.
+    pub(crate) path: String,
+    /// The right that it needs.
+    pub(crate) right: Right,
+    /// Whether a body is wanted, and so its declaration as JSON.
+    pub(crate) wants_body: bool,
+}
+
+impl Endpoint {
+    /// The endpoint of this description. Fails unless it is of one method of one path, and names its right.
+    pub(crate) fn read(paths: &mut Paths) -> anyhow::Result<(Endpoint, &mut Operation)> {
+        ensure!(paths.paths.len() == 1, "a description is of several paths");
+        let (path, item) = paths.paths.iter_mut().next().context("a description is of no path")?;
+        let (method, operation) = only(item).with_context(|| format!("{path} is not of one method"))?;
+        let right = operation.extensions.as_ref().and_then(|extensions| extensions.get(RIGHT));
+        let right = right.with_context(|| format!("{method} {path} names no right"))?;
+        let endpoint = Endpoint {
+            right: serde_json::from_value(right.clone())
+                .with_context(|| format!("{method} {path} has an unknown right"))?,
+            wants_body: wants_body(operation),
+            method,
+            path: path.clone(),
+        };
+        Ok((endpoint, operation))
+    }
+}
+
+fn wants_body(operation: &Operation) -> bool {
+    let required = |body: &RefOr<RequestBody>| match body {
+        RefOr::T(RequestBody { required, .. }) => *required == Some(Required::True),
+        RefOr::Ref(_) => true,
+    };
+    operation.request_body.as_ref().is_some_and(required)
+}
+
+/// The operation of an item that has one.
+fn only(item: &mut PathItem) -> Option<(Method, &mut Operation)> {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let all = [
+        (Method::GET, get),
+        (Method::POST, post),
+        (Method::PUT, put),
+        (Method::PATCH, patch),
+        (Method::DELETE, delete),
+    ];
+    let mut there = all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)));
+    there.next().filter(|_| there.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(value: serde_json::Value) -> Paths {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_description_without_a_right_is_none() {
+        let answers = json!({"200": {"description": "so"}});
+        let mut described = paths(json!({"/v1/a": {"put": {"responses": answers, "x-right": "signed-in"}}}));
+        let (endpoint, _) = Endpoint::read(&mut described).unwrap();
+        assert_eq!((endpoint.method.as_str(), endpoint.path.as_str()), ("PUT", "/v1/a"));
+        assert_eq!((endpoint.right, endpoint.wants_body), (Right::SignedIn, false));
+        for wrong in [
+            json!({"/v1/a": {"put": {"responses": answers}}}),
+            json!({"/v1/a": {"put": {"responses": answers, "x-right": "mighty"}}}),
+            json!({"/v1/a": {}}),
+            json!({}),
+        ] {
+            assert!(Endpoint::read(&mut paths(wrong)).is_err());
+        }
+    }
+}

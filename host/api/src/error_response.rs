@@ -1,0 +1,93 @@
+//! A refusal on the wire: `{error, message, request_id}`, with `code` beside it where the catalogue says so.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::header::RETRY_AFTER;
+use http::{HeaderName, HeaderValue, StatusCode};
+use packhouse_wire::catalogue::{self, Place};
+use packhouse_wire::request_id;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// A handler's refusal on its way to `call::serve`, which renders it under the call's id.
+#[derive(Clone)]
+struct Raised(Arc<ApiError>);
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut answer = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        answer.extensions_mut().insert(Raised(Arc::new(self)));
+        answer
+    }
+}
+
+/// The refusal that a handler's answer carries, or the answer where it carries none.
+pub(crate) fn raised(mut answer: Response) -> Result<Response, ApiError> {
+    match answer.extensions_mut().remove::<Raised>() {
+        None => Ok(answer),
+        Some(Raised(error)) => {
+            Err(Arc::into_inner(error).unwrap_or_else(|| ApiError::from(&catalogue::INTERNAL)))
+        }
+    }
+}
+
+impl ApiError {
+    /// The answer, under this request's id.
+    pub(crate) fn into_answer(self, request_id: &str) -> Response {
+        let (code, message, retry_after) = match self {
+            ApiError::Refused { code, message, retry_after } => (code, message, retry_after),
+            ApiError::Internal(error) => {
+                tracing::error!(request.id = request_id, error = %format!("{error:#}"), "a call failed");
+                (&catalogue::INTERNAL, catalogue::INTERNAL.sentence.to_owned(), None)
+            }
+        };
+        let body = ErrorBody {
+            error: code.code.to_owned(),
+            message,
+            request_id: request_id.to_owned(),
+            code: (code.place == Place::Code).then(|| code.code.to_owned()),
+        };
+        let status = StatusCode::from_u16(code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut answer = (status, Json(body)).into_response();
+        if let Some(seconds) = retry_after.or(code.retry_after().map(u64::from)) {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        name_request(&mut answer, request_id);
+        answer
+    }
+}
+
+/// Puts the request's id into its answer.
+pub(crate) fn name_request(answer: &mut Response, request_id: &str) {
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        answer.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
+    }
+}
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// The code.
+    error: String,
+    /// What a person reads.
+    message: String,
+    /// Names this request in the server's log.
+    request_id: String,
+    /// The code again, where the specification has it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+}
+
+/// A path that is not there.
+pub(crate) async fn no_such_path() -> Response {
+    ApiError::from(&catalogue::NOT_FOUND).into_answer(&request_id::next())
+}
+
+/// A method that the path does not have; the router adds `Allow`.
+pub(crate) async fn no_such_method() -> Response {
+    ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&request_id::next())
+}

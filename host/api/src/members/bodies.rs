@@ -1,0 +1,100 @@
+//! The bodies of calls about members.
+
+use packhouse_identity::permissions::Permissions;
+use packhouse_identity::{self as identity, Secret};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::operations::members::{Acceptance, MemberRequest};
+
+/// A member to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateMember {
+    /// By which the member signs in.
+    email: String,
+    /// As people see it.
+    name: Option<String>,
+    /// 8 characters or more.
+    password: String,
+    /// No more than the caller's own.
+    permissions: Permissions,
+}
+
+impl CreateMember {
+    /// What is wanted.
+    pub(super) fn request(self) -> Result<MemberRequest, ApiError> {
+        Ok(MemberRequest {
+            name: name(self.name)?,
+            email: email(&self.email)?,
+            password: password(self.password)?,
+            permissions: self.permissions.once_each(),
+        })
+    }
+}
+
+/// All that a member may do from now on.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetPermissions {
+    pub(super) permissions: Permissions,
+}
+
+/// Who is invited.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Invite {
+    /// By which the member will sign in.
+    pub(super) email: String,
+    /// No more than the caller's own.
+    pub(super) permissions: Permissions,
+}
+
+/// Who accepts.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Accept {
+    /// As people see it.
+    name: Option<String>,
+    /// 8 characters or more.
+    password: String,
+}
+
+impl Accept {
+    /// Who becomes the member.
+    pub(super) fn acceptance(self) -> Result<Acceptance, ApiError> {
+        Ok(Acceptance { name: name(self.name)?, password: password(self.password)? })
+    }
+}
+
+/// Nothing: an empty object will do.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Empty {}
+
+/// The new password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Complete {
+    /// 8 characters or more.
+    pub(super) password: String,
+}
+
+/// An e-mail address as it is kept; 400 `invalid_request` where it is none.
+pub(super) fn email(text: &str) -> Result<String, ApiError> {
+    identity::email(text).ok_or_else(|| ApiError::invalid("`email` is no e-mail address."))
+}
+
+/// A new password; 400 `invalid_request` where it is too short or too long, or is taken for a token.
+pub(super) fn password(text: String) -> Result<Secret, ApiError> {
+    identity::new_password(&text).map_err(|reason| ApiError::invalid(&format!("`password` {reason}.")))
+}
+
+/// A person's name, which may be empty; 400 `invalid_name` for one that a name cannot be.
+pub(super) fn name(text: Option<String>) -> Result<String, ApiError> {
+    match text.filter(|name| !name.is_empty()) {
+        Some(name) => crate::fields::name(&Some(name.into())),
+        None => Ok(String::new()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. A group has subscribers
+//! besides, and no e-mail address. All of it needs manage-subscribers.
+
+use packhouse_identity::permissions::Permission::ManageSubscribers;
+use packhouse_store::{KeyOwnerChange, KeyOwnerId, KeyOwnerKind, KeyOwnerRow, NewKeyOwner, RepositoryId};
+use packhouse_wire::catalogue;
+
+use super::{Actor, Listed, PageRequest};
+use crate::error::ApiError;
+
+/// Ids as they were written.
+#[derive(Debug)]
+pub struct Ids<T> {
+    /// Those that can be ids, each once.
+    pub known: Vec<T>,
+    /// Whether there was another, which names nothing.
+    pub impossible: bool,
+}
+
+/// What a subscriber or a group is to be; none stays as it is.
+#[derive(Debug)]
+pub struct KeyOwnerRequest {
+    /// What it is called.
+    pub name: Option<String>,
+    /// Where it can be reached; none within takes the address away.
+    pub email: Option<Option<String>>,
+    /// All its repositories.
+    pub repositories: Option<Ids<RepositoryId>>,
+    /// Of a group: all who are in it.
+    pub subscribers: Option<Ids<KeyOwnerId>>,
+}
+
+/// Makes one. 403 `repo_access_denied` where it would reach what the actor may not read.
+pub async fn create(
+    actor: &Actor,
+    kind: KeyOwnerKind,
+    request: KeyOwnerRequest,
+) -> Result<KeyOwnerRow, ApiError> {
+    actor.needs(ManageSubscribers)?;
+    let change = judge(actor, request, None).await?;
+    let new = NewKeyOwner {
+        kind,
+        name: change.name.unwrap_or_default(),
+        email: change.email.flatten(),
+        repositories: change.repositories.unwrap_or_default(),
+        subscribers: change.subscribers.unwrap_or_default(),
+    };
+    let event = actor.event(&format!("create_{}", kind.name()), new.name.clone());
+    Ok(actor.app.store.create_key_owner(actor.organization(), new, Some(event)).await?)
+}
+
+/// A page of them.
+pub async fn list(
+    actor: &Actor,
+    kind: KeyOwnerKind,
+    page: PageRequest<KeyOwnerId>,
+) -> Result<Listed<KeyOwnerRow>, ApiError> {
+    actor.needs(ManageSubscribers)?;
+    let (store, organization) = (&actor.app.store, actor.organization());
+    Ok(page.cut(store.list_key_owners(organization, kind, page.after, page.one_further()).await?))
+}
+
+/// The one of this id: 404 `not_found` where there is none in the actor's organization.
+pub async fn find(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<KeyOwnerRow, ApiError> {
+    actor.needs(ManageSubscribers)?;
+    let id = id.parse::<KeyOwnerId>().map_err(|_| &catalogue::NOT_FOUND)?;
+    let row = actor.app.store.find_key_owner(actor.organization(), kind, id).await?;
+    row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}
+
+/// Changes the one of this id.
+pub async fn change(
+    actor: &Actor,
+    kind: KeyOwnerKind,
+    id: &str,
+    request: KeyOwnerRequest,
+) -> Result<KeyOwnerRow, ApiError> {
+    let row = find(actor, kind, id).await?;
+    let change = judge(actor, request, Some(&row)).await?;
+    let event = actor.event(&format!("change_{}", kind.name()), row.name);
+    let changed =
+        actor.app.store.change_key_owner(row.organization, kind, row.id, change, Some(event)).await?;
+    changed.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}
+
+/// Deletes the one of this id with its access keys, which are refused from the next request on.
+pub async fn remove(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<(), ApiError> {
+    let row = find(actor, kind, id).await?;
+    let event = actor.event(&format!("delete_{}", kind.name()), row.name);
+    actor.app.store.delete_key_owner(row.organization, kind, row.id, Some(event)).await?;
+    Ok(())
+}
+
+/// Judges what a request names. Nobody gives what they may not read themselves: neither a repository, nor by a place in a group
+/// the group's repositories.
+async fn judge(
+    actor: &Actor,
+    request: KeyOwnerRequest,
+    row: Option<&KeyOwnerRow>,
+) -> Result<KeyOwnerChange, ApiError> {
+    let KeyOwnerRequest { name, email, repositories, subscribers } = request;
+    let held = row.map_or(&[][..], |row| &row.repositories);
+    let all = repositories.as_ref().map_or(held, |ids| &ids.known);
+    let joins = subscribers
+        .as_ref()
+        .is_some_and(|ids| ids.known.iter().any(|id| row.is_none_or(|row| !row.subscribers.contains(id))));
+    let given: Vec<RepositoryId> = all.iter().copied().filter(|id| joins || !held.contains(id)).collect();
+    let impossible = repositories.as_ref().is_some_and(|ids| ids.impossible);
+    let found = actor.app.store.find_repositories(actor.organization(), &given).await?.len();
+    let readable = given.iter().all(|id| actor.permissions().rights(*id).read);
+    actor.judge(!impossible && found == given.len() && readable, &catalogue::REPO_ACCESS_DENIED)?;
+    if let Some(ids) = &subscribers {
+        let found = actor.app.store.find_subscribers(actor.organization(), &ids.known).await?.len();
+        if ids.impossible || found != ids.known.len() {
+            return Err(ApiError::invalid("`subscribers` names one that is not there."));
+        }
+    }
+    Ok(KeyOwnerChange {
+        name,
+        email,
+        repositories: repositories.map(|ids| ids.known),
+        subscribers: subscribers.map(|ids| ids.known),
+    })
+}

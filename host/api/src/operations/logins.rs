@@ -1,0 +1,103 @@
+//! Sign-ins that a package client has begun and a person finishes: what is offered, and the finishing itself.
+//!
+//! The client asks with one secret and the page is opened with another, which is made from it: who sees the page's address, in a
+//! history or over a shoulder, can finish the sign-in with an account of their own, and never fetch the token.
+
+use packhouse_app::login_links::{hash_of_page, purpose};
+use packhouse_identity::access::{GENERIC, Kind, Rules};
+use packhouse_identity::{self as identity, Minted};
+use packhouse_store::{LoginRow, NewToken, RepositoryRow, Scope, TokenRow};
+use packhouse_wire::catalogue;
+
+use super::confirmations::{Action, Confirmation};
+use super::{Actor, Origin};
+use crate::error::ApiError;
+
+/// How long a token waits to be fetched: a minute in ms.
+const FETCH_MS: i64 = 60 * 1000;
+/// What such a token is called.
+const NAME: &str = "npm login";
+
+/// A sign-in and what it grants to whoever asks.
+pub struct Offer {
+    login: LoginRow,
+    /// The token's repository.
+    pub repository: RepositoryRow,
+    /// What the token may do there.
+    pub scope: Scope,
+    format: String,
+}
+
+impl Offer {
+    /// Whether somebody has finished the sign-in.
+    pub fn is_finished(&self) -> bool {
+        self.login.token.is_some()
+    }
+}
+
+/// What the sign-in of this page grants to the actor: 404 where there is none such, or it is too old; 403 `repo_access_denied` where
+/// the actor may not read its repository.
+pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let organization = actor.organization();
+    let login =
+        open(actor, page).await?.filter(|login| login.organization == organization).ok_or_else(gone)?;
+    let repository = login.repository.ok_or_else(gone)?;
+    let repository = actor.app.store.find_repository(organization, repository).await?.ok_or_else(gone)?;
+    let rights = actor.permissions().rights(repository.id);
+    actor.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
+    let kind = Kind::of(&repository.kind);
+    let own = actor.app.runtime.plugin(&repository.format).and_then(|plugin| {
+        let rules = Rules::from(plugin.description());
+        rules.token_formats.into_iter().next()
+    });
+    Ok(Offer {
+        login,
+        scope: Scope { read: true, write: rights.write() && kind == Kind::Hosted },
+        format: own.filter(|_| kind != Kind::Proxy).unwrap_or_else(|| GENERIC.to_owned()),
+        repository,
+    })
+}
+
+/// The sign-in of a page, unless it has expired.
+pub async fn open(origin: &Origin, page: &str) -> Result<Option<LoginRow>, ApiError> {
+    let login = origin.app.store.login_of_page(&hash_of_page(page)).await?;
+    Ok(login.filter(|login| login.expires_at > origin.now))
+}
+
+/// Finishes a sign-in: makes a token for its repository, which the client that began it fetches. `expires_at` in ms since 1970, none
+/// for never. 409 `already_finished` where there is a token.
+pub async fn finish(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    page: &str,
+    expires_at: Option<i64>,
+) -> Result<TokenRow, ApiError> {
+    confirmation.spend(actor, Action::FinishNpmLogin).await?;
+    let offer = offer(actor, page).await?;
+    let finished = || ApiError::from(&catalogue::ALREADY_FINISHED);
+    if offer.is_finished() {
+        return Err(finished());
+    }
+    let Minted { secret, sha256: secret_sha256 } = identity::mint();
+    let sealed =
+        actor.app.sealer.seal(&purpose(page), &secret).map_err(|error| ApiError::Internal(error.into()))?;
+    let member = actor.member();
+    let token = NewToken {
+        secret_sha256,
+        name: NAME.to_owned(),
+        scope: offer.scope,
+        format: offer.format,
+        owner: Some(member.id),
+        created_by: member.email.clone(),
+        backing: None,
+        backing_repository: None,
+        repositories: vec![offer.repository.id],
+        expires_at,
+    };
+    let event = Some(actor.event(Action::FinishNpmLogin.name(), offer.repository.name));
+    let until = offer.login.expires_at.max(actor.now + FETCH_MS);
+    let (store, page) = (&actor.app.store, hash_of_page(page));
+    let made = store.finish_login(&page, member.organization, token, &sealed, until, event);
+    made.await?.ok_or_else(finished)
+}

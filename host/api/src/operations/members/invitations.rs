@@ -1,0 +1,64 @@
+//! Inviting somebody, and accepting an invitation.
+
+use packhouse_app::mail;
+use packhouse_identity::permissions::Permissions;
+use packhouse_identity::{self as identity, Minted, Secret};
+use packhouse_store::{Accepted, InvitationRow, MemberRow, NewPassword};
+use packhouse_wire::catalogue;
+
+use super::{Code, rights};
+use crate::error::ApiError;
+use crate::operations::{Actor, Origin};
+
+/// How long an invitation is good: 7 days in ms.
+const INVITATION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Invites somebody. It ends when the permissions of the member who invited change, and with that member.
+pub async fn invite(actor: &Actor, email: String, permissions: &Permissions) -> Result<Code, ApiError> {
+    rights::may_grant(actor, permissions)?;
+    rights::repositories_exist(actor, permissions).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = actor.now + INVITATION_MS;
+    let row = InvitationRow {
+        secret_sha256: sha256,
+        organization: actor.organization(),
+        email: email.clone(),
+        permissions: serde_json::to_string(permissions).map_err(anyhow::Error::from)?,
+        invited_by: actor.member().id,
+        expires_at,
+    };
+    let event = actor.event("invite_member", email.clone());
+    actor.app.store.create_invitation(row, Some(event)).await?;
+    let mailed = actor.app.mail.send(mail::invitation(&email, &actor.app.api_url(), &secret)).await;
+    Ok(Code { secret, expires_at, mailed })
+}
+
+/// Who accepts.
+#[derive(Debug)]
+pub struct Acceptance {
+    /// As people see it; may be empty.
+    pub name: String,
+    /// The member's own.
+    pub password: Secret,
+}
+
+/// Accepts an invitation, once: of many who try, one becomes the member. 404 `not_found` for a code that is none, or has ended. 409
+/// `user_already_exists` where the e-mail address has an account by now: the invitation is used up all the same.
+pub async fn accept(origin: &Origin, code: &str, acceptance: Acceptance) -> Result<MemberRow, ApiError> {
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
+    // Looked at first, so that a code that is none costs no password's hash.
+    let (app, store) = (&origin.app, &origin.app.store);
+    let invitation = store.find_invitation(&sha256, origin.now).await?.ok_or_else(gone)?;
+    let inviter = store.find_member(invitation.organization, invitation.invited_by).await?;
+    inviter.filter(|inviter| rights::may_invite(inviter, &invitation)).ok_or_else(gone)?;
+    let password_hash = app.passwords.hash(acceptance.password).await?;
+    let email = &invitation.email;
+    let event = origin.event_of(invitation.organization, email, "invitation", "accept_invitation", email);
+    let accepted = NewPassword { name: acceptance.name, password_hash };
+    match store.accept_invitation(&sha256, origin.now, accepted, rights::may_invite, Some(event)).await? {
+        Accepted::Member(row) => Ok(*row),
+        Accepted::Taken => Err(ApiError::from(&catalogue::USER_ALREADY_EXISTS)),
+        Accepted::Gone => Err(gone()),
+    }
+}

@@ -1,0 +1,116 @@
+//! Members: who is in an organization and what each may do; invitations and password resets.
+
+mod invitations;
+mod me;
+mod resets;
+mod rights;
+
+use packhouse_identity::Secret;
+use packhouse_identity::permissions::{Permission, Permissions};
+use packhouse_store::{MemberChange, MemberId, MemberRow, NewMember};
+use packhouse_wire::catalogue;
+
+use super::{Actor, Listed, PageRequest};
+use crate::error::ApiError;
+pub use invitations::{Acceptance, accept, invite};
+pub use me::{Me, Reachable, me};
+pub use resets::{complete_reset, reset};
+pub use rights::repositories_exist;
+
+/// A member that is wanted.
+#[derive(Debug)]
+pub struct MemberRequest {
+    /// By which the member signs in.
+    pub email: String,
+    /// As people see it; may be empty.
+    pub name: String,
+    /// The member's own.
+    pub password: Secret,
+    /// What the member may do, each thing once.
+    pub permissions: Permissions,
+}
+
+/// A code with which somebody who has no session does something, once.
+pub struct Code {
+    /// The code, told this once.
+    pub secret: Secret,
+    /// When it ends, in ms since 1970.
+    pub expires_at: i64,
+    /// Whether it was mailed; none where no mail server is set.
+    pub mailed: Option<bool>,
+}
+
+/// Makes a member. 403 `role_mismatch` for one who would hold more than the actor; 409 `user_already_exists`.
+pub async fn create(actor: &Actor, request: MemberRequest) -> Result<MemberRow, ApiError> {
+    let MemberRequest { email, name, password, permissions } = request;
+    rights::may_grant(actor, &permissions)?;
+    repositories_exist(actor, &permissions).await?;
+    let password_hash = actor.app.passwords.hash(password).await?;
+    let permissions = serde_json::to_string(&permissions).map_err(anyhow::Error::from)?;
+    let event = actor.event("create_member", email.clone());
+    let new = NewMember { email, name, password_hash, permissions };
+    let made = actor.app.store.create_member(actor.organization(), new, Some(event)).await?;
+    made.ok_or(ApiError::from(&catalogue::USER_ALREADY_EXISTS))
+}
+
+/// A page of members, for those who manage members or own the account.
+pub async fn list(actor: &Actor, page: PageRequest<MemberId>) -> Result<Listed<MemberRow>, ApiError> {
+    may_see_others(actor)?;
+    let rows = actor.app.store.list_members(actor.organization(), page.after, page.one_further()).await?;
+    Ok(page.cut(rows))
+}
+
+/// The member of this id, for those who manage members or own the account; everyone sees themselves.
+pub async fn show(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
+    if rights::is_own(actor, id) {
+        actor.judged_own();
+    } else {
+        may_see_others(actor)?;
+    }
+    rights::find(actor, id).await
+}
+
+/// Sets what a member may do. Neither what it held nor what it gets may be more than the actor's own: 403 `role_mismatch`. 409
+/// `last_owner`. A change ends the password resets that the member made, those of its own password, and its invitations.
+pub async fn set_permissions(
+    actor: &Actor,
+    id: &str,
+    permissions: &Permissions,
+) -> Result<MemberRow, ApiError> {
+    let json = serde_json::to_string(permissions).map_err(anyhow::Error::from)?;
+    loop {
+        let row = rights::find_to_manage(actor, id).await?;
+        rights::may_manage(actor, &row)?;
+        rights::may_grant(actor, permissions)?;
+        repositories_exist(actor, permissions).await?;
+        let event = actor.event("set_member_permissions", row.email.clone());
+        let (store, owner) = (&actor.app.store, Permissions::of_an_owner);
+        match store.set_member_permissions(&row, &json, owner, Some(event)).await? {
+            MemberChange::Done => return Ok(MemberRow { permissions: json, ..row }),
+            MemberChange::Last => return Err(ApiError::from(&catalogue::LAST_OWNER)),
+            // Another call changed it meanwhile: judged anew, on what there is now.
+            MemberChange::Changed => {}
+        }
+    }
+}
+
+/// Deletes a member: its sessions end, its tokens are revoked, and what it has invited to is void.
+pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
+    loop {
+        let row = rights::find_to_manage(actor, id).await?;
+        rights::may_manage(actor, &row)?;
+        let event = actor.event("delete_member", row.email.clone());
+        match actor.app.store.delete_member(&row, Permissions::of_an_owner, Some(event)).await? {
+            MemberChange::Done => return Ok(()),
+            MemberChange::Last => return Err(ApiError::from(&catalogue::LAST_OWNER)),
+            MemberChange::Changed => {}
+        }
+    }
+}
+
+fn may_see_others(actor: &Actor) -> Result<(), ApiError> {
+    if actor.permissions().holds(Permission::ManageOwnerAccount) {
+        return actor.needs(Permission::ManageOwnerAccount);
+    }
+    actor.needs(Permission::ManageMembers)
+}

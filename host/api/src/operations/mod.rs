@@ -1,0 +1,28 @@
+//! What can be done, each as a function with typed parameters and results: it judges the right of who asks, acts, and says what came
+//! of it. Nothing here knows of HTTP: the management API and pages for people call the same operations.
+//!
+//! An id is taken as it was written: one that cannot be an id names nothing, which is told only where an unknown id is told.
+
+pub mod access_keys;
+mod actor;
+pub mod audit;
+pub mod confirmations;
+mod credentials;
+pub mod formats;
+pub mod key_owners;
+pub mod logins;
+pub mod members;
+pub mod packages;
+mod paging;
+mod passwords;
+pub mod proxy_cache;
+pub mod repositories;
+mod right;
+pub mod sessions;
+pub mod tokens;
+pub mod upkeep;
+
+pub use actor::{Actor, Caller, Origin, session_name};
+pub use credentials::{NewCredential, Replaced, RotationRequest};
+pub use paging::{Listed, PageRequest};
+pub use right::{Judged, Right};

@@ -1,0 +1,118 @@
+//! Sign-in and sign-out.
+
+use packhouse_app::sso;
+use packhouse_identity::{self as identity, Minted, Secret};
+use packhouse_store::{MemberRow, Refusal, SessionRow};
+use packhouse_wire::catalogue;
+
+use super::{Actor, Origin, passwords, session_name};
+use crate::error::ApiError;
+
+/// How long a session lives: 12 hours in ms.
+pub const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
+
+/// Who wants to sign in.
+#[derive(Debug)]
+pub struct SignIn {
+    /// The e-mail address, as it was written.
+    pub email: String,
+    /// The password.
+    pub password: Secret,
+    /// The organization's name or id; needed where the e-mail address is in several.
+    pub organization: Option<String>,
+}
+
+/// Somebody who has just signed in.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// The session's secret.
+    pub secret: Secret,
+    /// When it ends, in ms since 1970.
+    pub expires_at: i64,
+    /// Who it is.
+    pub member: MemberRow,
+}
+
+/// Signs in by e-mail and password, in the organization named where there are several. 401 `invalid_credentials`, 429, or 400
+/// `organization_required`.
+pub async fn sign_in(origin: &Origin, sign_in: SignIn) -> Result<SignedIn, ApiError> {
+    let SignIn { email, password, organization } = sign_in;
+    let email = identity::email(&email).unwrap_or_default();
+    let known = origin.app.store.members_signing_in(&email).await?;
+    let known: Vec<MemberRow> = known
+        .into_iter()
+        .filter(|(row, settings)| sso::allows_password(settings.as_deref(), row))
+        .map(|(row, _)| row)
+        .collect();
+    let members = match passwords::check(origin, &email, password, &known).await {
+        Ok(members) => members,
+        Err(error) => {
+            refused(origin, &error, &known);
+            return Err(error);
+        }
+    };
+    let member = choose(origin, members, organization.as_deref()).await?;
+    begin(origin, member).await
+}
+
+/// Begins a session of a member who has shown who they are.
+pub async fn begin(origin: &Origin, member: MemberRow) -> Result<SignedIn, ApiError> {
+    let Minted { secret, sha256 } = identity::mint();
+    let expires_at = origin.now + SESSION_MS;
+    let credential = session_name(&sha256);
+    let event = origin.event_of(member.organization, &member.email, &credential, "sign_in", &member.email);
+    let row = SessionRow {
+        secret_sha256: sha256,
+        organization: member.organization,
+        member: member.id,
+        created_at: origin.now,
+        expires_at,
+    };
+    origin.app.store.create_session(row, Some(event)).await?;
+    Ok(SignedIn { secret, expires_at, member })
+}
+
+/// Ends the actor's session.
+pub async fn sign_out(actor: &Actor) -> Result<(), ApiError> {
+    actor.judged_own();
+    let event = actor.event("sign_out", actor.member().email.clone());
+    actor.app.store.delete_session(actor.session(), Some(event)).await?;
+    Ok(())
+}
+
+/// The member of the organization that was named, or the only one.
+async fn choose(
+    origin: &Origin,
+    members: Vec<MemberRow>,
+    named: Option<&str>,
+) -> Result<MemberRow, ApiError> {
+    let organization = match named {
+        None => None,
+        Some(named) => {
+            let all = origin.app.store.organizations().await?;
+            let found = all.into_iter().find(|row| row.name == named || row.id.to_string() == named);
+            Some(found.ok_or(&catalogue::INVALID_CREDENTIALS)?.id)
+        }
+    };
+    let mut members = members.into_iter().filter(|row| organization.is_none_or(|id| row.organization == id));
+    match (members.next(), members.next()) {
+        (Some(member), None) => Ok(member),
+        (Some(_), Some(_)) => Err(ApiError::from(&catalogue::ORGANIZATION_REQUIRED)),
+        (None, _) => Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)),
+    }
+}
+
+/// Counts a refused attempt in each organization that has the member; in none where there is no such member.
+fn refused(origin: &Origin, error: &ApiError, known: &[MemberRow]) {
+    let Some(code) = error.code() else { return };
+    for member in known {
+        let refusal = Refusal {
+            organization: Some(member.organization),
+            actor: member.email.clone(),
+            credential: format!("member:{}", member.id),
+            address: origin.address.to_string(),
+            code: code.code.to_owned(),
+        };
+        origin.app.store.refused(refusal, origin.now);
+    }
+}

@@ -1,0 +1,69 @@
+//! Repository tokens and service keys.
+
+mod list;
+mod request;
+mod rights;
+mod rotate;
+
+use packhouse_identity::access::State;
+use packhouse_identity::{self as identity, Minted};
+use packhouse_store::{TokenId, TokenRow};
+use packhouse_wire::catalogue;
+
+use super::confirmations::{Action, Confirmation};
+use super::{Actor, NewCredential};
+use crate::error::ApiError;
+pub use list::{KeyKind, TokenFilter, list};
+pub(crate) use request::service_key_expiry;
+pub use request::{Backing, TokenRequest};
+pub use rotate::rotate;
+
+/// The backing of a token that was brought in without an owner.
+pub const LEGACY: &str = "legacy";
+
+/// A token, and the e-mail address of the member whose it is.
+#[derive(Debug)]
+pub struct OwnedToken {
+    /// The token.
+    pub row: TokenRow,
+    /// None for a service key.
+    pub owner: Option<String>,
+}
+
+/// The token's state at `now` (ms since 1970).
+pub fn state(row: &TokenRow, now: i64) -> State {
+    State::at(now, row.revoked_at, row.expires_at, row.ends_at)
+}
+
+/// Makes a token of the actor's, or with a backing a service key. 403 `repo_access_denied`, `service_key_forbidden` or `role_mismatch`
+/// where it would reach further than the actor.
+pub async fn create(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    request: TokenRequest,
+) -> Result<NewCredential<OwnedToken>, ApiError> {
+    confirmation.spend(actor, Action::CreateToken).await?;
+    let repositories = rights::may_create(actor, &request).await?;
+    let Minted { secret, sha256 } = identity::mint();
+    let token = request.token(sha256, actor.member(), repositories);
+    let event = actor.event(Action::CreateToken.name(), token.name.clone());
+    let row = actor.app.store.create_token(actor.organization(), token, Some(event)).await?;
+    let owner = row.owner.map(|_| actor.member().email.clone());
+    Ok(NewCredential { row: OwnedToken { row, owner }, secret, replaced: None })
+}
+
+/// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
+pub async fn revoke(actor: &Actor, id: &str) -> Result<(), ApiError> {
+    let row = find(actor, id).await?;
+    rights::may_manage(actor, &row)?;
+    let event = actor.event("revoke_token", row.name.clone());
+    actor.app.store.revoke_token(row.organization, row.id, actor.now, Some(event)).await?;
+    Ok(())
+}
+
+/// The token of this id in the actor's organization: 404 `not_found` where there is none.
+async fn find(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
+    let id = id.parse::<TokenId>().map_err(|_| &catalogue::NOT_FOUND)?;
+    let row = actor.app.store.find_token(actor.organization(), id).await?;
+    row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}

@@ -1,0 +1,95 @@
+//! Rotating a token: a successor, and an end for the token that it takes the place of.
+
+use packhouse_identity::access::State;
+use packhouse_identity::{self as identity, Minted};
+use packhouse_store::{NewToken, Rotation, TokenRow, now_ms};
+use packhouse_wire::catalogue;
+
+use super::{LEGACY, OwnedToken, find, rights, service_key_expiry, state};
+use crate::error::ApiError;
+use crate::operations::confirmations::{Action, Confirmation};
+use crate::operations::credentials::RotationCodes;
+use crate::operations::{Actor, NewCredential, Replaced, RotationRequest};
+
+const CODES: RotationCodes = RotationCodes {
+    ended: &catalogue::TOKEN_REVOKED,
+    scheduled: &catalogue::TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END,
+};
+
+/// Rotates the token of this id. 409 for one that has ended or has no owner; 400 where the overlap goes past its end.
+pub async fn rotate(
+    actor: &Actor,
+    confirmation: &Confirmation,
+    id: &str,
+    request: RotationRequest,
+) -> Result<NewCredential<OwnedToken>, ApiError> {
+    confirmation.spend(actor, Action::RotateToken).await?;
+    let mut old = find(actor, id).await?;
+    loop {
+        rights::may_manage(actor, &old)?;
+        // After it was read: of many at one time, each is judged on what those before it left.
+        let Judged { successor, ends_at } = judge_state(now_ms(), &old, request)?;
+        let Minted { secret, sha256 } = identity::mint();
+        let successor = NewToken { secret_sha256: sha256, ..successor };
+        let event = actor.event(Action::RotateToken.name(), old.name.clone());
+        match actor.app.store.rotate_token(&old, ends_at, successor, Some(event)).await? {
+            Rotation::Rotated(row) => {
+                let owner = owner(actor, &row).await?;
+                let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
+                return Ok(NewCredential { row: OwnedToken { row: *row, owner }, secret, replaced });
+            }
+            Rotation::Gone => return Err(ApiError::from(&catalogue::TOKEN_NOT_FOUND)),
+            // Another call changed it between reading and replacing: judged anew, on what there is now.
+            Rotation::Changed => {
+                let row = actor.app.store.find_token(old.organization, old.id).await?;
+                old = row.ok_or(&catalogue::TOKEN_NOT_FOUND)?;
+            }
+        }
+    }
+}
+
+/// What a rotation makes of a token.
+struct Judged {
+    /// The successor but for its secret.
+    successor: NewToken,
+    /// When the old one ends, in ms since 1970.
+    ends_at: i64,
+}
+
+/// State (409) at `now` (ms since 1970), then what depends on it (400).
+fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Judged, ApiError> {
+    let state: State = state(old, now);
+    CODES.works(state)?;
+    if old.owner.is_none() && old.backing.as_deref().is_none_or(|backing| backing == LEGACY) {
+        return Err(ApiError::from(&catalogue::LEGACY_TOKEN));
+    }
+    let expires_at = request.expires_at.unwrap_or(old.expires_at);
+    if old.backing.is_some() {
+        service_key_expiry(expires_at, now)?;
+    }
+    let ends_at = now.saturating_add(request.overlap_ms);
+    CODES.within(state, old.ends_at, ends_at)?;
+    if old.expires_at.is_some_and(|expiry| ends_at > expiry) {
+        return Err(ApiError::from(&catalogue::OVERLAP_EXCEEDS_EXPIRY));
+    }
+    let successor = NewToken {
+        secret_sha256: [0; 32],
+        name: old.name.clone(),
+        scope: old.scope,
+        format: old.format.clone(),
+        owner: old.owner,
+        created_by: old.created_by.clone(),
+        backing: old.backing.clone(),
+        backing_repository: old.backing_repository,
+        repositories: old.repositories.clone(),
+        expires_at,
+    };
+    Ok(Judged { successor, ends_at })
+}
+
+/// E-mail of the token's owner, who may be another than the actor.
+async fn owner(actor: &Actor, row: &TokenRow) -> Result<Option<String>, ApiError> {
+    let Some(id) = row.owner else { return Ok(None) };
+    let member = actor.app.store.find_member(row.organization, id).await?;
+    Ok(member.map(|member| member.email))
+}
