@@ -16,13 +16,13 @@ use packhouse_tests::{checkout, database};
 
 /// Where names of formats may stand, and as what.
 const LISTED: [(&str, &str); 7] = [
-    ("host/api/src/sessions.rs", "`finish_npm_login` as an action to confirm"),
-    ("host/api/src/lib.rs", "`npm-logins` in the route table"),
-    ("host/api/src/logins/mod.rs", "`npm-logins`, `npm-login` and the name of the token that they make"),
+    ("host/api/src/operations/confirmations.rs", "`finish_npm_login` as an action to confirm"),
+    ("host/api/src/operations/logins.rs", "the name of the token that a sign-in makes"),
+    ("host/api/src/logins/mod.rs", "`npm-logins` as a path"),
     ("host/api/src/logins/page.rs", "`npm-login` as a path"),
     ("host/app/src/login_links.rs", "`npm-login` in the address of its page"),
     ("host/wire/src/catalogue.rs", "codes and sentences of the specification"),
-    ("host/api/src/tokens/judge.rs", "`npm` as a token's format"),
+    ("host/api/src/tokens/request.rs", "`npm` as a token's format"),
 ];
 
 /// Formats, their clients and their documents.

@@ -19,7 +19,8 @@ use crate::error_response::ErrorBody;
 use crate::members::MemberView;
 use crate::operations::confirmations::{self, Action, Confirmed};
 use crate::operations::sessions::{self, SESSION_MS, SignIn, SignedIn};
-use crate::{Answer, portal, sso};
+use crate::operations::sso;
+use crate::{Answer, portal};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
@@ -153,8 +154,9 @@ async fn confirm(mut call: Call) -> Answer {
             Ok((StatusCode::CREATED, Json(ConfirmationView::from(confirmed))).into_response())
         }
         (None, true) => {
-            let (sign_in_url, expires_at) = sso::ticket(actor, actor.member(), action.name(), None).await?;
-            Ok((StatusCode::ACCEPTED, Json(SignInView { sign_in_url, expires_at })).into_response())
+            let address = sso::ticket(actor, actor.member(), action.name(), None).await?;
+            let view = SignInView { sign_in_url: address.url, expires_at: address.expires_at };
+            Ok((StatusCode::ACCEPTED, Json(view)).into_response())
         }
         _ => Err(ApiError::invalid("Send the `password`, or `\"sso\": true`.")),
     }

@@ -26,10 +26,10 @@ use crate::error::ApiError;
 use crate::operations::confirmations::{self, Action, Confirmation};
 use crate::operations::logins::{self, open};
 use crate::operations::sessions::{self, SignIn};
+use crate::operations::sso;
 use crate::operations::{Actor, Judged, Origin};
 use crate::portal::{self, Visitor};
 use crate::sessions::cookie;
-use crate::sso;
 
 /// A day in ms.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -125,7 +125,7 @@ async fn proof(actor: &Actor, id: &str, parts: &Parts, refused: bool) -> Result<
     let provider = match actor.app.store.sso_settings(member.organization).await? {
         Some(_) => {
             let action = Action::FinishNpmLogin.name();
-            Some(sso::ticket(actor, member, action, Some(&here(id))).await?.0)
+            Some(sso::ticket(actor, member, action, Some(&here(id))).await?.url)
         }
         None => None,
     };

@@ -19,6 +19,7 @@ pub mod proxy_cache;
 pub mod repositories;
 mod right;
 pub mod sessions;
+pub mod sso;
 pub mod tokens;
 pub mod upkeep;
 

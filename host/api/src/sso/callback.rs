@@ -14,7 +14,7 @@ use crate::Answer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use crate::operations::confirmations;
+use crate::operations::{confirmations, sso};
 use crate::sessions::ConfirmationView;
 use crate::{operations, portal, sessions};
 use packhouse_app::sso::{Aim, Flow, Refused, Settings};
@@ -54,7 +54,7 @@ pub(super) async fn callback(call: Call) -> Answer {
 
 /// The member whom the provider's answer shows.
 async fn shown(call: &Call, organization: OrganizationId, flow: &Flow) -> Result<MemberRow, ApiError> {
-    let settings = super::current(call.origin(), organization).await?;
+    let settings = sso::current(call.origin(), organization).await?;
     if settings.issuer != flow.issuer || call.query("iss").is_some_and(|named| named != flow.issuer) {
         return Err(Refused::Answer("the answer is another provider's").into());
     }
@@ -63,7 +63,7 @@ async fn shown(call: &Call, organization: OrganizationId, flow: &Flow) -> Result
     }
     let code = call.query("code").ok_or(Refused::Answer("the provider sent no code"))?;
     let (identity, name) =
-        super::exchange(call.origin(), organization, &settings)?.identity(flow, code).await?;
+        sso::exchange(call.origin(), organization, &settings)?.identity(flow, code).await?;
     member(call, organization, &settings, &flow.aim, identity, name).await
 }
 

@@ -1,23 +1,24 @@
 //! `GET, PUT, DELETE /v1/sso`: an organization's sign-in settings. The client's secret goes in and never comes out.
 
-use crate::endpoint::Right::Holds;
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
+use packhouse_app::App;
+use packhouse_app::sso::Settings;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
-use packhouse_store::OrganizationId;
+use packhouse_identity::permissions::Permissions;
+use packhouse_identity::{self as identity, Secret};
+use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use packhouse_app::sso::Settings;
-use packhouse_identity::permissions::Permissions;
-use packhouse_identity::{self as identity, Secret};
-use packhouse_wire::catalogue;
+use crate::operations::sso::{self, SettingsRequest};
 
 /// Domains that may be listed.
 const DOMAINS: usize = 100;
@@ -43,6 +44,21 @@ pub(super) struct SetSso {
     password_sign_in: bool,
 }
 
+impl SetSso {
+    /// What is wanted: 400 `invalid_sso_settings` for what settings cannot be.
+    fn request(self, app: &App) -> Result<SettingsRequest, ApiError> {
+        let secret = |secret: String| text("client_secret", &secret).map(Secret::new);
+        Ok(SettingsRequest {
+            issuer: issuer(app, &self.issuer)?,
+            client_id: text("client_id", &self.client_id)?,
+            client_secret: self.client_secret.map(secret).transpose()?,
+            email_domains: domains(self.email_domains)?,
+            permissions: self.permissions.map(Permissions::once_each),
+            password_sign_in: self.password_sign_in,
+        })
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -65,7 +81,7 @@ impl SsoView {
     fn new(call: &Call, settings: Settings) -> SsoView {
         let Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in } =
             settings;
-        let callback_url = super::address_of_callback(call.origin());
+        let callback_url = sso::callback_url(call.origin());
         let has_client_secret = sealed_secret.is_some();
         SsoView {
             issuer,
@@ -85,8 +101,7 @@ impl SsoView {
     responses((status = 200, body = SsoView), (status = 404, body = ErrorBody)))]
 pub(super) async fn show(call: Call) -> Answer {
     call.only(&[])?;
-    call.actor()?.needs(ManageOwnerAccount)?;
-    let settings = super::current(call.origin(), call.actor()?.organization()).await?;
+    let settings = sso::show(call.actor()?).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
@@ -96,29 +111,9 @@ pub(super) async fn show(call: Call) -> Answer {
     request_body = SetSso,
     responses((status = 200, body = SsoView)))]
 pub(super) async fn change(mut call: Call) -> Answer {
-    let wanted: SetSso = call.body()?;
+    let body: SetSso = call.body()?;
     call.only(&[])?;
-    let issuer = issuer(&call, &wanted.issuer)?;
-    let client_id = text("client_id", &wanted.client_id)?;
-    let client_secret = wanted.client_secret.map(|secret| text("client_secret", &secret)).transpose()?;
-    let email_domains = domains(wanted.email_domains)?;
-    call.actor()?.needs(ManageOwnerAccount)?;
-    let permissions = wanted.permissions.map(Permissions::once_each);
-    if let Some(permissions) = &permissions {
-        call.actor()?.judge(call.actor()?.permissions().covers(permissions), &catalogue::ROLE_MISMATCH)?;
-        crate::operations::members::repositories_exist(call.actor()?, permissions).await?;
-    }
-    let organization = call.actor()?.organization();
-    let sealed_secret = match client_secret {
-        Some(secret) => Some(seal(&call, organization, secret)?),
-        None => kept(&call, organization, &issuer, &client_id).await?,
-    };
-    let password_sign_in = wanted.password_sign_in;
-    let settings =
-        Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in };
-    let json = serde_json::to_string(&settings).map_err(anyhow::Error::from)?;
-    let event = Some(call.actor()?.event("set_sso", settings.issuer.clone()));
-    call.app.store.set_sso_settings(organization, &json, event).await?;
+    let settings = sso::set(call.actor()?, body.request(&call.app)?).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
@@ -128,12 +123,8 @@ pub(super) async fn change(mut call: Call) -> Answer {
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub(super) async fn remove(call: Call) -> Answer {
     call.only(&[])?;
-    call.actor()?.needs(ManageOwnerAccount)?;
-    let event = Some(call.actor()?.event("delete_sso", ""));
-    match call.app.store.delete_sso_settings(call.actor()?.organization(), event).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(ApiError::from(&catalogue::NOT_FOUND)),
-    }
+    sso::remove(call.actor()?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn wrong(sentence: &str) -> ApiError {
@@ -141,7 +132,7 @@ fn wrong(sentence: &str) -> ApiError {
 }
 
 /// Kept as it was written: it is compared with what the provider says, letter by letter.
-fn issuer(call: &Call, written: &str) -> Result<String, ApiError> {
+fn issuer(app: &App, written: &str) -> Result<String, ApiError> {
     let written = text("issuer", written)?;
     let url = Url::parse(&written).map_err(|_| wrong("`issuer` is the https address of a provider."))?;
     if url.query().is_some()
@@ -151,15 +142,16 @@ fn issuer(call: &Call, written: &str) -> Result<String, ApiError> {
     {
         return Err(wrong("`issuer` has no query, no fragment and no user."));
     }
-    call.app.providers.check(&url).map_err(|error| wrong(&format!("`issuer`: {error}.")))?;
+    app.providers.check(&url).map_err(|error| wrong(&format!("`issuer`: {error}.")))?;
     Ok(written)
 }
 
 fn text(field: &str, written: &str) -> Result<String, ApiError> {
     let plain = !written.chars().any(|letter| letter.is_control() || letter.is_whitespace());
-    match !written.is_empty() && written.len() <= LONGEST && plain {
-        true => Ok(written.to_owned()),
-        false => Err(wrong(&format!("`{field}` has 1 to {LONGEST} characters and no space."))),
+    if !written.is_empty() && written.len() <= LONGEST && plain {
+        Ok(written.to_owned())
+    } else {
+        Err(wrong(&format!("`{field}` has 1 to {LONGEST} characters and no space.")))
     }
 }
 
@@ -172,22 +164,4 @@ fn domains(written: Vec<String>) -> Result<Vec<String>, ApiError> {
     domains.sort_unstable();
     domains.dedup();
     Ok(domains)
-}
-
-fn seal(call: &Call, organization: OrganizationId, secret: String) -> Result<String, ApiError> {
-    let sealed = call.app.sealer.seal(&Settings::purpose(organization), &Secret::new(secret));
-    sealed.map_err(|error| ApiError::Internal(error.into()))
-}
-
-/// The secret that is there, as long as it stays between the same two: nobody sends it to another address.
-async fn kept(
-    call: &Call,
-    organization: OrganizationId,
-    issuer: &str,
-    client_id: &str,
-) -> Result<Option<String>, ApiError> {
-    let json = call.app.store.sso_settings(organization).await?;
-    let settings = json.as_deref().and_then(Settings::read);
-    let same = settings.filter(|known| known.issuer == issuer && known.client_id == client_id);
-    Ok(same.and_then(|known| known.sealed_secret))
 }

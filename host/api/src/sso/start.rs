@@ -1,23 +1,19 @@
-//! `GET /v1/sso/start`: sends a browser to the provider. And the ticket with which a sign-in begins that confirms an action.
+//! `GET /v1/sso/start`: sends a browser to the provider.
 
-use crate::endpoint::Right::Anyone;
 use axum::response::IntoResponse;
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
-use packhouse_store::{MemberRow, OrganizationId};
-
-use super::FLOW;
-use crate::Answer;
-use crate::call::Call;
-use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::operations::Origin;
-use crate::portal;
 use packhouse_app::sso::{Aim, FLOW_MS, Flow, Ticket, is_own_path, random};
+use packhouse_store::OrganizationId;
 use packhouse_wire::catalogue;
 
-/// How long a ticket is good: 5 minutes in ms.
-const TICKET_MS: i64 = 5 * 60 * 1000;
+use super::FLOW;
+use crate::call::Call;
+use crate::endpoint::Right::Anyone;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::operations::sso;
+use crate::{Answer, portal};
 
 /// Begins a sign-in by the organization's provider: sends the browser there, and binds what comes back to this browser.
 /// `organization` is its name or id, needed where there are several; `return_to` the path of this host where the browser goes on;
@@ -40,7 +36,7 @@ pub(super) async fn start(call: Call) -> Answer {
         Some(ticket) => aim(&call, ticket, return_to)?,
         None => (organization(&call).await?, Aim::Session, return_to),
     };
-    let settings = super::current(call.origin(), organization).await?;
+    let settings = sso::current(call.origin(), organization).await?;
     let flow = Flow {
         organization: organization.to_string(),
         issuer: settings.issuer.clone(),
@@ -51,7 +47,7 @@ pub(super) async fn start(call: Call) -> Answer {
         aim,
         began_at: call.now,
     };
-    let address = super::exchange(call.origin(), organization, &settings)?.address(&flow).await?;
+    let address = sso::exchange(call.origin(), organization, &settings)?.address(&flow).await?;
     let sealed = flow.seal(&call.app.sealer)?;
     let cookie = portal::set(&call.app, FLOW, sealed.reveal(), FLOW_MS / 1000)?;
     let mut location = HeaderValue::try_from(address.as_str()).map_err(anyhow::Error::from)?;
@@ -84,25 +80,4 @@ async fn organization(call: &Call) -> Result<OrganizationId, ApiError> {
             found.map(|row| row.id).ok_or(ApiError::from(&catalogue::NOT_FOUND))
         }
     }
-}
-
-/// The address at which a member's browser confirms this action by a new sign-in, and when it ends, in ms since 1970. 404 where
-/// the organization has no provider. `page` is the path of this host's page that asks.
-pub(crate) async fn ticket(
-    origin: &Origin,
-    member: &MemberRow,
-    action: &str,
-    page: Option<&str>,
-) -> Result<(String, i64), ApiError> {
-    super::current(origin, member.organization).await?;
-    let expires_at = origin.now + TICKET_MS;
-    let ticket = Ticket {
-        organization: member.organization.to_string(),
-        member: member.id.to_string(),
-        action: action.to_owned(),
-        page: page.map(str::to_owned),
-        expires_at,
-    };
-    let sealed = ticket.seal(&origin.app.sealer)?;
-    Ok((format!("{}/v1/sso/start?ticket={}", origin.app.api_url(), sealed.reveal()), expires_at))
 }
