@@ -6,7 +6,8 @@
 //! say that it comes from another site (`Origin`, `Sec-Fetch-Site`). A request with `Authorization` is judged by that alone.
 //!
 //! For a page of plain forms on this host: [`Visitor::of`] says who sits there, [`Visitor::csrf`] goes into a hidden field of
-//! each form, [`Visitor::check`] judges what comes back, [`signed_in`] is the cookie to set after `sessions::sign_in`, and `sessions::confirm_by_password` gives the confirmation.
+//! each form, [`Visitor::check`] judges what comes back, [`signed_in`] is the cookie to set after
+//! `operations::sessions::sign_in`, and `operations::confirmations::confirm_by_password` gives the confirmation.
 //! A form that signs somebody in has no session yet: there [`same_origin`] is all that can be asked.
 
 use http::header::{COOKIE, HOST, ORIGIN};
@@ -53,9 +54,10 @@ impl Visitor {
     /// session's CSRF token.
     pub(crate) fn check(&self, app: &App, headers: &HeaderMap, given: &str) -> Result<(), ApiError> {
         let right = bool::from(self.csrf().as_bytes().ct_eq(given.as_bytes()));
-        match right && same_origin(app, headers) {
-            true => Ok(()),
-            false => Err(ApiError::from(&catalogue::CSRF_REFUSED)),
+        if right && same_origin(app, headers) {
+            Ok(())
+        } else {
+            Err(ApiError::from(&catalogue::CSRF_REFUSED))
         }
     }
 }

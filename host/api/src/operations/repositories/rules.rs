@@ -85,13 +85,11 @@ pub(super) async fn members_exist(actor: &Actor, ids: &[RepositoryId], format: &
     }
     let rows = actor.app.store.find_repositories(actor.organization(), ids).await?;
     let fits = |row: &RepositoryRow| row.format == format && row.kind != GROUP;
-    match rows.len() == ids.len() && rows.iter().all(fits) {
-        true => Ok(()),
-        false => Err(ApiError::with(
-            &catalogue::INVALID_MEMBERS,
-            "A member must be a hosted or proxy repository of the group's format.",
-        )),
+    if rows.len() == ids.len() && rows.iter().all(fits) {
+        return Ok(());
     }
+    let sentence = "A member must be a hosted or proxy repository of the group's format.";
+    Err(ApiError::with(&catalogue::INVALID_MEMBERS, sentence))
 }
 
 /// Settings that are to be set, with `public` taken out: it is kept beside them.

@@ -1,7 +1,9 @@
 //! Sign-in by a provider: an organization's settings, this server as the provider's client, and the confirmation of an action by a new
 //! sign-in.
 
+mod finish;
 mod settings;
+mod start;
 
 use packhouse_app::sso::{Exchange, Refused, Settings, Ticket};
 use packhouse_store::{MemberRow, OrganizationId};
@@ -9,7 +11,9 @@ use packhouse_wire::catalogue;
 
 use super::Origin;
 use crate::error::ApiError;
+pub use finish::{Finished, Outcome, ProviderAnswer, finish};
 pub use settings::{SettingsRequest, remove, set, show};
+pub use start::{Beginning, Begun, start};
 
 /// How long a ticket is good: 5 minutes in ms.
 const TICKET_MS: i64 = 5 * 60 * 1000;

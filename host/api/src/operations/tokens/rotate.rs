@@ -1,6 +1,5 @@
 //! Rotating a token: a successor, and an end for the token that it takes the place of.
 
-use packhouse_identity::access::State;
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{NewToken, Rotation, TokenRow, now_ms};
 use packhouse_wire::catalogue;
@@ -28,7 +27,7 @@ pub async fn rotate(
     loop {
         rights::may_manage(actor, &old)?;
         // After it was read: of many at one time, each is judged on what those before it left.
-        let Judged { successor, ends_at } = judge_state(now_ms(), &old, request)?;
+        let Succession { successor, ends_at } = judge_state(now_ms(), &old, request)?;
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewToken { secret_sha256: sha256, ..successor };
         let event = actor.event(Action::RotateToken.name(), old.name.clone());
@@ -49,7 +48,7 @@ pub async fn rotate(
 }
 
 /// What a rotation makes of a token.
-struct Judged {
+struct Succession {
     /// The successor but for its secret.
     successor: NewToken,
     /// When the old one ends, in ms since 1970.
@@ -57,8 +56,8 @@ struct Judged {
 }
 
 /// State (409) at `now` (ms since 1970), then what depends on it (400).
-fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Judged, ApiError> {
-    let state: State = state(old, now);
+fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Succession, ApiError> {
+    let state = state(old, now);
     CODES.works(state)?;
     if old.owner.is_none() && old.backing.as_deref().is_none_or(|backing| backing == LEGACY) {
         return Err(ApiError::from(&catalogue::LEGACY_TOKEN));
@@ -84,7 +83,7 @@ fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Jud
         repositories: old.repositories.clone(),
         expires_at,
     };
-    Ok(Judged { successor, ends_at })
+    Ok(Succession { successor, ends_at })
 }
 
 /// E-mail of the token's owner, who may be another than the actor.
