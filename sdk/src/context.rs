@@ -1,7 +1,12 @@
 //! What a handler is handed: repositories, and the rest of what it may know of the world.
 
 use crate::host::Host;
-use crate::{Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer};
+use crate::{
+    Blob, Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer,
+};
+
+/// The status of an upstream that cannot be asked.
+const UNREACHED: u16 = 502;
 
 /// The world of one call.
 pub struct Context {
@@ -37,10 +42,55 @@ impl Context {
     /// Those of [`target`](Self::target).
     pub fn sources(&self) -> Result<Vec<&Repository>, Failure> {
         let target = self.target()?;
-        Ok(match target.kind().as_str() {
-            "group" => self.others.iter().collect(),
-            _ => vec![target],
-        })
+        Ok(if target.kind() == "group" { self.others.iter().collect() } else { vec![target] })
+    }
+
+    /// Those of [`sources`](Self::sources) that hold what was published to them.
+    ///
+    /// # Errors
+    /// Those of [`target`](Self::target).
+    pub fn hosted(&self) -> Result<Vec<&Repository>, Failure> {
+        Ok(self.sources()?.into_iter().filter(|source| source.is_hosted()).collect())
+    }
+
+    /// Those of [`sources`](Self::sources) that have an upstream.
+    ///
+    /// # Errors
+    /// Those of [`target`](Self::target).
+    pub fn proxies(&self) -> Result<Vec<&Repository>, Failure> {
+        Ok(self.sources()?.into_iter().filter(|source| source.is_proxy()).collect())
+    }
+
+    /// What the first of the [`sources`](Self::sources) answers that has it. One that fails ends the search: what a later one has
+    /// under the same name may be something else.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn first<T>(
+        &self,
+        ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        self.sources()?.into_iter().map(ask).find_map(Result::transpose).transpose()
+    }
+
+    /// As [`first`](Self::first), for what is the same wherever it comes from: where an upstream cannot be asked (502), the other
+    /// sources are, and its failure stands if none of them has it.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn first_reachable<T>(
+        &self,
+        mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let mut missed = None;
+        for source in self.sources()? {
+            match ask(source) {
+                Ok(None) => {}
+                Err(failure) if failure.status == UNREACHED => missed = missed.or(Some(failure)),
+                answer => return answer,
+            }
+        }
+        missed.map_or(Ok(None), Err)
     }
 
     /// The log, under this request's id.
@@ -56,6 +106,16 @@ impl Context {
     /// For bytes that the plugin makes itself.
     pub fn writer(&self) -> Writer {
         Writer::new(self.host.writer())
+    }
+
+    /// A blob of bytes that the plugin makes itself.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] past the plugin's limit for what it may write in one call.
+    pub fn write_blob(&self, bytes: &[u8]) -> Result<Blob, Error> {
+        let mut writer = self.writer();
+        writer.write(bytes)?;
+        writer.finish()
     }
 
     /// A request to a proxy's upstream: `GET`, `HEAD` or `POST`. `target`, percent-encoded and with its query, is below the

@@ -64,6 +64,13 @@ impl Failure {
         Self::new(409, "version_already_exists", message)
     }
 
+    /// 503 `busy`, to be tried again after a second: others were faster each time. `what` is what they change, as in `the same
+    /// package`.
+    pub fn busy(what: &str) -> Self {
+        Self::new(503, "busy", format!("Others are changing {what} right now; try again"))
+            .header("retry-after", "1")
+    }
+
     /// 413 `file_too_large`.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(413, "file_too_large", message)

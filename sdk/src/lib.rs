@@ -36,7 +36,9 @@ extern crate self as packhouse_sdk;
 
 pub mod call;
 pub mod host;
+pub mod json_scan;
 
+mod accept;
 mod blob;
 mod challenge;
 mod context;
@@ -47,24 +49,31 @@ mod error;
 mod error_template;
 mod export;
 mod failure;
+mod find_at;
 mod format;
 mod identity;
 mod intent;
-mod moment;
 mod output;
 mod params;
 mod pattern;
+mod percent;
 mod read_at;
 mod repository;
 mod request;
 mod response;
 mod router;
+mod settings;
+mod tar;
+mod timestamp;
 mod transaction;
+mod update;
 mod upstream;
 mod version;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
+mod window;
 
+pub use accept::Accept;
 pub use blob::{Blob, Upload, Writer};
 pub use challenge::{Challenge, ChallengeScheme};
 pub use context::{Context, Identity, Log, Signing};
@@ -74,21 +83,27 @@ pub use entry::Entry;
 pub use error::Error;
 pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use failure::{Failure, Problem};
+pub use find_at::FindAt;
 pub use format::{Format, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
-pub use moment::Moment;
 pub use output::Output;
-pub use packhouse_names::{Folding, fits};
+pub use packhouse_names::{Folding, glob_match};
 pub use params::Params;
+pub use percent::percent_encode;
 pub use read_at::ReadAt;
 pub use repository::{Keys, Repository, Scan};
 pub use request::{Part, Request};
 pub use response::{Content, Response};
 pub use router::{Check, Handler, Planner, Router, Row};
+pub use settings::{Redeploy, Settings};
+pub use tar::{TarEntry, TarError, TarKind, TarReader, TarRules};
+pub use timestamp::Timestamp;
 pub use transaction::{Expectation, Outcome, Transaction};
+pub use update::{Applied, Step, retry};
 pub use upstream::{Fetch, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
+pub use window::Window;
 
 /// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.
 pub const API_VERSION: &str = match core::str::from_utf8(__private::API_VERSION) {

@@ -33,7 +33,18 @@ impl Repository {
         self.0.kind()
     }
 
-    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address.
+    /// Whether its contents come from an upstream.
+    pub fn is_proxy(&self) -> bool {
+        self.kind() == "proxy"
+    }
+
+    /// Whether it holds what was published to it.
+    pub fn is_hosted(&self) -> bool {
+        self.kind() == "hosted"
+    }
+
+    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address. Those that a repository
+    /// of any format has are [`Settings`](crate::Settings).
     ///
     /// # Errors
     /// [`Error::Other`] when they are not such a document.
@@ -113,6 +124,15 @@ impl Repository {
     /// [`Error::Invalid`] for another algorithm.
     pub fn blob(&self, digest: &Digest) -> Result<Option<Blob>, Error> {
         Ok(self.0.blob(digest)?.map(Blob::new))
+    }
+
+    /// The blob that a record of this repository names, and so holds.
+    ///
+    /// # Errors
+    /// [`Error::Other`] where the repository does not hold it: the record is wrong.
+    pub fn recorded_blob(&self, digest: &Digest) -> Result<Blob, Error> {
+        let missing = || Error::Other(format!("a record names {digest}, which is not held"));
+        self.blob(digest)?.ok_or_else(missing)
     }
 
     /// Holds this blob in this repository for the time of grace, so that a commit may name it. Answers its SHA-256.

@@ -1,7 +1,7 @@
 //! A request, read once into a plain struct. The body stays a handle.
 
-use crate::Blob;
 use crate::host::HostRequest;
+use crate::{Blob, Failure};
 
 /// A request as the host hands it over: every credential is out of it.
 pub struct Request<'a> {
@@ -54,6 +54,15 @@ impl Request<'_> {
     /// The body as it was sent. Once; none in a plan and in a check, none when the intent did not ask for it.
     pub fn take_body(&self) -> Option<Blob> {
         self.host.take_body().map(Blob::new)
+    }
+
+    /// The body that the plan asked for. Once.
+    ///
+    /// # Errors
+    /// An internal failure where the plan asked for none, or it was taken already.
+    pub fn planned_body(&self) -> Result<Blob, Failure> {
+        let missing = || Failure::internal(format!("a {} without the body that was planned", self.method));
+        self.take_body().ok_or_else(missing)
     }
 
     /// The parts of a form in the order they came. Once; an empty list where [`Request::take_body`] would be none.

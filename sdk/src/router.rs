@@ -115,9 +115,10 @@ impl Router {
             }
             allow.push(row.method);
         }
-        match allow.is_empty() {
-            true => Err(Failure::not_found("Nothing is served at this address")),
-            false => Err(Failure::method_not_allowed(&list(allow))),
+        if allow.is_empty() {
+            Err(Failure::not_found("Nothing is served at this address"))
+        } else {
+            Err(Failure::method_not_allowed(&list(allow)))
         }
     }
 }

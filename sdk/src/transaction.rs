@@ -1,7 +1,7 @@
 //! A change to a repository: all of it or none of it.
 
 use crate::host::HostTransaction;
-use crate::{Digest, Error, Version, VersionId};
+use crate::{Digest, Entry, Error, Version, VersionId};
 use serde::Serialize;
 
 /// What must hold of a key for a commit to be applied.
@@ -15,6 +15,14 @@ pub enum Expectation {
     Present,
     /// There is one, put by the commit of this revision.
     Revision(u64),
+}
+
+impl Expectation {
+    /// That a key is still as it was read.
+    #[must_use]
+    pub fn unchanged<T>(read: Option<&Entry<T>>) -> Self {
+        read.map_or(Self::Absent, |entry| Self::Revision(entry.revision))
+    }
 }
 
 /// What became of a commit. A lost race is an outcome, not an error.
@@ -32,16 +40,38 @@ pub enum Outcome {
 /// A change that is being put together, from [`Repository::begin`](crate::Repository::begin). Dropped, nothing happens.
 ///
 /// At most one change a key: a later one replaces the earlier. At most 10,000 changes and 16 MiB of values.
-pub struct Transaction(Box<dyn HostTransaction>);
+pub struct Transaction {
+    host: Box<dyn HostTransaction>,
+    previous: Option<Outcome>,
+}
 
 impl Transaction {
     pub(crate) fn new(host: Box<dyn HostTransaction>) -> Self {
-        Self(host)
+        Self { host, previous: None }
+    }
+
+    /// The same change, tried again after this outcome.
+    pub(crate) fn after(self, previous: Option<Outcome>) -> Self {
+        Self { previous, ..self }
+    }
+
+    /// Why the attempt before this one was not applied; none in the first attempt, and outside of
+    /// [`Repository::update`](crate::Repository::update).
+    pub fn previous(&self) -> Option<&Outcome> {
+        self.previous.as_ref()
+    }
+
+    /// The key that was not as the attempt before this one expected it.
+    pub fn stale_key(&self) -> Option<&str> {
+        match &self.previous {
+            Some(Outcome::Stale(key)) => Some(key),
+            _ => None,
+        }
     }
 
     /// Puts a record of at most 1 MiB. `blobs` are those that it keeps alive.
     pub fn put(&mut self, key: &str, value: &[u8], expect: Expectation, blobs: &[Digest]) -> &mut Self {
-        self.0.put(key, value, expect, blobs);
+        self.host.put(key, value, expect, blobs);
         self
     }
 
@@ -62,31 +92,31 @@ impl Transaction {
 
     /// Removes a record; one that is not there is no fault unless `expect` says so.
     pub fn remove(&mut self, key: &str, expect: Expectation) -> &mut Self {
-        self.0.remove(key, expect);
+        self.host.remove(key, expect);
         self
     }
 
     /// Changes nothing, but must hold too.
     pub fn require(&mut self, key: &str, expect: Expectation) -> &mut Self {
-        self.0.require(key, expect);
+        self.host.require(key, expect);
         self
     }
 
     /// Shows a version, or changes what is shown of it.
     pub fn show(&mut self, version: &Version) -> &mut Self {
-        self.0.show(version);
+        self.host.show(version);
         self
     }
 
     /// No longer shows a version, with all its files. One that is not shown is no fault.
     pub fn hide(&mut self, id: &VersionId) -> &mut Self {
-        self.0.hide(id);
+        self.host.hide(id);
         self
     }
 
     /// No longer shows one file; a version without a file left is no longer shown either.
     pub fn hide_file(&mut self, id: &VersionId, path: &str) -> &mut Self {
-        self.0.hide_file(id, path);
+        self.host.hide_file(id, path);
         self
     }
 
@@ -95,6 +125,6 @@ impl Transaction {
     /// # Errors
     /// [`Error::Invalid`] for a key, a value or a number of changes beyond what is allowed.
     pub fn commit(self) -> Result<Outcome, Error> {
-        self.0.commit()
+        self.host.commit()
     }
 }

@@ -87,6 +87,15 @@ impl Reply {
         self.0.headers()
     }
 
+    /// The first of its header fields of this name, in either case.
+    ///
+    /// # Errors
+    /// As [`Reply::status`].
+    pub fn header(&self, name: &str) -> Result<Option<String>, Error> {
+        let fields = self.headers()?.into_iter();
+        Ok(fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next())
+    }
+
     /// Where it came from after redirects: what links in it are relative to.
     ///
     /// # Errors

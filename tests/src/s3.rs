@@ -116,11 +116,12 @@ impl S3 {
         address(self.endpoint(), "any", "any")
     }
 
-    /// The keys of the objects, of up to 1,000.
+    /// The keys of the objects, of up to 1,000, but for the mark that says whose the bucket is.
     pub fn keys(&self) -> Vec<String> {
         let text = self.client.get("/bucket?list-type=2").expect(200).text();
         let key = |part: &str| part.split_once("</Key>").map(|(key, _)| key.to_owned());
-        text.split("<Key>").skip(1).filter_map(key).collect()
+        let keys = text.split("<Key>").skip(1).filter_map(key);
+        keys.filter(|key| key != "packhouse-database").collect()
     }
 
     /// Removes an object behind the server's back.

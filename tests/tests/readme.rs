@@ -164,6 +164,7 @@ fn every_file_that_a_page_links_to_is_there() {
         "docs/ARCHITECTURE.md",
         "docs/CONTRACT-WALK.md",
         "docs/ERRORS.md",
+        "docs/GLOSSARY.md",
         "docs/OPERATING.md",
         "docs/PERFORMANCE.md",
         "docs/PLUGINS.md",

@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use packhouse_runtime::{
-    CallError, Content, Fetch, Limits, NoServices, Reply, RepositoryView, ServiceError, ServiceFuture,
-    Services,
+    CallError, Content, Fetch, Limits, Reply, RepositoryView, ServiceError, ServiceFuture, UpstreamService,
 };
 use packhouse_store::{Arriving, Digest};
 use sandbox::{SECRET, World, content, sha256, tight};
@@ -150,7 +149,7 @@ async fn route_calls_no_import() {
 async fn a_wait_in_the_host_ends_at_the_deadline() {
     let limits = Limits { host_work_timeout: Duration::from_secs(1), ..tight() };
     let mut world = World::new(limits).await;
-    world.services = Some(Arc::new(Upstream(None)));
+    world.services.upstream = Arc::new(Upstream(None));
     let error = world.get("upstream").await.map(|answer| answer.is_ok()).expect_err("nothing ever comes");
     assert_eq!(error.kind(), "deadline", "{error}");
     world.still_answers().await;
@@ -161,7 +160,7 @@ async fn a_full_plugin_is_busy_and_then_answers_again() {
     let limits = Limits { concurrency: 1, queue_timeout: Duration::from_millis(20), ..Limits::default() };
     let mut world = World::new(limits).await;
     let gate = Arc::new(Gate::default());
-    world.services = Some(Arc::new(Upstream(Some(Arc::clone(&gate)))));
+    world.services.upstream = Arc::new(Upstream(Some(Arc::clone(&gate))));
     let waiting = world.get("upstream");
     let busy = async {
         gate.reached.notified().await;
@@ -330,8 +329,7 @@ async fn digests_that_were_not_asked_for_are_computed() {
 
 #[tokio::test]
 async fn services_that_are_not_there_say_so() {
-    let mut world = World::new(tight()).await;
-    world.services = Some(Arc::new(NoServices));
+    let world = World::new(tight()).await;
     assert_eq!(refusal(&world, "upstream").await, (502, "unavailable".to_owned()));
 }
 
@@ -350,7 +348,7 @@ struct Gate {
     open: Notify,
 }
 
-impl Services for Upstream {
+impl UpstreamService for Upstream {
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         Ok(Box::new(Late(self.0.clone())))
     }

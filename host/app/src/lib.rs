@@ -150,7 +150,7 @@ impl App {
     /// The public address of the API, without a slash at its end: as configured, else where it listens.
     pub fn api_url(&self) -> String {
         match (&self.config.api_url, self.listening.get()) {
-            (Some(url), _) => url.as_str().trim_end_matches('/').to_owned(),
+            (Some(url), _) => public_url::text(url),
             (None, Some(listening)) => format!("http://{}", listening.api),
             (None, None) => format!("http://{}", self.config.api_listen),
         }
@@ -159,7 +159,7 @@ impl App {
     /// The public address of the repository host, without a slash at its end: as configured, else where it listens.
     pub fn base_url(&self) -> String {
         match (&self.config.base_url, self.listening.get()) {
-            (Some(url), _) => url.as_str().trim_end_matches('/').to_owned(),
+            (Some(url), _) => public_url::text(url),
             (None, Some(listening)) => format!("http://{}", listening.packages),
             (None, None) => format!("http://{}", self.config.packages_listen),
         }

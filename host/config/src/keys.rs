@@ -1,55 +1,7 @@
-//! Every setting there is: its name in the file, its environment variable, its flag, its default. The one table from
-//! which the file, the environment and the command line are read and the example file is checked.
+//! Every setting there is but those of single plugins: its name in the file, its environment variable, its default. The one table
+//! from which the file, the environment and the command line are read and the example file is checked.
 
-/// What a setting's text may be.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// Any text.
-    Text,
-    /// A file or folder.
-    Path,
-    /// `host:port`.
-    Address,
-    /// An http or https address.
-    Url,
-    /// A size: a whole number of bytes, or one with B, KB, MB, GB, KiB, MiB or GiB behind it.
-    Bytes,
-    /// A whole number of milliseconds.
-    Millis,
-    /// A whole number.
-    Count,
-    /// `true` or `false`.
-    Switch,
-    /// IP networks, separated by commas.
-    Networks,
-    /// Any text, never shown.
-    Secret,
-}
-
-/// One setting.
-#[derive(Debug)]
-pub struct Key {
-    /// Its name in the file, with dots for tables.
-    pub name: &'static str,
-    /// Its environment variable.
-    pub env: &'static str,
-    /// What its text may be.
-    pub kind: Kind,
-    /// Its text where nothing sets it; empty: not set.
-    pub default: &'static str,
-    /// What it is for.
-    pub about: &'static str,
-}
-
-const fn key(
-    name: &'static str,
-    env: &'static str,
-    kind: Kind,
-    default: &'static str,
-    about: &'static str,
-) -> Key {
-    Key { name, env, kind, default, about }
-}
+use super::key::{Key, Kind, key};
 
 /// All settings but those of single plugins.
 pub(crate) static KEYS: &[Key] = &[
@@ -358,81 +310,16 @@ pub(crate) static KEYS: &[Key] = &[
     ),
 ];
 
-/// Settings of one plugin, in the table `plugins.FORMAT`; in the environment `PACKHOUSE_PLUGINS_FORMAT_…`.
-pub(crate) static PLUGIN_KEYS: &[Key] = &[
-    key(
-        "enabled",
-        "ENABLED",
-        Kind::Switch,
-        "true",
-        "Whether its repositories are served where no organization has switched the format.",
-    ),
-    key("wasi", "WASI", Kind::Switch, "false", "Links WASI with nothing granted, for guests that import it."),
-    key(
-        "max_file_bytes",
-        "MAX_FILE_BYTES",
-        Kind::Bytes,
-        "",
-        "One file of an upload; by default what the plugin declares.",
-    ),
-    key(
-        "max_manifest_bytes",
-        "MAX_MANIFEST_BYTES",
-        Kind::Bytes,
-        "",
-        "A manifest; at most, and by default, what the plugin declares.",
-    ),
-    key("memory_bytes", "MEMORY_BYTES", Kind::Bytes, "64 MiB", "Memory of one call."),
-    key("call_timeout_ms", "CALL_TIMEOUT_MS", Kind::Millis, "10000", "Time of one call."),
-    key(
-        "hostcall_bytes",
-        "HOSTCALL_BYTES",
-        Kind::Bytes,
-        "8 MiB",
-        "Bytes handed over in one call of the host.",
-    ),
-    key("decoded_bytes", "DECODED_BYTES", Kind::Bytes, "16 GiB", "Bytes that the host decodes in one call."),
-    key("handles", "HANDLES", Kind::Count, "1024", "Handles open at one time in a call."),
-    key(
-        "concurrency",
-        "CONCURRENCY",
-        Kind::Count,
-        "250",
-        "Calls at one time; all formats' together are 1000 at most.",
-    ),
-];
-
-/// Among the names, the one most like what was written.
-pub(crate) fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.min_by_key(|name| distance(written, name))
-}
-
-/// How many letters must be put in, taken out or changed to make the one from the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut next = vec![line + 1];
-        for (column, (other, window)) in to.iter().zip(row.windows(2)).enumerate() {
-            let [diagonal, above] = window else { continue };
-            let left = next.get(column).copied().unwrap_or(usize::MAX - 1);
-            next.push((diagonal + usize::from(letter != *other)).min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::nearest;
 
     #[test]
     fn the_nearest_name_is_the_one_with_fewest_changes() {
         let names = || KEYS.iter().map(|key| key.name);
         assert_eq!(nearest("packges_listen", names()), Some("packages_listen"));
         assert_eq!(nearest("limits.api_body_byte", names()), Some("limits.api_body_bytes"));
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::keys::{KEYS, Key, PLUGIN_KEYS, nearest};
+use super::key::{Key, nearest};
+use super::keys::KEYS;
+use super::plugin_keys::PLUGIN_KEYS;
 
 /// Where a setting's text came from.
 #[derive(Clone, Debug, Eq, PartialEq)]

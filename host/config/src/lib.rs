@@ -3,8 +3,11 @@
 
 pub mod client_network;
 mod email;
+mod key;
 mod keys;
 mod layers;
+mod networks;
+mod plugin_keys;
 pub mod repository_settings;
 mod secret;
 mod show;
@@ -24,8 +27,9 @@ use url::Url;
 
 pub use email::{email, email_domain};
 pub use layers::{Inputs, Settings};
+pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
-pub use values::{Network, SHORTEST_SEALING_KEY, UpstreamNetwork, bytes, upstream_networks};
+pub use values::{SHORTEST_SEALING_KEY, bytes};
 
 /// All settings, checked.
 #[derive(Clone, Debug)]
@@ -175,9 +179,9 @@ impl Config {
             },
             disabled,
             log: read.parse("log", values::log_levels)?,
-            upstream_allow_networks: read.parse("upstream.allow_networks", values::upstream_networks)?,
+            upstream_allow_networks: read.parse("upstream.allow_networks", networks::upstream_networks)?,
             upstream: read.upstream()?,
-            trusted_proxies: read.parse("trusted_proxies", values::networks)?,
+            trusted_proxies: read.parse("trusted_proxies", networks::networks)?,
             smtp_url: read.some("smtp_url").map(Secret::new),
             smtp_from: read.some("smtp_from").map(str::to_owned),
             sealing_key: read.parse_some("sealing_key", values::sealing_key)?,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::keys::Kind;
+use super::key::Kind;
 use super::layers::{Setting, Settings};
 
 /// As a table for people, or as JSON: an object of `{value, source, about}` by the setting's name.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::keys::{KEYS, PLUGIN_KEYS};
+use super::keys::KEYS;
 use super::layers::{self, Source};
+use super::plugin_keys::PLUGIN_KEYS;
 use super::*;
 
 fn program() -> &'static Path {

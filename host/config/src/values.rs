@@ -1,7 +1,5 @@
-//! Sizes, addresses and networks as people write them.
+//! Sizes, times and addresses as people write them.
 
-use std::net::IpAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Secret;
@@ -87,10 +85,7 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
     let wrong = || format!("{text:?} is no address; write HOST:PORT, as in 127.0.0.1:8080");
     let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
     let _: u16 = port.parse().map_err(|_| wrong())?;
-    match host.is_empty() {
-        true => Err(wrong()),
-        false => Ok(text.trim().to_owned()),
-    }
+    if host.is_empty() { Err(wrong()) } else { Ok(text.trim().to_owned()) }
 }
 
 /// An http or https address without a path, a query or a fragment.
@@ -108,116 +103,6 @@ pub(crate) fn url(text: &str) -> Result<url::Url, String> {
         "http" | "https" => Ok(url),
         _ => Err(wrong("it is neither http nor https")),
     }
-}
-
-/// An IP network: `10.0.0.0/8`, `fd00::/8`; a bare address is a network of one.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Network {
-    address: IpAddr,
-    prefix: u8,
-}
-
-impl Network {
-    /// Whether the address is in it. An IPv4 address written as IPv6 counts as IPv4.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                same(u128::from(network.to_bits()), u128::from(address.to_bits()), 32, self.prefix)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                same(network.to_bits(), address.to_bits(), 128, self.prefix)
-            }
-            _ => false,
-        }
-    }
-}
-
-fn same(one: u128, other: u128, width: u32, prefix: u8) -> bool {
-    let rest = width.saturating_sub(u32::from(prefix));
-    rest >= 128 || (one ^ other) >> rest == 0
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("{text:?} is no network; write as in 10.0.0.0/8");
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(one, two)| (one, Some(two)));
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let width = if address.is_ipv4() { 32 } else { 128 };
-        let prefix: u8 = prefix.map_or(Ok(width), str::parse).map_err(|_| wrong())?;
-        if prefix > width { Err(wrong()) } else { Ok(Network { address, prefix }) }
-    }
-}
-
-/// Networks separated by commas; none in an empty text.
-pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
-}
-
-/// A network in which upstreams may be: `10.0.0.0/8`; at one port alone, `10.0.0.7:8443`, `[fd00::/8]:443`; or with all ports named,
-/// `127.0.0.0/8:*`, so that upstreams of allowed networks may lead to any of them even on loopback.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct UpstreamNetwork {
-    network: Network,
-    ports: Ports,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Ports {
-    /// Nothing was said.
-    Any,
-    /// `*`.
-    All,
-    One(u16),
-}
-
-impl UpstreamNetwork {
-    /// Whether this address is in it, at this port. Where the port is not known, a network of one port holds nothing.
-    pub fn holds(&self, address: IpAddr, port: Option<u16>) -> bool {
-        let at = match self.ports {
-            Ports::Any | Ports::All => true,
-            Ports::One(own) => port == Some(own),
-        };
-        at && self.network.contains(address)
-    }
-
-    /// Whether the ports were written down.
-    pub fn names_ports(&self) -> bool {
-        self.ports != Ports::Any
-    }
-}
-
-impl FromStr for UpstreamNetwork {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<UpstreamNetwork, String> {
-        let wrong =
-            || format!("{text:?} is no network; write as in 10.0.0.0/8, 10.0.0.7:8443 or 127.0.0.0/8:*");
-        let (network, ports) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (network, rest) = rest.split_once(']').ok_or_else(wrong)?;
-                let ports =
-                    if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) };
-                (network, ports)
-            }
-            None => match text.split_once(':') {
-                Some((network, ports)) if !ports.contains(':') => (network, Some(ports)),
-                _ => (text, None),
-            },
-        };
-        let ports = match ports {
-            None => Ports::Any,
-            Some("*") => Ports::All,
-            Some(port) => Ports::One(port.parse().map_err(|_| wrong())?),
-        };
-        Ok(UpstreamNetwork { network: network.parse().map_err(|_| wrong())?, ports })
-    }
-}
-
-/// Networks for upstreams, separated by commas; none in an empty text.
-pub fn upstream_networks(text: &str) -> Result<Vec<UpstreamNetwork>, String> {
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
 }
 
 #[cfg(test)]
@@ -243,39 +128,6 @@ mod tests {
         }
         for text in ["verbose", "info,packhouse_store", "info,=debug", "info,", "packhouse=loud"] {
             assert!(log_levels(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn networks_hold_what_shares_their_prefix() {
-        let held = |network: &str, address: &str| {
-            network.parse::<Network>().unwrap().contains(address.parse().unwrap())
-        };
-        assert!(held("10.0.0.0/8", "10.255.0.1"));
-        assert!(held("10.0.0.0/8", "::ffff:10.1.2.3"));
-        assert!(!held("10.0.0.0/8", "11.0.0.1"));
-        assert!(held("0.0.0.0/0", "203.0.113.9"));
-        assert!(held("::/0", "fd00::1"));
-        assert!(held("127.0.0.1", "127.0.0.1"));
-        assert!(!held("127.0.0.1", "127.0.0.2"));
-        assert!("10.0.0.0/33".parse::<Network>().is_err());
-    }
-
-    #[test]
-    fn networks_of_upstreams_may_name_ports() {
-        let holds = |text: &str, address: &str, port: Option<u16>| {
-            text.parse::<UpstreamNetwork>().unwrap().holds(address.parse().unwrap(), port)
-        };
-        assert!(holds("10.0.0.0/8", "10.1.1.1", None) && holds("10.0.0.0/8", "10.1.1.1", Some(1)));
-        assert!(holds("127.0.0.0/8:*", "127.0.0.1", Some(1)));
-        assert!(holds("10.0.0.7:8443", "10.0.0.7", Some(8443)));
-        assert!(!holds("10.0.0.7:8443", "10.0.0.7", Some(443)) && !holds("10.0.0.7:8443", "10.0.0.7", None));
-        assert!(holds("fd00::/8", "fd00::1", Some(1)) && holds("[fd00::/8]:443", "fd00::1", Some(443)));
-        assert!(!holds("[fd00::/8]:443", "fd00::1", Some(80)));
-        let names = |text: &str| text.parse::<UpstreamNetwork>().unwrap().names_ports();
-        assert!(names("127.0.0.0/8:*") && names("127.0.0.1:1") && !names("127.0.0.0/8") && !names("[::1]"));
-        for wrong in ["10.0.0.0/8:", "10.0.0.0/8:x", "10.0.0.0/8:70000", "[::1", "[::1]443", "x:1"] {
-            assert!(wrong.parse::<UpstreamNetwork>().is_err(), "{wrong}");
         }
     }
 

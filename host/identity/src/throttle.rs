@@ -171,9 +171,10 @@ impl State {
 
     /// The account's, as far as they count for this attempt.
     fn failures(&self, ticket: &Ticket) -> Failures {
-        let failures = match ticket.known {
-            true => self.places.get(&ticket.place).map(|place| place.failures),
-            false => self.accounts.get(&ticket.account).copied(),
+        let failures = if ticket.known {
+            self.places.get(&ticket.place).map(|place| place.failures)
+        } else {
+            self.accounts.get(&ticket.account).copied()
         };
         failures.unwrap_or_default()
     }

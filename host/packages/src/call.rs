@@ -11,7 +11,7 @@ use packhouse_store::AuditEvent;
 use crate::receive::Received;
 use crate::services::CallServices;
 use crate::shape::Refused;
-use packhouse_upstream::End;
+use packhouse_upstream::CallOutcome;
 
 /// How often a call is begun at most.
 const TRIES: u32 = 3;
@@ -49,7 +49,6 @@ pub(crate) async fn handle(
     services: Arc<CallServices>,
 ) -> Result<Answer, Refused> {
     let Received { body, parts, appended } = received;
-    let own: Arc<dyn Services> = Arc::clone(&services) as Arc<dyn Services>;
     let call = Call {
         target,
         others,
@@ -57,7 +56,7 @@ pub(crate) async fn handle(
         parts,
         appended,
         audit,
-        services: own,
+        services: Services::of(&services),
         for_publish: intent.for_publish,
         ..Call::new(Arc::clone(head), intent.action)
     };
@@ -76,29 +75,29 @@ async fn handle_again(
     let reads = call.action == Action::Read && call.body.is_none();
     for _ in 1..TRIES {
         let handled = plugin.handle(call.clone()).await;
-        if !services.end(end(&handled)).await || !reads {
+        if !services.end(outcome(&handled)).await || !reads {
             return handled;
         }
     }
     let handled = plugin.handle(call).await;
-    services.end(end(&handled)).await;
+    services.end(outcome(&handled)).await;
     handled
 }
 
 /// What the end of a call says of what it read.
-fn end(handled: &Result<Result<Answer, Failure>, CallError>) -> End {
+fn outcome(handled: &Result<Result<Answer, Failure>, CallError>) -> CallOutcome {
     match handled {
-        Ok(Ok(_)) => End::Well,
-        Ok(Err(failure)) if failure.status < 500 => End::Well,
-        Ok(Err(_)) => End::Badly,
+        Ok(Ok(_)) => CallOutcome::Succeeded,
+        Ok(Err(failure)) if failure.status < 500 => CallOutcome::Succeeded,
+        Ok(Err(_)) => CallOutcome::Suspect,
         Err(
             CallError::Store(_)
             | CallError::Busy(_)
             | CallError::NotOffered(_)
             | CallError::TooMany { .. }
             | CallError::Host(_),
-        ) => End::Otherwise,
-        Err(_) => End::Badly,
+        ) => CallOutcome::Unrelated,
+        Err(_) => CallOutcome::Suspect,
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use packhouse_runtime::{
-    Answer, Content, Fetch, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView, ServiceError,
-    ServiceFuture, Services, Signature, TokenView,
+    Answer, Content, Fetch, IdentityService, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView,
+    ServiceError, ServiceFuture, Signature, SigningService, TokenView, UpstreamService,
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
@@ -18,7 +18,7 @@ use crate::Known;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::Presented;
-use packhouse_upstream::{End, Errand};
+use packhouse_upstream::{CallOutcome, UpstreamSession};
 
 /// Who asks, and where.
 #[derive(Clone)]
@@ -37,10 +37,8 @@ pub(crate) struct CallServices {
     app: Arc<App>,
     caller: Caller,
     format: String,
-    /// Whether the format's proxies show their upstreams credentials.
-    credentials: bool,
-    /// What the call asks of upstreams.
-    errand: Mutex<Arc<Errand>>,
+    /// The call's use of upstreams.
+    session: Mutex<Arc<UpstreamSession>>,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
 }
@@ -50,28 +48,27 @@ impl CallServices {
     pub(crate) fn new(app: &Arc<App>, plugin: &Plugin, caller: Caller) -> Arc<CallServices> {
         let description = plugin.description();
         Arc::new(CallServices {
-            errand: Mutex::new(app.upstreams.errand(plugin)),
+            session: Mutex::new(app.upstreams.session(plugin)),
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
-            credentials: !description.upstream_credentials.is_empty(),
             handed: Mutex::default(),
         })
     }
 
-    /// The call has ended. Whether it may go better when it is begun again.
-    pub(crate) async fn end(&self, end: End) -> bool {
-        let errand = Arc::clone(&self.errand());
-        let again = self.app.upstreams.end(&errand, end).await;
-        let goes_on = again.is_some();
-        if let Some(again) = again {
-            *self.errand() = again;
+    /// The call has ended. Whether another try may succeed.
+    pub(crate) async fn end(&self, outcome: CallOutcome) -> bool {
+        let session = Arc::clone(&self.session());
+        let retry = self.app.upstreams.end(&session, outcome).await;
+        let may_retry = retry.is_some();
+        if let Some(retry) = retry {
+            *self.session() = retry;
         }
-        goes_on
+        may_retry
     }
 
-    fn errand(&self) -> MutexGuard<'_, Arc<Errand>> {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+    fn session(&self) -> MutexGuard<'_, Arc<UpstreamSession>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What stands in an answer for this secret until [`fill`](CallServices::fill).
@@ -117,10 +114,9 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     made
 }
 
-impl Services for CallServices {
+impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        let errand = Arc::clone(&self.errand());
-        self.app.upstreams.fetch(proxy, fetch, (self.credentials, errand))
+        self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))
     }
 
     fn withheld<'a>(
@@ -130,7 +126,9 @@ impl Services for CallServices {
     ) -> ServiceFuture<'a, Vec<String>> {
         Box::pin(names::withheld(self, names))
     }
+}
 
+impl IdentityService for CallServices {
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
         Box::pin(identity::begin_login(self, target))
     }
@@ -146,7 +144,9 @@ impl Services for CallServices {
     fn revoke<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, bool> {
         Box::pin(identity::revoke(self, id))
     }
+}
 
+impl SigningService for CallServices {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         Box::pin(signing::keys(self))
     }

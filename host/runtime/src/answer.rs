@@ -6,10 +6,10 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
-use crate::imports::blobs::Content as Held;
-use crate::imports::http::IntentRep;
 use crate::request::{Action, Intent};
 use crate::state::HostState;
+use crate::state::blobs::Content as Held;
+use crate::state::http::IntentRep;
 
 /// Most bytes of an inline content.
 const MAX_INLINE: usize = 1 << 20;
@@ -112,7 +112,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         headers: headers(response.headers, states_length)?,
         content,
         modified: options.and_then(|options| options.modified),
-        keepable: !state.looked_outside,
+        keepable: !state.uncacheable,
     })
 }
 

@@ -2,23 +2,11 @@
 
 use std::sync::Arc;
 
-use packhouse_store::{AuditEvent, Blob, RepositoryId};
+use packhouse_store::{AuditEvent, Blob};
 
 use crate::request::{Action, RequestHead};
-use crate::services::{NoServices, Services};
-
-/// A repository as it is handed to a plugin.
-#[derive(Clone, Debug)]
-pub struct RepositoryView {
-    /// Where its records are.
-    pub id: RepositoryId,
-    /// As it stands in addresses.
-    pub name: String,
-    /// `hosted`, `proxy` or `group`.
-    pub kind: String,
-    /// A JSON object with every default filled in.
-    pub settings: Arc<str>,
-}
+use crate::services::Services;
+use crate::view::RepositoryView;
 
 /// One part of a received form.
 #[derive(Clone)]
@@ -62,7 +50,7 @@ pub struct Call {
     /// What was added to an upload.
     pub appended: Option<Appended>,
     /// Upstream, identity and signing, as far as this caller may use them.
-    pub services: Arc<dyn Services>,
+    pub services: Services,
     /// What is remembered with each commit of a call that writes; what was shown and hidden is added to it.
     pub audit: Option<AuditEvent>,
 }
@@ -79,7 +67,7 @@ impl Call {
             body: None,
             parts: Vec::new(),
             appended: None,
-            services: Arc::new(NoServices),
+            services: Services::default(),
             audit: None,
         }
     }

@@ -12,10 +12,10 @@ pub(crate) struct CallClock {
     limit: Duration,
     host_limit: Duration,
     /// Nanoseconds of finished work of the host's.
-    excused: AtomicU64,
+    host_work: AtomicU64,
     /// When work of the host's that is under way began, in nanoseconds since `started` plus one; 0 when there is none. A call has
     /// one thread of control, so there is one at most.
-    excused_since: AtomicU64,
+    host_work_since: AtomicU64,
 }
 
 impl CallClock {
@@ -24,8 +24,8 @@ impl CallClock {
             started: Instant::now(),
             limit: limits.call_timeout,
             host_limit: limits.host_work_timeout,
-            excused: AtomicU64::new(0),
-            excused_since: AtomicU64::new(0),
+            host_work: AtomicU64::new(0),
+            host_work_since: AtomicU64::new(0),
         }
     }
 
@@ -34,15 +34,15 @@ impl CallClock {
     }
 
     /// Until the guard is dropped, time counts as the host's own work.
-    pub(crate) fn excuse(&self) -> Excused<'_> {
-        self.excused_since.store(nanos(self.started.elapsed()) + 1, Ordering::Relaxed);
-        Excused(self)
+    pub(crate) fn begin_host_work(&self) -> HostWork<'_> {
+        self.host_work_since.store(nanos(self.started.elapsed()) + 1, Ordering::Relaxed);
+        HostWork(self)
     }
 
     /// What is left before the call must end; zero when it must.
     fn remaining(&self) -> Duration {
         let elapsed = self.started.elapsed();
-        let host = Duration::from_nanos(self.excused.load(Ordering::Relaxed)) + self.under_way(elapsed);
+        let host = Duration::from_nanos(self.host_work.load(Ordering::Relaxed)) + self.under_way(elapsed);
         let own = elapsed.saturating_sub(host);
         let own_left = self.limit.saturating_sub(own);
         let host_left = self.host_limit.saturating_sub(host);
@@ -51,7 +51,7 @@ impl CallClock {
     }
 
     fn under_way(&self, elapsed: Duration) -> Duration {
-        match self.excused_since.load(Ordering::Relaxed) {
+        match self.host_work_since.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
             since => elapsed.saturating_sub(Duration::from_nanos(since - 1)),
         }
@@ -71,14 +71,14 @@ impl CallClock {
     }
 }
 
-/// See [`CallClock::excuse`].
-pub(crate) struct Excused<'a>(&'a CallClock);
+/// See [`CallClock::begin_host_work`].
+pub(crate) struct HostWork<'a>(&'a CallClock);
 
-impl Drop for Excused<'_> {
+impl Drop for HostWork<'_> {
     fn drop(&mut self) {
         let spent = self.0.under_way(self.0.started.elapsed());
-        self.0.excused.fetch_add(nanos(spent), Ordering::Relaxed);
-        self.0.excused_since.store(0, Ordering::Relaxed);
+        self.0.host_work.fetch_add(nanos(spent), Ordering::Relaxed);
+        self.0.host_work_since.store(0, Ordering::Relaxed);
     }
 }
 
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn the_hosts_work_is_counted_apart() {
         let clock = clock(Duration::MAX, Duration::MAX);
-        let excused = clock.excuse();
-        let before = clock.excused.load(Ordering::Relaxed);
-        drop(excused);
-        assert!(clock.excused.load(Ordering::Relaxed) >= before);
-        assert_eq!(clock.excused_since.load(Ordering::Relaxed), 0);
+        let host_work = clock.begin_host_work();
+        let before = clock.host_work.load(Ordering::Relaxed);
+        drop(host_work);
+        assert!(clock.host_work.load(Ordering::Relaxed) >= before);
+        assert_eq!(clock.host_work_since.load(Ordering::Relaxed), 0);
     }
 }

@@ -93,7 +93,8 @@ pub struct Description {
     #[serde(default)]
     pub trusted_publishing: Option<TrustedPublishing>,
     /// Requests whose intent may be `open`, as `POST /-/v1/login` or `GET /files/{name}`; a last `{name..}` takes the rest of the
-    /// path. Whoever may not know which repositories there are is answered so at any name. Where nothing is said, any request may be.
+    /// path. Whoever may not know which repositories there are is answered so at any name. Where nothing is said, any request may
+    /// be.
     #[serde(default)]
     pub open_requests: Option<Vec<String>>,
     /// Settings of a repository of this format, by name.

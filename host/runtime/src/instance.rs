@@ -83,11 +83,11 @@ impl Runner {
                 let mut store = self.store(state());
                 let clock = Arc::clone(&store.data().clock);
                 let result = timed(&clock, enter(&mut store, pre, body)).await;
-                let result = result.map_err(|error| judge(error, &store));
+                let result = result.map_err(|error| classify(error, &store));
                 (result, clock.elapsed(), store.data().memory.peak())
             }
         };
-        self.tell(function, result.as_ref().err(), spent, memory);
+        self.report(function, result.as_ref().err(), spent, memory);
         result
     }
 
@@ -121,7 +121,7 @@ impl Runner {
         store
     }
 
-    fn tell(&self, function: &'static str, error: Option<&CallError>, spent: Duration, memory: usize) {
+    fn report(&self, function: &'static str, error: Option<&CallError>, spent: Duration, memory: usize) {
         let outcome = error.map_or("ok", CallError::kind);
         let span = tracing::Span::current();
         span.record("duration_ms", spent.as_secs_f64() * 1e3);
@@ -175,8 +175,8 @@ async fn enter<T>(
     body(store, &instance).await
 }
 
-/// Whose fault it was: what the host raised itself says so; the rest is the guest's.
-fn judge(error: wasmtime::Error, store: &Store<HostState>) -> CallError {
+/// Tells a failure that the host raised itself from one of the guest's.
+fn classify(error: wasmtime::Error, store: &Store<HostState>) -> CallError {
     let error = match error.downcast::<CallError>() {
         Ok(raised) => return raised,
         Err(error) => error,

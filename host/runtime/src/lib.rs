@@ -13,6 +13,7 @@ mod contract;
 mod description;
 mod engine;
 mod error;
+mod host_error;
 mod imports;
 mod instance;
 mod limits;
@@ -24,9 +25,10 @@ mod request;
 mod runtime;
 mod services;
 mod state;
+mod view;
 
 pub use answer::{Answer, Content, Failure, Problem};
-pub use call::{Appended, Call, Part, RepositoryView, VersionState};
+pub use call::{Appended, Call, Part, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, Description, DescriptionLimits,
@@ -38,6 +40,7 @@ pub use plugin::Plugin;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use runtime::{Inspection, Runtime, inspect};
 pub use services::{
-    Fetch, Freshness, Login, LoginState, NoServices, PublicKey, Reply, ServiceError, ServiceFuture, Services,
-    Signature, TokenView,
+    Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ServiceError, ServiceFuture,
+    Services, Signature, SigningService, TokenView, UpstreamService,
 };
+pub use view::RepositoryView;

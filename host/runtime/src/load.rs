@@ -175,7 +175,7 @@ async fn describe(
     };
     let state = || {
         let call = Call::new(Arc::new(RequestHead::default()), Action::Open);
-        HostState::new(Arc::clone(&runner.plugin), Arc::clone(&runner.limits), None, Access::Look, call)
+        HostState::new(Arc::clone(&runner.plugin), Arc::clone(&runner.limits), None, Access::ReadOnly, call)
     };
     let text = runner.run(name, state, &mute, async |guest, instance| {
         let format = code.format.load(&mut *guest, instance)?;

@@ -13,9 +13,10 @@ use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
 use crate::description::{Description, MANIFEST};
 use crate::error::CallError;
-use crate::imports::http::RequestRep;
 use crate::instance::{CallName, Runner};
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
+use crate::state::http::RequestRep;
+use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
 
 /// One loaded plugin.
@@ -83,7 +84,7 @@ impl Plugin {
         head: &Arc<RequestHead>,
     ) -> Result<Result<Intent, Failure>, CallError> {
         let name = self.name("route", head, None);
-        let state = || self.state(Access::Look, Call::new(Arc::clone(head), Action::Read), None);
+        let state = || self.state(Access::ReadOnly, Call::new(Arc::clone(head), Action::Read), None);
         let body = async |guest: &mut Guest, instance: &Instance| {
             let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
@@ -91,7 +92,7 @@ impl Plugin {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
                     let intent = self.bounded(answer::intent(intent)?)?;
-                    Ok(Ok(Intent { for_caller: guest.data().looked_outside, ..intent }))
+                    Ok(Ok(Intent { for_caller: guest.data().uncacheable, ..intent }))
                 }
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }
@@ -124,7 +125,7 @@ impl Plugin {
         (call.body, call.parts, call.appended) = (None, Vec::new(), None);
         let name = self.name("check", &call.head, Some(&call));
         let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
-        let state = || self.state(Access::Look, call, Some(self.storage.clone()));
+        let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
             let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
@@ -141,7 +142,7 @@ impl Plugin {
     pub async fn handle(&self, mut call: Call) -> Result<Result<Answer, Failure>, CallError> {
         let name = self.name("handle", &call.head, Some(&call));
         let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
-        let access = Access::Act(call.action);
+        let access = Access::Intent(call.action);
         let state = || self.state(access, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
             let format = self.code.format.load(&mut *guest, instance)?;
@@ -203,7 +204,7 @@ impl Plugin {
         ask: impl AsyncFnOnce(
             &mut Guest,
             &upkeep::Guest,
-            Resource<crate::imports::records::RepositoryRep>,
+            Resource<RepositoryRep>,
         ) -> wasmtime::Result<Result<(), wit::Failure>>,
     ) -> Result<Result<(), Failure>, CallError> {
         let Some(indices) = &self.code.upkeep else { return Err(CallError::NotOffered("upkeep")) };
@@ -211,7 +212,7 @@ impl Plugin {
         let Some(target) = call.target.take() else {
             return Err(CallError::Host(format!("{function} needs a repository")));
         };
-        let access = Access::Act(call.action);
+        let access = Access::Intent(call.action);
         let state = || self.state(access, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
             let upkeep = indices.load(&mut *guest, instance)?;

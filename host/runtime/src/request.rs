@@ -107,7 +107,8 @@ pub struct Intent {
     pub for_publish: bool,
     /// Names of the packages that it is about.
     pub packages: Vec<String>,
-    /// Whether it is about none, or about packages that the plugin asks [`Services::withheld`](crate::Services::withheld) of.
+    /// Whether it is about none, or about packages that the plugin asks
+    /// [`UpstreamService::withheld`](crate::UpstreamService::withheld) of.
     pub many_packages: bool,
     /// Whether the plugin looked at who asks: another caller's intent may be another then.
     pub for_caller: bool,

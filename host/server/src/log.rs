@@ -11,9 +11,10 @@ pub(crate) fn start(directives: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(quieter(directives))
         .with_context(|| format!("log: {directives:?} is no log level"))?;
     let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let started = match std::io::stderr().is_terminal() {
-        true => base.try_init(),
-        false => base.json().flatten_event(true).try_init(),
+    let started = if std::io::stderr().is_terminal() {
+        base.try_init()
+    } else {
+        base.json().flatten_event(true).try_init()
     };
     started.map_err(|error| anyhow::anyhow!("failed to start the log: {error}"))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::db::sqlite_options;
+use crate::sqlite::sqlite_options;
 
 /// Where the store keeps what it keeps, and for how long.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct StoreConfig {
     pub blobs: BlobsConfig,
     /// How long S3 may go without a byte of what it was asked for; a part that is written may take three times as long.
     pub blobs_idle: Duration,
-    /// Blobs of at most as many bytes lie in the database.
+    /// Blobs of at most this many bytes lie in the database.
     pub inline_max: u64,
     /// How long a blob stays that nothing holds any more.
     pub gc_grace: Duration,
@@ -50,8 +50,8 @@ impl Default for StagingLimits {
 }
 
 impl StoreConfig {
-    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 10 seconds for S3 without a byte, 24 hours for all
-    /// other times.
+    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline, 10 seconds for S3 without a
+    /// byte, 24 hours for all other times.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> StoreConfig {
         let data = data.into();

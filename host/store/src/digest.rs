@@ -107,7 +107,7 @@ impl FromStr for Algorithm {
 pub struct Digest {
     /// What computed it.
     pub algorithm: Algorithm,
-    /// As many bytes as the algorithm has.
+    /// The length is the algorithm's.
     pub bytes: Vec<u8>,
 }
 

@@ -76,8 +76,8 @@ impl StoreError {
         StoreError::Unavailable { what: "blob storage", source: source.into() }
     }
 
-    /// Whether this process has as many files and sockets open as it may (`EMFILE`, `ENFILE`): neither the database nor the storage of
-    /// blobs is away then, and trying again when less is under way helps.
+    /// Whether this process has as many files and sockets open as it may (`EMFILE`, `ENFILE`): neither the database nor the
+    /// storage of blobs is away then, and trying again when less is under way helps.
     #[must_use]
     pub fn is_out_of_descriptors(&self) -> bool {
         let StoreError::Unavailable { source, .. } = self else { return false };

@@ -8,10 +8,9 @@ use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
-use crate::db::{Sql, Value, is_blocked};
+use crate::db::{Database, Sql, Value, is_blocked};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
-use crate::store::Store;
 
 /// Statements of one repository at one time: a third of the connections that there are for them.
 const AT_ONCE: usize = 2;
@@ -36,10 +35,10 @@ impl Default for Gate {
 impl Gate {
     fn check(&self) -> Result<(), StoreError> {
         let closed_until = *self.closed_until.lock().unwrap_or_else(PoisonError::into_inner);
-        match closed_until.is_some_and(|until| Instant::now() < until) {
-            true => Err(StoreError::database("another process has locked the repository")),
-            false => Ok(()),
+        if closed_until.is_some_and(|until| Instant::now() < until) {
+            return Err(StoreError::database("another process has locked the repository"));
         }
+        Ok(())
     }
 }
 
@@ -51,22 +50,20 @@ impl Gates {
         }
         Arc::clone(gates.entry(repository).or_default())
     }
-}
 
-impl Store {
     /// Runs one statement that writes what belongs to this repository; how many rows it changed. `Unavailable` also when another
     /// process has locked the repository.
-    pub(crate) async fn execute_for(
+    pub(crate) async fn execute(
         &self,
+        database: &Database,
         repository: RepositoryId,
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
-        let database = &self.inner.db;
         if !database.is_shared() {
             return database.execute(sql, values).await;
         }
-        let gate = self.inner.gates.of(repository);
+        let gate = self.of(repository);
         gate.check()?;
         let turn = gate.turns.acquire().await.map_err(StoreError::database)?;
         gate.check()?;

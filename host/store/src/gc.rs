@@ -1,9 +1,9 @@
 //! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
 //!
-//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is still unheld:
-//! its row and the note that its bytes are to go (a stray) change places in one transaction, then the bytes go. So a publish
-//! that names it comes before, and finds it held, or after, and finds it unknown; the same bytes can be stored anew at once;
-//! and a collection that was interrupted goes on from the strays.
+//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is
+//! still unheld: one transaction replaces its row by an orphan's, then the bytes go. So a publish that names it comes before, and
+//! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
+//! interrupted goes on from the orphans.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -51,7 +51,7 @@ impl Store {
             let (blobs, bytes) = self.remove_marked().await?;
             collected.blobs += blobs;
             collected.bytes += bytes;
-            self.sweep_strays().await?;
+            self.inner.orphans.sweep().await?;
             if blobs == 0 {
                 break;
             }
@@ -64,13 +64,13 @@ impl Store {
 
     /// Removes what crashes left behind, and what is newer than a database that was restored; how many files or objects.
     pub(crate) async fn sweep_leftovers(&self) -> Result<u64, StoreError> {
-        let strays = self.sweep_strays().await?;
+        let orphans = self.inner.orphans.sweep().await?;
         match &self.inner.storage.place {
             StoragePlace::Folder(folder) => {
                 let (folder, staging) = (Arc::clone(folder), self.sweep_staging().await?);
-                Ok(strays + staging + self.sweep_folder(folder).await?)
+                Ok(orphans + staging + self.sweep_folder(folder).await?)
             }
-            StoragePlace::Bucket(bucket) => Ok(strays + self.sweep_bucket(bucket).await?),
+            StoragePlace::Bucket(bucket) => Ok(orphans + self.sweep_bucket(bucket).await?),
         }
     }
 
@@ -106,7 +106,7 @@ impl Store {
             // A bucket is not listed now: a process that ends in a moment would take the turn from one that does not.
             let swept = match &store.inner.storage.place {
                 StoragePlace::Folder(_) => store.sweep_leftovers().await,
-                StoragePlace::Bucket(_) => store.sweep_strays().await,
+                StoragePlace::Bucket(_) => store.inner.orphans.sweep().await,
             };
             if let Err(error) = swept {
                 tracing::warn!(%error, "leftovers were not swept; the next collection does it");
@@ -127,12 +127,12 @@ impl Store {
         let mut swept = 0;
         for keys in keys.chunks(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
             let among = placeholders(1, keys.len());
-            // In one statement: a stray becomes a blob in one transaction, and is forgotten only after that.
+            // In one statement: an orphan becomes a blob in one transaction, and its own row is removed only after that.
             let sql = format!(
                 "SELECT place FROM blobs WHERE place IN {among} UNION SELECT place FROM strays WHERE place IN {among}"
             );
             let rows = self.inner.db.fetch(sql, keys.iter().map(|key| key.as_str().into()).collect()).await?;
-            let named = rows.iter().map(|row| row.columns().text()).collect::<Result<Vec<_>, _>>()?;
+            let named = rows.iter().map(|row| row.columns().text("place")).collect::<Result<Vec<_>, _>>()?;
             for key in keys.iter().filter(|key| !named.contains(key)) {
                 self.inner.storage.remove(key, None).await?;
                 swept += 1;
@@ -142,7 +142,7 @@ impl Store {
     }
 
     async fn forget_leases(&self) -> Result<(), StoreError> {
-        // Asked of the row itself too: PostgreSQL looks at that again when it had to wait for whoever was renewing the lease.
+        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for a renewal of the lease.
         let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
                    (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
         while self.inner.db.execute_slowly(sql, values![self.now_ms(), PAGE]).await? > 0 {}
@@ -156,9 +156,9 @@ impl Store {
         self.inner.db.execute_slowly(unmark, values![now]).await?;
         let mut from = i64::MIN;
         loop {
-            let sql = "SELECT MAX(id) FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
+            let sql = "SELECT MAX(id) AS last FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
             let row = self.inner.db.fetch_one(sql, values![from, PAGE]).await?;
-            let Some(to) = row.map(|row| row.columns().opt_int()).transpose()?.flatten() else {
+            let Some(to) = row.map(|row| row.columns().opt_int("last")).transpose()?.flatten() else {
                 return Ok(());
             };
             let mark = format!(
@@ -188,12 +188,12 @@ impl Store {
         );
         let before = now.saturating_sub(self.grace_ms());
         let rows = transaction.fetch(sql, values![now, before, REMOVED]).await?;
-        let (mut ids, mut strays, mut bytes) = (Vec::<Value>::new(), Vec::<[Value; 2]>::new(), 0);
+        let (mut ids, mut orphans, mut bytes) = (Vec::<Value>::new(), Vec::<[Value; 2]>::new(), 0);
         for row in &rows {
             let mut columns = row.columns();
-            ids.push(columns.int()?.into());
-            bytes += columns.unsigned()?;
-            strays.extend(columns.opt_text()?.map(|place| [place.into(), 0_i64.into()]));
+            ids.push(columns.int("id")?.into());
+            bytes += columns.unsigned("size")?;
+            orphans.extend(columns.opt_text("place")?.map(|place| [place.into(), 0_i64.into()]));
         }
         if ids.is_empty() {
             return Ok((0, 0));
@@ -204,7 +204,7 @@ impl Store {
         transaction.execute(leases, [ids.clone(), values![now]].concat()).await?;
         transaction.execute(format!("DELETE FROM blobs WHERE id IN {list}"), ids).await?;
         let insert = "INSERT INTO strays (place, due) VALUES ";
-        transaction.execute_rows(insert, strays, " ON CONFLICT (place) DO UPDATE SET due = 0").await?;
+        transaction.execute_rows(insert, orphans, " ON CONFLICT (place) DO UPDATE SET due = 0").await?;
         transaction.commit().await?;
         Ok((count as u64, bytes))
     }

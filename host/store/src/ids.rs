@@ -48,6 +48,9 @@ ids! {
     AccessKeyId,
 }
 
+/// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.
+pub type CacheName = [u8; 32];
+
 /// The bits of an identifier below the seconds since 1970.
 const BELOW_SECONDS: u32 = 31;
 

@@ -5,10 +5,13 @@
 
 mod accounts;
 mod blobs;
+mod bucket_listing;
 mod cache;
 mod catalog;
+mod commit;
 mod config;
 mod db;
+mod deferred;
 mod deletions;
 mod digest;
 mod error;
@@ -17,19 +20,19 @@ mod gc;
 mod ids;
 mod marker;
 mod names;
-mod noted;
-mod orphans;
 mod packages;
 mod records;
 mod scrub;
+mod sqlite;
 mod store;
-mod strays;
 mod uploads;
+mod versions;
+mod write_behind;
 mod writer;
 
 pub use accounts::*;
 pub use blobs::*;
-pub use cache::{CacheEntry, CacheName, CacheTotals, CachedAnswer};
+pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
 pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 pub use db::{Answering, Connections, Generation};
@@ -37,7 +40,7 @@ pub use deletions::Deletion;
 pub use digest::{Algorithm, Digest, Sha256};
 pub use error::{Part, StoreError, causes};
 pub use gc::Collected;
-pub use ids::{AccessKeyId, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
+pub use ids::{AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use names::PackageName;
 pub use packages::PackageSummary;
 pub use records::{
@@ -47,3 +50,4 @@ pub use records::{
 pub use scrub::{Damaged, ScrubReport};
 pub use store::{DiskRoom, Store};
 pub use uploads::{Append, Upload, UploadAppender};
+pub use write_behind::Refusal;

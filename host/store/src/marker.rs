@@ -82,7 +82,7 @@ fn is_bucket(storage: &Storage) -> bool {
 /// A bucket does not answer: what is known of the database's blobs is that they are in no folder.
 async fn unread(database: &Database, here: &str) -> Result<(), StoreError> {
     let row = database.fetch_one("SELECT value FROM meta WHERE name = $1", values![WHERE]).await?;
-    match row.map(|row| row.columns().text()).transpose()? {
+    match row.map(|row| row.columns().text("value")).transpose()? {
         Some(known) if known.starts_with(A_FOLDER) => Err(another(here, Some(&known))),
         _ => {
             tracing::warn!("{here} does not answer: whether it holds this database's blobs is not known");
@@ -107,7 +107,7 @@ async fn identity(database: &Database) -> Result<String, StoreError> {
 
 async fn meta(transaction: &mut Transaction, name: &str) -> Result<Option<String>, StoreError> {
     let row = transaction.fetch_one("SELECT value FROM meta WHERE name = $1", values![name]).await?;
-    row.map(|row| row.columns().text()).transpose()
+    row.map(|row| row.columns().text("value")).transpose()
 }
 
 /// A database that has blobs and no mark was made by an earlier version: at least one of some blobs must be there.
@@ -119,7 +119,7 @@ async fn holds_blobs_of(
     let sql = "SELECT place FROM blobs WHERE place > '' ORDER BY place LIMIT $1";
     let rows = transaction.fetch(sql, values![SAMPLE]).await?;
     for row in &rows {
-        if storage.holds(&row.columns().text()?).await? {
+        if storage.holds(&row.columns().text("place")?).await? {
             return Ok(());
         }
     }

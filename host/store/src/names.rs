@@ -43,7 +43,7 @@ impl Store {
             values.extend(page.iter().map(|package| Value::from(package.name.as_str())));
             let rows = self.inner.db.fetch(shown_sql(repositories.len(), page.len()), values).await?;
             for row in &rows {
-                held.insert(row.columns().text()?);
+                held.insert(row.columns().text("name")?);
             }
         }
         for page in with_keys.chunks(PARTS) {
@@ -51,7 +51,7 @@ impl Store {
             page.iter().enumerate().for_each(|(at, package)| statement.add(at, package));
             let rows = self.inner.db.fetch(statement.sql, statement.values).await?;
             for row in &rows {
-                let at = usize::try_from(row.columns().int()?).unwrap_or(usize::MAX);
+                let at = usize::try_from(row.columns().int("number")?).unwrap_or(usize::MAX);
                 held.extend(page.get(at).map(|package| package.name.clone()));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::db::{OverRows, Row, Value, values};
+use crate::db::{MultiRow, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
@@ -13,11 +13,11 @@ pub(crate) const NAMES: &str =
 pub(crate) const SUMMARIES: [&str; 2] = [
     "WITH wanted (repository, name) AS (VALUES ",
     ") SELECT w.name, \
-        (SELECT COUNT(*) FROM versions v WHERE v.repository = w.repository AND v.name = w.name), \
+        (SELECT COUNT(*) FROM versions v WHERE v.repository = w.repository AND v.name = w.name) AS versions, \
         (SELECT v.version FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
-         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1), \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS latest, \
         (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
-         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS updated_at \
       FROM wanted w",
 ];
 
@@ -44,7 +44,7 @@ impl Store {
     ) -> Result<Vec<String>, StoreError> {
         let values = values![repository.0, after.replace('\0', ""), i64::from(limit)];
         let rows = self.inner.db.fetch(NAMES, values).await?;
-        rows.iter().map(|row| row.columns().text()).collect()
+        rows.iter().map(|row| row.columns().text("name")).collect()
     }
 
     /// These packages, in this order.
@@ -56,7 +56,7 @@ impl Store {
         let wanted = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
         let [before, after] = SUMMARIES;
         let mut found = HashMap::new();
-        for row in &self.inner.db.fetch_over(OverRows::new(before, wanted.collect(), after)).await? {
+        for row in &self.inner.db.fetch_multi_row(MultiRow::new(before, wanted.collect(), after)).await? {
             let summary = summary(row)?;
             found.insert(summary.name.clone(), summary);
         }
@@ -67,8 +67,8 @@ impl Store {
 
 fn summary(row: &Row) -> Result<PackageSummary, StoreError> {
     let mut columns = row.columns();
-    let (name, versions) = (columns.text()?, columns.unsigned()?);
-    let (latest, updated_at) = (columns.opt_text()?, columns.opt_int()?);
+    let (name, versions) = (columns.text("name")?, columns.unsigned("versions")?);
+    let (latest, updated_at) = (columns.opt_text("latest")?, columns.opt_int("updated_at")?);
     Ok(PackageSummary {
         name,
         versions,

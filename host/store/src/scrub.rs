@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::blobs::hashing::Hasher;
-use crate::blobs::held::{COLUMNS, read_row};
-use crate::blobs::row::{BlobRow, Place};
+use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
 use crate::blobs::source::Source;
 use crate::db::values;
 use crate::digest::{Algorithm, Sha256};
@@ -55,7 +54,7 @@ impl Store {
     pub async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<ScrubReport, StoreError> {
         let mut report = ScrubReport::default();
         let mut pace = Pace { since: Instant::now(), bytes: 0, per_second: bytes_per_second };
-        let sql = format!("SELECT {COLUMNS} FROM blobs b WHERE b.id > $1 ORDER BY b.id LIMIT $2");
+        let sql = format!("SELECT {BLOB_COLUMNS} FROM blobs b WHERE b.id > $1 ORDER BY b.id LIMIT $2");
         let mut last = i64::MIN;
         loop {
             let rows = self.inner.db.fetch(sql.clone(), values![last, PAGE]).await?;
@@ -65,9 +64,9 @@ impl Store {
             }
             for row in &rows {
                 let mut columns = row.columns();
-                let (id, sha256) = (columns.int()?, Sha256(columns.hash()?));
-                let condition = match read_row(row, 0) {
-                    Ok((row, _)) => self.examine(&row, &mut pace).await?,
+                let (id, sha256) = (columns.int("id")?, Sha256(columns.hash("sha256")?));
+                let condition = match read_row(row) {
+                    Ok(row) => self.examine(&row, &mut pace).await?,
                     Err(StoreError::Corrupt(_)) => Condition::Damaged,
                     Err(error) => return Err(error),
                 };
@@ -85,7 +84,7 @@ impl Store {
     async fn examine(&self, row: &BlobRow, pace: &mut Pace) -> Result<Condition, StoreError> {
         let source = match &row.place {
             Place::Inline(bytes) => Source::Bytes(bytes.clone()),
-            Place::Stored(key) => match self.inner.storage.open_blob(key, row.size).await {
+            Place::Stored(key) => match Source::open(&self.inner.storage, key, row.size).await {
                 Ok(source) => source,
                 Err(StoreError::Corrupt(_)) => return Ok(Condition::Missing),
                 Err(error) => return Err(error),
@@ -130,7 +129,7 @@ impl Store {
         rows.iter()
             .map(|row| {
                 let mut columns = row.columns();
-                Ok((RepositoryId(columns.int()?), columns.text()?))
+                Ok((RepositoryId(columns.int("repository")?), columns.text("key")?))
             })
             .collect()
     }

@@ -1,25 +1,21 @@
 //! The store: its parts, opened and closed together.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use tokio::sync::Mutex;
-
-use crate::accounts::{RefusalsOfMinute, Snapshots, UsedCredential};
+use crate::accounts::Snapshots;
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
+use crate::blobs::orphans::Orphans;
 use crate::blobs::storage::blocking;
-use crate::cache::UsedAnswer;
 use crate::config::StoreConfig;
-use crate::db::{Answering, Connections, Database, Generation};
+use crate::db::{Answering, Connections, Database, Generation, Sql, Value};
 use crate::error::StoreError;
 use crate::gates::Gates;
+use crate::ids::RepositoryId;
 use crate::marker;
-use crate::noted::Notes;
+use crate::write_behind::{RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::Writer;
-
-/// How long the answer to [`Store::ready`] is good.
-const READY_FOR: Duration = Duration::from_secs(1);
 
 /// The room on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +28,6 @@ pub struct DiskRoom {
     pub files: Option<u64>,
 }
 
-/// How long nothing may have been committed that was to be before the store is not ready.
-const STALLED_FROM: Duration = Duration::from_secs(5);
-
 /// Records, blobs and accounts. Cheap to clone; all clones are one store.
 #[derive(Clone)]
 pub struct Store {
@@ -45,14 +38,14 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     pub(crate) db: Database,
     pub(crate) storage: Storage,
+    pub(crate) orphans: Orphans,
     pub(crate) budget: Arc<Budget>,
     pub(crate) writer: Writer,
     pub(crate) gates: Gates,
     pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) used_credentials: Notes<UsedCredential>,
-    pub(crate) used_answers: Notes<UsedAnswer>,
-    pub(crate) refusals: Notes<RefusalsOfMinute>,
-    ready: Mutex<Option<Instant>>,
+    pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
+    pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
+    pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
 }
 
 impl Store {
@@ -67,43 +60,23 @@ impl Store {
         let snapshots = Arc::<Snapshots>::default();
         let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
+        let orphans = Orphans::new(db.clone(), storage.clone(), config.upload_ttl);
         let inner = Arc::new(Inner {
             budget,
             config,
-            db,
+            orphans,
             storage,
             writer,
             gates: Gates::default(),
+            used_credentials: WriteBehind::start(&db, &snapshots),
+            used_answers: WriteBehind::start(&db, &snapshots),
+            refusals: WriteBehind::start(&db, &snapshots),
             snapshots,
-            used_credentials: Notes::default(),
-            used_answers: Notes::default(),
-            refusals: Notes::default(),
-            ready: Mutex::default(),
+            db,
         });
-        Notes::<UsedCredential>::write_now_and_then(&inner);
-        Notes::<UsedAnswer>::write_now_and_then(&inner);
-        Notes::<RefusalsOfMinute>::write_now_and_then(&inner);
         let store = Store { inner };
         store.sweep_at_start().await?;
         Ok(store)
-    }
-
-    /// Whether database and storage both work: the database answers, and a blob can be written, read and removed. That they
-    /// do is asked at most once a second. So is a writer that commits what it is given. `Unavailable` says what does not.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        let mut ready = self.inner.ready.lock().await;
-        if ready.is_some_and(|since| since.elapsed() < READY_FOR) {
-            return Ok(());
-        }
-        *ready = None;
-        if let Some(stalled) = self.writer_stalled_for().filter(|stalled| *stalled >= STALLED_FROM) {
-            let seconds = stalled.as_secs();
-            return Err(StoreError::database(format!("nothing could be committed for {seconds} s")));
-        }
-        self.inner.db.fetch("SELECT 1", vec![]).await?;
-        self.inner.storage.canary().await?;
-        *ready = Some(Instant::now());
-        Ok(())
     }
 
     /// Whether the database answers, and how, within three seconds. `Unavailable` says what it said, or that it said nothing.
@@ -126,13 +99,13 @@ impl Store {
     /// Whether this program may use the storage of blobs: what a start asks. `Invalid` says what is wrong with the configuration,
     /// such as credentials that are not taken; `Unavailable` when it cannot be told, because storage does not answer.
     pub async fn admits_blobs(&self) -> Result<(), StoreError> {
-        self.inner.storage.admits().await
+        self.inner.storage.check_access().await
     }
 
     /// Whether the storage of blobs works: that it answers, which costs next to nothing; with `write`, that a blob can be written,
     /// read and removed too. `Unavailable` says what does not.
     pub async fn probe_blobs(&self, write: bool) -> Result<(), StoreError> {
-        if write { self.inner.storage.canary().await } else { self.inner.storage.knock().await }
+        if write { self.inner.storage.canary().await } else { self.inner.storage.ping().await }
     }
 
     /// The room on the disk of the data folder. `Unavailable` when the system does not say.
@@ -165,6 +138,16 @@ impl Store {
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.inner.db.generation()
+    }
+
+    /// As [`Gates::execute`].
+    pub(crate) async fn execute_for(
+        &self,
+        repository: RepositoryId,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        self.inner.gates.execute(&self.inner.db, repository, sql, values).await
     }
 
     /// Milliseconds since 1970 by the clock that all servers of the database go by: PostgreSQL's, and with SQLite the process's.

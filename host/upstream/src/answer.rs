@@ -1,4 +1,4 @@
-//! Which answer a plugin gets: one that is kept, the upstream's, or one that is older than it should be.
+//! Which response a plugin gets: a cached one, the upstream's, or a cached one that is older than it should be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,149 +6,163 @@ use std::time::Duration;
 use packhouse_runtime::Freshness;
 use packhouse_store::{CachedAnswer, Digest, StoreError, now_ms};
 
-use super::candidate::Candidate;
-use super::errand::{Errand, Used};
-use super::flight::{self, Content, Landed, Passenger};
-use super::fly::{landed, new};
-use super::negative::Key;
-use super::plan::Plan;
-use super::policy::Release;
-use super::site::{Outcome, Site};
-use super::trouble::Trouble;
-use super::{Upstreams, body};
+use super::body;
+use super::client::UpstreamClient;
+use super::context::FetchContext;
+use super::counts::CacheOutcome;
+use super::error::UpstreamError;
+use super::fetched::{Content, FetchedResponse};
+use super::plan::FetchPlan;
+use super::session::{UpstreamSession, UsedResponse};
+use super::settings::ReleaseDecision;
+use super::single_flight::{self, SingleFlight, Waiter};
+use super::unverified::UnverifiedResponse;
 
-/// How long an upstream has to say whether a kept answer is still right; then all who wait get that one, and the question goes on
-/// without them.
+/// How long an upstream has to confirm a cached response. Then all who wait get that one, and the request goes on without them.
 const REVALIDATION: Duration = Duration::from_secs(2);
-/// What is answered for a version that must not be served.
+/// The status for a version that must not be served.
 const WITHHELD: u16 = 404;
 
-/// An answer, and the place in the flight that brings its content.
-pub(crate) struct Taken {
-    pub landed: Landed,
-    pub passenger: Option<Passenger>,
-    pub outcome: Outcome,
+/// What a plugin gets.
+pub(crate) struct Answer {
+    pub fetched: FetchedResponse,
+    /// Keeps the fetch alive that brings the content.
+    pub waiter: Option<Waiter>,
+    pub outcome: CacheOutcome,
 }
 
-impl Taken {
-    fn here(landed: Landed, outcome: Outcome) -> Taken {
-        Taken { landed, passenger: None, outcome }
+impl Answer {
+    fn complete(fetched: FetchedResponse, outcome: CacheOutcome) -> Answer {
+        Answer { fetched, waiter: None, outcome }
+    }
+
+    fn from_upstream(fetched: FetchedResponse, waiter: Option<Waiter>) -> Answer {
+        let outcome = if fetched.revalidated { CacheOutcome::Hit } else { CacheOutcome::Miss };
+        Answer { fetched, waiter, outcome }
     }
 }
 
-/// One question of a plugin's on its way to an answer.
-pub(crate) struct Asker {
-    pub upstreams: Arc<Upstreams>,
-    pub site: Arc<Site>,
-    pub plan: Arc<Plan>,
+/// One request of a plugin on its way to an answer.
+pub(crate) struct FetchTask {
+    pub fetches: Arc<SingleFlight>,
+    pub client: Arc<UpstreamClient>,
+    pub plan: Arc<FetchPlan>,
+    /// The digests that the content must have.
     pub expected: Vec<Digest>,
-    pub errand: Arc<Errand>,
+    pub session: Arc<UpstreamSession>,
 }
 
-impl Asker {
-    /// The answer. What a version's state or age forbids is answered as if it were not there.
-    pub(crate) async fn answer(&self) -> Result<Taken, Trouble> {
-        let release = self.release().await?;
-        let withheld = || Taken::here(Landed::bare(WITHHELD, self.plan.question.url.as_str()), Outcome::Hit);
-        if matches!(release, Release::Withdrawn | Release::TooYoung) {
+impl FetchTask {
+    /// The stores and caches that all requests share.
+    pub(crate) fn context(&self) -> &FetchContext {
+        &self.fetches.context
+    }
+
+    /// The answer. A version that its state or age forbids is answered as if it were not there.
+    pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
+        let decision = self.release_decision().await?;
+        let withheld = || {
+            let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
+            Answer::complete(fetched, CacheOutcome::Hit)
+        };
+        if matches!(decision, ReleaseDecision::Withdrawn | ReleaseDecision::TooYoung) {
             return Ok(withheld());
         }
-        let taken = self.take().await?;
-        let served =
-            release != Release::ByItsFile || taken.landed.status != 200 || self.is_old(&taken.landed);
-        Ok(if served { taken } else { withheld() })
+        let answer = self.find().await?;
+        let served = decision != ReleaseDecision::ByItsFile
+            || answer.fetched.status != 200
+            || self.is_old_enough(&answer.fetched);
+        Ok(if served { answer } else { withheld() })
     }
 
-    async fn release(&self) -> Result<Release, StoreError> {
-        let Plan { repository, policy, show_as, .. } = &*self.plan;
-        let Some((name, version, _)) = show_as else { return Ok(Release::Free) };
-        let shown = self.upstreams.store.shown_state(*repository, name, version).await?;
-        Ok(policy.release(name, &shown, now_ms()))
+    async fn release_decision(&self) -> Result<ReleaseDecision, StoreError> {
+        let FetchPlan { repository, settings, show_as, .. } = &*self.plan;
+        let Some((name, version, _)) = show_as else { return Ok(ReleaseDecision::Free) };
+        let shown = self.context().store.shown_state(*repository, name, version).await?;
+        Ok(settings.release(name, &shown, now_ms()))
     }
 
-    /// By the time that the upstream gives its file; one without is never old enough.
-    fn is_old(&self, landed: &Landed) -> bool {
-        let modified = landed.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
+    /// Judges a file by its `Last-Modified`; one without is never old enough.
+    fn is_old_enough(&self, fetched: &FetchedResponse) -> bool {
+        let modified = fetched.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
         let at = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let at = at.and_then(|at| i64::try_from(at.as_millis()).ok());
-        at.is_some_and(|at| self.plan.policy.is_old(at, now_ms()))
+        at.is_some_and(|at| self.plan.settings.is_old(at, now_ms()))
     }
 
-    async fn take(&self) -> Result<Taken, Trouble> {
-        let Plan { repository, policy, name, freshness, .. } = &*self.plan;
-        if !self.plan.is_kept() {
-            return match policy.offline {
-                true => Err(Trouble::Offline),
-                false => self.ask_upstream(None).await,
-            };
+    async fn find(&self) -> Result<Answer, UpstreamError> {
+        let FetchPlan { repository, settings, name, freshness, .. } = &*self.plan;
+        if !self.plan.is_cacheable() {
+            if settings.offline {
+                return Err(UpstreamError::Offline);
+            }
+            return self.ask_upstream(None).await;
         }
-        let (key, known) = (self.key(), self.known().await?);
-        if let Some(taken) = self.on_trial(known.is_some()) {
-            return Ok(taken);
+        let (key, cached) = (self.plan.key(), self.cached().await?);
+        if let Some(answer) = self.unverified(cached.is_some()) {
+            return Ok(answer);
         }
-        if let Some(answer) = &known
-            && (policy.offline || policy.is_fresh(answer, *freshness, now_ms()))
+        if let Some(answer) = &cached
+            && (settings.offline || settings.is_fresh(answer, *freshness, now_ms()))
         {
-            self.upstreams.store.cache_used(*repository, &answer.name);
-            let fresh = policy.is_fresh(answer, *freshness, now_ms());
-            return Ok(Taken::here(landed(answer), if fresh { Outcome::Hit } else { Outcome::Stale }));
+            self.context().store.cache_used(*repository, &answer.name);
+            let fresh = settings.is_fresh(answer, *freshness, now_ms());
+            let outcome = if fresh { CacheOutcome::Hit } else { CacheOutcome::Stale };
+            return Ok(Answer::complete(FetchedResponse::from_cache(answer), outcome));
         }
-        if policy.offline {
-            return Err(Trouble::Offline);
+        if settings.offline {
+            return Err(UpstreamError::Offline);
         }
-        if let Some(answer) = known.as_ref().filter(|answer| answer.name == *name)
-            && policy.stale_on_error
-            && (self.errand.threw_away(key) || self.upstreams.candidates.is_held(key))
+        // A `HEAD` may be answered by what a `GET` left, but whether that is still right is a request of its own.
+        let cached = cached.filter(|answer| answer.name == *name);
+        if let Some(answer) = &cached
+            && settings.stale_on_error
+            && (self.session.has_discarded(key) || self.context().unverified.is_backed_off(key))
         {
             return Ok(self.stale(answer, "what came since could not be read"));
         }
-        let negative = self.upstreams.negatives.get(key);
-        if let Some(landed) = negative.filter(|_| *freshness != Some(Freshness::Never)) {
-            return Ok(Taken::here(landed, Outcome::Hit));
+        let negative = self.context().negatives.get(key);
+        if let Some(fetched) = negative.filter(|_| *freshness != Some(Freshness::Never)) {
+            return Ok(Answer::complete(fetched, CacheOutcome::Hit));
         }
-        // A `HEAD` may be answered by what a `GET` left, but whether that is still right is its own question.
-        let own = known.filter(|answer| answer.name == *name);
-        self.ask_upstream(own).await
+        self.ask_upstream(cached).await
     }
 
-    fn key(&self) -> Key {
-        Key(self.plan.repository, self.plan.name)
-    }
-
-    /// What came last and was not judged yet, as long as nothing says that it must be asked for now.
-    fn on_trial(&self, older: bool) -> Option<Taken> {
-        if !self.plan.is_on_trial() || self.plan.freshness == Some(Freshness::Never) {
+    /// The latest response that no plugin has read yet, unless the plugin wants the upstream's present one.
+    fn unverified(&self, has_older: bool) -> Option<Answer> {
+        if !self.plan.needs_verification() || self.plan.freshness == Some(Freshness::Never) {
             return None;
         }
-        let (candidate, answer) = self.upstreams.candidates.get(self.key())?;
-        self.used(candidate, older);
-        Some(Taken::here(new(&answer), Outcome::Hit))
+        let (unverified, response) = self.context().unverified.get(self.plan.key())?;
+        self.note_used(unverified, has_older);
+        Some(Answer::complete(FetchedResponse::from_unverified(&response), CacheOutcome::Hit))
     }
 
-    /// The answer is what a flight brings. Whoever gets another one says nothing of it.
-    fn took(&self, passenger: &Passenger, older: bool) {
-        if self.plan.is_on_trial() {
-            self.used(Arc::clone(&passenger.flight.candidate), older);
+    /// Notes that the call uses a fetch's response. A call that gets another one says nothing about it.
+    fn note_fetched(&self, waiter: &Waiter, has_older: bool) {
+        if self.plan.needs_verification() {
+            self.note_used(Arc::clone(&waiter.shared.unverified), has_older);
         }
     }
 
-    fn used(&self, candidate: Arc<Candidate>, older: bool) {
-        let older = older && self.plan.policy.stale_on_error;
-        self.errand.used(Used { key: self.key(), candidate, older, ttl: self.plan.policy.metadata_ms() });
+    fn note_used(&self, unverified: Arc<UnverifiedResponse>, has_older: bool) {
+        let has_fallback = has_older && self.plan.settings.stale_on_error;
+        let ttl = self.plan.settings.metadata_ms();
+        self.session.note_used(UsedResponse { key: self.plan.key(), unverified, has_fallback, ttl });
     }
 
-    /// The kept answer whose bytes are what is expected.
-    async fn known(&self) -> Result<Option<CachedAnswer>, Trouble> {
-        let Plan { repository, name, as_get, freshness, policy, .. } = &*self.plan;
-        let own = self.upstreams.store.cached(*repository, name).await?;
-        let fresh = |answer: &CachedAnswer| policy.is_fresh(answer, *freshness, now_ms());
-        let known = match own {
-            Some(own) if name == as_get || fresh(&own) => Some(own),
-            own if name == as_get => own,
-            own => self.upstreams.store.cached(*repository, as_get).await?.filter(fresh).or(own),
+    /// The cached response, if its bytes have the expected digests.
+    async fn cached(&self) -> Result<Option<CachedAnswer>, UpstreamError> {
+        let FetchPlan { repository, name, get_name, freshness, settings, .. } = &*self.plan;
+        let own = self.context().store.cached(*repository, name).await?;
+        let fresh = |answer: &CachedAnswer| settings.is_fresh(answer, *freshness, now_ms());
+        let cached = match own {
+            Some(own) if name == get_name || fresh(&own) => Some(own),
+            own if name == get_name => own,
+            own => self.context().store.cached(*repository, get_name).await?.filter(fresh).or(own),
         };
-        let Some(answer) = known else { return Ok(None) };
-        let Some(blob) = answer.blob.as_ref().filter(|_| name == as_get) else { return Ok(Some(answer)) };
+        let Some(answer) = cached else { return Ok(None) };
+        let Some(blob) = answer.blob.as_ref().filter(|_| name == get_name) else { return Ok(Some(answer)) };
         match body::verify(blob, &self.expected).await {
             Ok(()) => Ok(Some(answer)),
             Err(StoreError::BrokenOff(_) | StoreError::Corrupt(_)) => Ok(None),
@@ -156,60 +170,54 @@ impl Asker {
         }
     }
 
-    /// The upstream's answer; or the kept one where the upstream fails or takes its time.
-    async fn ask_upstream(&self, known: Option<CachedAnswer>) -> Result<Taken, Trouble> {
-        let Plan { policy, freshness, .. } = &*self.plan;
-        let known = known.filter(|_| policy.stale_on_error);
-        if let Err(crowded) = self.errand.enter(self.plan.repository, &self.site) {
-            return known.map(|known| self.stale(&known, &crowded.to_string())).ok_or(crowded);
+    /// The upstream's response; or the cached one where the upstream fails or is slow.
+    async fn ask_upstream(&self, cached: Option<CachedAnswer>) -> Result<Answer, UpstreamError> {
+        let FetchPlan { settings, freshness, .. } = &*self.plan;
+        let cached = cached.filter(|_| settings.stale_on_error);
+        if let Err(saturated) = self.session.enter(self.plan.repository, &self.client) {
+            return cached.map(|answer| self.stale(&answer, &saturated.to_string())).ok_or(saturated);
         }
-        let passenger = self.upstreams.board(&self.site, &self.plan, &self.expected);
-        let Some(known) = known else {
-            let landed = passenger.head().await?;
-            self.took(&passenger, false);
-            return Ok(taken(landed, Some(passenger)));
+        let waiter = self.fetches.join_or_start(&self.client, &self.plan, &self.expected);
+        let Some(cached) = cached else {
+            let fetched = waiter.head().await?;
+            self.note_fetched(&waiter, false);
+            return Ok(Answer::from_upstream(fetched, Some(waiter)));
         };
-        // It is worth keeping whether or not somebody waits for it, and only the whole of it is better than what there is.
-        passenger.want();
-        let (whole, left) = (whole(&passenger), REVALIDATION.saturating_sub(passenger.flight.age()));
-        let answered = match freshness {
-            Some(Freshness::Never) => whole.await,
-            _ => match tokio::time::timeout(left, whole).await {
-                Ok(answered) => answered,
-                Err(_) => Err(Trouble::Unavailable("the upstream takes its time".to_owned())),
+        // The response is worth keeping even if nobody waits for it, and only a complete one is better than the cached one.
+        waiter.demand_body();
+        let (complete, left) = (complete(&waiter), REVALIDATION.saturating_sub(waiter.shared.age()));
+        let received = match freshness {
+            Some(Freshness::Never) => complete.await,
+            _ => match tokio::time::timeout(left, complete).await {
+                Ok(received) => received,
+                Err(_) => Err(UpstreamError::Unavailable("the upstream takes its time".to_owned())),
             },
         };
-        match answered {
-            Ok(landed) if landed.status < 400 || matches!(landed.status, 404 | 410) => {
-                self.took(&passenger, true);
-                Ok(taken(landed, None))
+        match received {
+            Ok(fetched) if fetched.status < 400 || matches!(fetched.status, 404 | 410) => {
+                self.note_fetched(&waiter, true);
+                Ok(Answer::from_upstream(fetched, None))
             }
-            Err(trouble @ (Trouble::Store(_) | Trouble::Refused(_))) => Err(trouble),
-            refused => {
-                let why =
-                    refused.map_or_else(|trouble| trouble.to_string(), |landed| landed.status.to_string());
-                Ok(self.stale(&known, &why))
+            Err(error @ (UpstreamError::Store(_) | UpstreamError::Refused(_))) => Err(error),
+            failed => {
+                let why = failed.map_or_else(|error| error.to_string(), |fetched| fetched.status.to_string());
+                Ok(self.stale(&cached, &why))
             }
         }
     }
 
-    fn stale(&self, known: &CachedAnswer, why: &str) -> Taken {
+    fn stale(&self, cached: &CachedAnswer, why: &str) -> Answer {
         tracing::info!(target = self.plan.target, why, "a kept answer is served though its time is over");
-        self.upstreams.store.cache_used(self.plan.repository, &known.name);
-        Taken::here(landed(known), Outcome::Stale)
+        self.context().store.cache_used(self.plan.repository, &cached.name);
+        Answer::complete(FetchedResponse::from_cache(cached), CacheOutcome::Stale)
     }
 }
 
-fn taken(landed: Landed, passenger: Option<Passenger>) -> Taken {
-    let outcome = if landed.revalidated { Outcome::Hit } else { Outcome::Miss };
-    Taken { landed, passenger, outcome }
-}
-
-/// The answer with all its bytes.
-async fn whole(passenger: &Passenger) -> Result<Landed, Trouble> {
-    let landed = passenger.head().await?;
-    let Content::Body(body) = &landed.content else { return Ok(landed) };
-    let arriving = flight::arriving(body.clone()).await?;
-    let blob = arriving.wait().await.map_err(Trouble::unavailable)?;
-    Ok(Landed { content: Content::Whole(Some(blob)), ..landed })
+/// The response with all its bytes.
+async fn complete(waiter: &Waiter) -> Result<FetchedResponse, UpstreamError> {
+    let fetched = waiter.head().await?;
+    let Content::Body(body) = &fetched.content else { return Ok(fetched) };
+    let arriving = single_flight::arriving(body.clone()).await?;
+    let blob = arriving.wait().await.map_err(UpstreamError::unavailable)?;
+    Ok(FetchedResponse { content: Content::Complete(Some(blob)), ..fetched })
 }

@@ -1,4 +1,4 @@
-//! An upstream's bytes on their way in: decoded, counted, written down, and checked before they are kept.
+//! Receives the body of an upstream's response: decodes it, limits it, writes it to the store and verifies its digests.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use reqwest::Response;
 use tokio::io::{AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::io::StreamReader;
 
-use super::trouble::Trouble;
+use super::error::UpstreamError;
 
-/// How much is decoded at a time.
+/// The number of bytes that are decoded at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// How an answer's content is coded.
+/// How a body is encoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Coding {
     Plain,
@@ -30,9 +30,9 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// As the answer says. `Unavailable` for one that was not asked for and is not known. A file that is compressed itself and
-    /// was asked for as it is, is left as it is: some servers tell its own compression as the content's.
-    pub(crate) fn of(headers: &HeaderMap, path: &str, as_it_is: bool) -> Result<Coding, Trouble> {
+    /// Reads `Content-Encoding`. `Unavailable` for a coding that is not known. A compressed file that was requested as it is stays
+    /// as it is (`as_it_is`): some servers declare its own compression as the content's.
+    pub(crate) fn of(headers: &HeaderMap, path: &str, as_it_is: bool) -> Result<Coding, UpstreamError> {
         let name = headers.get(CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap_or("?"));
         let packed = [".gz", ".tgz", ".zst", ".svgz"].iter().any(|end| path.ends_with(end));
         match name.to_ascii_lowercase().as_str() {
@@ -41,12 +41,12 @@ impl Coding {
             "gzip" | "x-gzip" => Ok(Coding::Gzip),
             "deflate" => Ok(Coding::Deflate),
             "zstd" => Ok(Coding::Zstd),
-            other => Err(Trouble::Unavailable(format!("the upstream codes its answer as {other:?}"))),
+            other => Err(UpstreamError::Unavailable(format!("the upstream codes its answer as {other:?}"))),
         }
     }
 }
 
-/// The length that an answer announces of what it becomes.
+/// The length that the response declares, where that is the length of the decoded body.
 pub(crate) fn declared(headers: &HeaderMap, coding: Coding) -> Option<u64> {
     let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()?;
     (coding == Coding::Plain).then_some(length)
@@ -54,12 +54,12 @@ pub(crate) fn declared(headers: &HeaderMap, coding: Coding) -> Option<u64> {
 
 type Chunks = BoxStream<'static, io::Result<Bytes>>;
 
-/// The bytes as they come; ends with an error when none come for `idle`, or more than `limit`.
+/// The bytes as they are received. The stream ends with an error when none are received for `idle`, or more than `limit` are.
 fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
     stream::try_unfold((response, 0_u64), move |(mut response, before)| async move {
         let late = |_| io::Error::other("the upstream sends nothing more");
         let chunk = tokio::time::timeout(idle, response.chunk()).await.map_err(late)?;
-        let chunk = chunk.map_err(|error| io::Error::other(Trouble::of_client(error)))?;
+        let chunk = chunk.map_err(|error| io::Error::other(UpstreamError::of_client(error)))?;
         let Some(chunk) = chunk else { return Ok(None) };
         let observed = before + chunk.len() as u64;
         if observed > limit {
@@ -70,15 +70,15 @@ fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
     .boxed()
 }
 
-/// What is decoded may be so many times what came …
+/// A body may grow by this factor when it is decoded …
 const RATIO: u64 = 100;
-/// … and so many bytes whatever came.
+/// … and to this size in any case.
 const ALWAYS: u64 = 64 << 20;
 
-/// The bytes decoded; ends with an error where they grow out of all proportion.
+/// The decoded bytes. The stream ends with an error when they grow out of all proportion.
 fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
-    let came = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&came);
+    let arrived = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&arrived);
     let chunks = chunks.inspect_ok(move |chunk| {
         counted.fetch_add(chunk.len() as u64, Ordering::Relaxed);
     });
@@ -93,27 +93,36 @@ fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
         Coding::Deflate => Box::pin(ZlibDecoder::new(reader)),
         Coding::Zstd => Box::pin(ZstdDecoder::new(reader)),
     };
-    stream::try_unfold((reader, came, 0_u64), |(mut reader, came, before)| async move {
+    stream::try_unfold((reader, arrived, 0_u64), |(mut reader, arrived, before)| async move {
         let mut bytes = BytesMut::with_capacity(CHUNK);
         let read = reader.read_buf(&mut bytes).await?;
         let observed = before + read as u64;
-        let limit = came.load(Ordering::Relaxed).saturating_mul(RATIO).max(ALWAYS);
+        let limit = arrived.load(Ordering::Relaxed).saturating_mul(RATIO).max(ALWAYS);
         if observed > limit {
             return Err(io::Error::other(StoreError::TooLarge { limit, observed }));
         }
-        Ok((read > 0).then(|| (bytes.freeze(), (reader, came, observed))))
+        Ok((read > 0).then(|| (bytes.freeze(), (reader, arrived, observed))))
     })
     .boxed()
 }
 
-/// Writes all bytes of an answer down. `TooLarge` when there are more than `limit` of them, coded or decoded.
+/// Bounds of a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimits {
+    /// Its size in bytes, encoded or decoded.
+    pub max_bytes: u64,
+    /// The time without a byte.
+    pub idle: Duration,
+}
+
+/// Writes all bytes of a body to the store. `TooLarge` when there are more than the limit.
 pub(crate) async fn receive(
     response: Response,
     coding: Coding,
     arrival: &mut Arrival,
-    (limit, idle): (u64, Duration),
+    limits: BodyLimits,
 ) -> Result<Blob, StoreError> {
-    let mut chunks = chunks(response, idle, limit);
+    let mut chunks = chunks(response, limits.idle, limits.max_bytes);
     if coding != Coding::Plain {
         chunks = decoded(chunks, coding);
     }
@@ -123,7 +132,7 @@ pub(crate) async fn receive(
     arrival.received().await
 }
 
-/// The first bytes of an answer that is no success, for its plugin to make sense of.
+/// The first `most` bytes of a response without success, for the plugin to read.
 pub(crate) async fn excerpt(response: Response, idle: Duration, most: usize) -> Bytes {
     let mut chunks = chunks(response, idle, u64::MAX);
     let mut bytes = BytesMut::new();
@@ -144,7 +153,7 @@ fn broken(error: io::Error) -> StoreError {
     }
 }
 
-/// Whether the bytes are what they must be. `BrokenOff` says which they are not.
+/// Compares a blob with the expected digests. `BrokenOff` names the first that differs.
 pub(crate) async fn verify(blob: &Blob, expected: &[Digest]) -> Result<(), StoreError> {
     for digest in expected {
         let found = blob.digest(digest.algorithm).await?;
@@ -157,7 +166,7 @@ pub(crate) async fn verify(blob: &Blob, expected: &[Digest]) -> Result<(), Store
     Ok(())
 }
 
-/// The algorithms by which bytes are summed while they come.
+/// The algorithms by which bytes are hashed while they are received.
 pub(crate) fn algorithms(expected: &[Digest]) -> Vec<Algorithm> {
     expected.iter().map(|digest| digest.algorithm).collect()
 }

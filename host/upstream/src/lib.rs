@@ -1,282 +1,230 @@
-//! Upstreams of proxy repositories: everything between a plugin's question and another server.
+//! Upstreams of proxy repositories: everything between a plugin's request and another server.
 //!
-//! A question is a [`plan`]. [`answer`] decides whether a kept answer will do, else a [`flight`] asks the upstream once for all
-//! who wait ([`fly`]), by way of [`exchange`] (redirects, [`credentials`]) to an [`address`] that may be. What comes is taken in
-//! by [`body`], compared with what it must be, and kept by the store; metadata once a plugin could read them ([`candidate`]). An
-//! [`errand`] is what one call asks, and its room among those that wait. A [`site`] is one repository's upstream: its client, its
-//! places, its [`breaker`].
+//! A plugin's request becomes a [`plan`]. [`answer`] decides whether a cached response will do; otherwise [`single_flight`] sends one
+//! request for all who want the same. It goes through [`redirects`] and [`authentication`] to an address that [`upstream_egress`] and
+//! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
+//! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
+//! and its permits to wait. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
+//!
+//! [`Upstreams`] is on top: no other module knows it.
 
-pub mod address;
 mod answer;
+mod authentication;
 mod body;
-mod breaker;
-mod candidate;
+mod cache_key;
+mod circuit_breaker;
+mod client;
+mod context;
+mod counts;
 pub mod credentials;
-mod errand;
-mod exchange;
-mod flight;
-mod fly;
-mod negative;
+pub mod egress_policy;
+mod error;
+mod fetched;
+mod headers;
+mod keyring;
+mod negative_cache;
 mod plan;
-mod policy;
-pub mod reach;
+mod redirects;
 mod reply;
-mod site;
+mod request;
+mod session;
+mod settings;
+mod single_flight;
+mod sync;
 #[cfg(test)]
 mod tests;
-mod trouble;
+mod transport;
+mod unverified;
+pub mod upstream_egress;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use packhouse_runtime::{Fetch, Plugin, Reply, RepositoryView, ServiceError};
-use packhouse_store::{Digest, RepositoryId, Store};
-use tokio::sync::Semaphore;
-
-use self::address::{Addresses, SystemNames};
-use self::answer::Asker;
-use self::candidate::Candidates;
-use self::credentials::{Access, Credentials};
-pub use self::errand::{End, Errand};
-use self::errand::{Ended, Used};
-use self::flight::{Flight, Passenger};
-use self::fly::Crew;
-use self::negative::{Key, Negatives};
-use self::plan::Plan;
-use self::reply::ProxyReply;
-pub use self::site::CountsView;
-use self::site::{Counts, Outcome, Site};
-use self::trouble::Trouble;
 use packhouse_config::{Config, UpstreamBounds};
 use packhouse_identity::{SealError, Sealer};
+use packhouse_runtime::{Fetch, Plugin, Reply, RepositoryView, ServiceError};
+use packhouse_store::{RepositoryId, Store, StoreError};
+use tokio::sync::Semaphore;
+
+use self::answer::FetchTask;
+use self::client::UpstreamClient;
+use self::context::FetchContext;
+pub use self::counts::CountsView;
+use self::counts::{CacheOutcome, OutcomeCounts};
+use self::credentials::Credentials;
+use self::egress_policy::{EgressPolicy, SystemLookup};
+use self::negative_cache::NegativeCache;
+use self::plan::FetchPlan;
+use self::reply::ProxyReply;
+pub use self::session::{CallOutcome, UpstreamSession};
+use self::session::{SessionOutcome, UsedResponse};
+use self::single_flight::SingleFlight;
+use self::sync::lock;
+use self::unverified::UnverifiedResponses;
 
 /// All upstreams.
 pub struct Upstreams {
-    store: Store,
-    sealer: Sealer,
-    addresses: Addresses,
+    context: Arc<FetchContext>,
+    fetches: Arc<SingleFlight>,
+    policy: EgressPolicy,
     bounds: UpstreamBounds,
-    /// Whether metrics may name repositories: whoever reaches the API's listener reads those that stand there.
-    named: bool,
-    sites: Mutex<HashMap<RepositoryId, Known>>,
-    flights: Mutex<HashMap<Key, Arc<Flight>>>,
-    negatives: Negatives,
-    candidates: Candidates,
-    /// For calls of one plugin that wait, by its format.
-    rooms: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Whether metrics may name repositories. They may where metrics have a listener of their own, which few can reach.
+    metrics_name_repositories: bool,
+    clients: Mutex<HashMap<RepositoryId, KnownUpstream>>,
+    /// The slots for calls of one plugin that wait, by its format.
+    wait_slots: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A repository's upstream, as long as it is reached in the same way.
-struct Known {
+/// A repository's upstream. The client is replaced when the settings of its connection change; the counts go on.
+struct KnownUpstream {
+    /// The hash of the settings that the client was built from; 0 when it is not to be used again.
     connection: u64,
-    site: Arc<Site>,
-    counts: Arc<Counts>,
+    client: Arc<UpstreamClient>,
+    counts: Arc<OutcomeCounts>,
 }
 
 impl Upstreams {
     /// Upstreams at public addresses and in the networks that the configuration allows.
     pub fn new(store: Store, config: &Config) -> Arc<Upstreams> {
-        let (allowed, bounds) = (config.upstream_allow_networks.as_slice(), config.upstream);
-        Arc::new(Upstreams {
+        let context = Arc::new(FetchContext {
             store,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
-            addresses: Addresses::new(allowed, Arc::new(SystemNames)),
-            bounds,
-            named: config.metrics_listen.is_some(),
-            sites: Mutex::default(),
-            flights: Mutex::default(),
-            negatives: Negatives::default(),
-            candidates: Candidates::default(),
-            rooms: Mutex::default(),
+            negatives: NegativeCache::default(),
+            unverified: UnverifiedResponses::default(),
+        });
+        Arc::new(Upstreams {
+            fetches: SingleFlight::new(Arc::clone(&context)),
+            context,
+            policy: EgressPolicy::new(&config.upstream_allow_networks, Arc::new(SystemLookup)),
+            bounds: config.upstream,
+            metrics_name_repositories: config.metrics_listen.is_some(),
+            clients: Mutex::default(),
+            wait_slots: Mutex::default(),
         })
     }
 
-    /// Asks a proxy's upstream in the course of an errand; returns at once. `credentials`: whether it may be shown any. `Denied`
-    /// for a repository that is no proxy, `Invalid` for a question that cannot be.
+    /// The session of one call of this plugin.
+    pub fn session(&self, plugin: &Plugin) -> Arc<UpstreamSession> {
+        let (description, max_calls) = (plugin.description(), plugin.concurrency());
+        let mut slots = lock(&self.wait_slots);
+        let slots = slots.entry(description.format.clone()).or_insert_with(|| session::wait_slots(max_calls));
+        let presents_credentials = !description.upstream_credentials.is_empty();
+        UpstreamSession::new(presents_credentials, Arc::clone(slots), max_calls)
+    }
+
+    /// Sends a request to a proxy's upstream, on behalf of a session's call, and returns at once. `Denied` for a repository that is
+    /// no proxy, `Invalid` for a request that cannot be sent.
     pub fn fetch(
-        self: &Arc<Self>,
+        &self,
         proxy: &RepositoryView,
         fetch: Fetch,
-        (credentials, errand): (bool, Arc<Errand>),
+        session: Arc<UpstreamSession>,
     ) -> Result<Box<dyn Reply>, ServiceError> {
         let expected = fetch.expect.clone();
-        let plan = Plan { credentials, ..Plan::of(proxy, fetch)? };
-        let (site, counts) = self.site(proxy, &plan, errand.most_for_one())?;
-        let asker = Asker { upstreams: Arc::clone(self), site, plan: Arc::new(plan), expected, errand };
-        Ok(Box::new(ProxyReply::start(asker, counts)))
+        let plan = FetchPlan::new(proxy, fetch, session.presents_credentials())?;
+        let (client, counts) = self.client(proxy, &plan, session.max_waiting_for_one())?;
+        let fetches = Arc::clone(&self.fetches);
+        let task = FetchTask { fetches, client, plan: Arc::new(plan), expected, session };
+        Ok(Box::new(ProxyReply::start(task, counts)))
     }
 
-    /// The errand of a call of this plugin.
-    pub fn errand(&self, plugin: &Plugin) -> Arc<Errand> {
-        let (format, calls) = (&plugin.description().format, plugin.concurrency());
-        let mut rooms = lock(&self.rooms);
-        let room = rooms.entry(format.clone()).or_insert_with(|| errand::room(calls));
-        Errand::new(Arc::clone(room), calls)
-    }
-
-    /// A call has ended. What it used is kept from now on if it ended well, and thrown away if it failed for it. Another errand
-    /// when the call may go better the next time.
-    pub async fn end(&self, errand: &Errand, end: End) -> Option<Arc<Errand>> {
-        let Ended { used, failed, crowded } = errand.end();
-        if let Some((repository, site)) = crowded.filter(|_| end != End::Well) {
-            let room = errand.queue(&site).await?;
-            return Some(errand.again(HashSet::new(), Some((repository, room))));
+    /// Ends the session of a call. The responses that it used are cached from now on if it succeeded, and discarded if it failed
+    /// because of them. Returns the session of another try where that may succeed.
+    pub async fn end(&self, session: &UpstreamSession, outcome: CallOutcome) -> Option<Arc<UpstreamSession>> {
+        let SessionOutcome { used, failed, saturated } = session.end();
+        if let Some(saturated) = saturated.filter(|_| outcome != CallOutcome::Succeeded) {
+            let permit = session.wait_for_permit(&saturated).await?;
+            return Some(session.retry_with(permit));
         }
-        match end {
-            End::Well => {
-                // A call may have asked for dozens: their commits share a flush.
-                let proofs = used.iter().map(|Used { key, candidate, .. }| async move {
-                    if let Err(error) = self.candidates.prove(&self.store, *key, candidate).await {
-                        tracing::warn!(%error, repository = %key.0, "an upstream's answer could not be kept");
-                    }
-                });
-                futures::future::join_all(proofs).await;
+        match outcome {
+            CallOutcome::Succeeded => {
+                self.accept(&used).await;
                 None
             }
-            // Of more than one thing that may have led to it, the answers are not to blame before they are alone with it.
-            End::Badly if !failed => self.throw_away(errand, used).await,
-            End::Badly => {
-                used.iter().for_each(|it| self.candidates.doubt(&it.candidate));
+            CallOutcome::Suspect if !failed => self.discard(session, used).await,
+            // The failed upstream may be the cause as well: the responses are rejected only when nothing else can be.
+            CallOutcome::Suspect => {
+                used.iter().for_each(|it| self.context.unverified.doubt(&it.unverified));
                 None
             }
-            End::Otherwise => None,
+            CallOutcome::Unrelated => None,
         }
     }
 
-    async fn throw_away(&self, errand: &Errand, used: Vec<Used>) -> Option<Arc<Errand>> {
+    async fn accept(&self, used: &[UsedResponse]) {
+        let FetchContext { store, unverified, .. } = &*self.context;
+        // A call may have used dozens: their commits share a flush.
+        let accepted = used.iter().map(|used| async move {
+            if let Err(error) = unverified.accept(store, used.key, &used.unverified).await {
+                tracing::warn!(%error, repository = %used.key.repository, "an upstream's answer could not be kept");
+            }
+        });
+        futures::future::join_all(accepted).await;
+    }
+
+    async fn discard(
+        &self,
+        session: &UpstreamSession,
+        used: Vec<UsedResponse>,
+    ) -> Option<Arc<UpstreamSession>> {
         let mut replaced = HashSet::new();
-        for Used { key, candidate, older, ttl } in used {
-            tracing::warn!(repository = %key.0, older, "what an upstream sent could not be read and is thrown away");
-            self.candidates.refuse(key, &candidate, ttl).await;
-            if let Some(known) = lock(&self.sites).get(&key.0) {
-                known.counts.count(Outcome::Error);
+        for UsedResponse { key, unverified, has_fallback, ttl } in used {
+            let repository = key.repository;
+            tracing::warn!(%repository, older = has_fallback, "what an upstream sent could not be read and is thrown away");
+            self.context.unverified.reject(key, &unverified, ttl).await;
+            if let Some(known) = lock(&self.clients).get(&repository) {
+                known.counts.count(CacheOutcome::Error);
             }
-            if older {
+            if has_fallback {
                 replaced.insert(key);
             }
         }
-        (!replaced.is_empty()).then(|| errand.again(replaced, None))
+        (!replaced.is_empty()).then(|| session.retry_without(replaced))
     }
 
-    /// What was counted of a repository's questions since this program started.
+    /// How a repository's requests were answered since this program started.
     pub fn counts(&self, repository: RepositoryId) -> CountsView {
-        lock(&self.sites).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
+        lock(&self.clients).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
     }
 
-    /// Keeps no longer what begins with `prefix`; how many answers that were.
-    pub async fn purge(
-        &self,
-        repository: RepositoryId,
-        prefix: &str,
-    ) -> Result<u64, packhouse_store::StoreError> {
-        self.negatives.purge(repository, prefix);
-        self.candidates.purge(repository, prefix);
-        self.store.purge_cache(repository, prefix).await
+    /// Removes the cached responses whose target begins with `prefix`; returns their number.
+    pub async fn purge(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
+        self.context.negatives.purge(repository, prefix);
+        self.context.unverified.purge(repository, prefix);
+        self.context.store.purge_cache(repository, prefix).await
     }
 
-    /// A repository's credentials or its upstream changed: what was given out to it is not used again.
+    /// A repository's credentials or its upstream changed: its client and the tokens that it holds are not used again.
     pub fn forget(&self, repository: RepositoryId) {
-        if let Some(known) = lock(&self.sites).get_mut(&repository) {
+        if let Some(known) = lock(&self.clients).get_mut(&repository) {
             known.connection = 0;
         }
     }
 
     /// Seals credentials for this repository's upstream, and for no other.
     pub fn seal(&self, repository: RepositoryId, credentials: &Credentials) -> Result<String, SealError> {
-        self.sealer.seal(&purpose(repository), &credentials.to_secret())
+        self.context.seal(repository, credentials)
     }
 
-    /// What a question may show.
-    async fn access(&self, site: &Site, plan: &Plan) -> Result<Access, Trouble> {
-        if !plan.credentials {
-            return Ok(Access::None);
-        }
-        let read = async {
-            let Some(sealed) = self.store.upstream_credentials(plan.repository).await? else {
-                return Ok(None);
-            };
-            let opened =
-                self.sealer.open(&purpose(plan.repository), &sealed).map_err(Trouble::unavailable)?;
-            Ok(Credentials::of_secret(&opened))
-        };
-        Ok(Access::Challenged(site.keyring.own(read).await?))
-    }
-
-    fn site(
+    fn client(
         &self,
         proxy: &RepositoryView,
-        plan: &Plan,
-        room: usize,
-    ) -> Result<(Arc<Site>, Arc<Counts>), ServiceError> {
-        let connection = plan.policy.connection().max(1);
-        let mut sites = lock(&self.sites);
-        let known = sites.get(&proxy.id);
+        plan: &FetchPlan,
+        max_waiting: usize,
+    ) -> Result<(Arc<UpstreamClient>, Arc<OutcomeCounts>), ServiceError> {
+        let connection = plan.settings.connection().max(1);
+        let mut clients = lock(&self.clients);
+        let known = clients.get(&proxy.id);
         if let Some(known) = known.filter(|known| known.connection == connection) {
-            return Ok((Arc::clone(&known.site), Arc::clone(&known.counts)));
+            return Ok((Arc::clone(&known.client), Arc::clone(&known.counts)));
         }
         let counts = known.map_or_else(
-            || Counts::new(self.named.then_some(proxy.name.as_str())),
+            || OutcomeCounts::new(self.metrics_name_repositories.then_some(proxy.name.as_str())),
             |known| Arc::clone(&known.counts),
         );
-        let site = Arc::new(Site::new(&plan.policy, &self.addresses, (self.bounds, room))?);
-        let known = Known { connection, site: Arc::clone(&site), counts: Arc::clone(&counts) };
-        sites.insert(proxy.id, known);
-        Ok((site, counts))
+        let client = Arc::new(UpstreamClient::new(&plan.settings, &self.policy, self.bounds, max_waiting)?);
+        let known = KnownUpstream { connection, client: Arc::clone(&client), counts: Arc::clone(&counts) };
+        clients.insert(proxy.id, known);
+        Ok((client, counts))
     }
-
-    /// A place in the flight that brings the answer: in one that is under way, or in a new one.
-    fn board(self: &Arc<Self>, site: &Arc<Site>, plan: &Arc<Plan>, expected: &[Digest]) -> Passenger {
-        let key = Key(plan.repository, plan.name);
-        let mut flights = lock(&self.flights);
-        let under_way = flights.get(&key).filter(|_| plan.is_kept()).and_then(|flight| flight.join());
-        if let Some(passenger) = under_way.filter(|one| expected.iter().all(|digest| one.expect(digest))) {
-            return passenger;
-        }
-        let (passenger, wanted) = Flight::begin();
-        expected.iter().for_each(|digest| {
-            passenger.expect(digest);
-        });
-        let flight = Arc::clone(&passenger.flight);
-        if plan.is_kept() {
-            flights.insert(key, Arc::clone(&flight));
-        }
-        let crew = Crew {
-            upstreams: Arc::clone(self),
-            site: Arc::clone(site),
-            plan: Arc::clone(plan),
-            flight: Arc::clone(&flight),
-        };
-        let upstreams = Arc::clone(self);
-        tokio::spawn(async move {
-            crew.fly(wanted).await;
-            upstreams.landed(key, &flight);
-        });
-        passenger
-    }
-
-    /// Whoever asks from now on finds what was kept.
-    fn landed(&self, key: Key, flight: &Arc<Flight>) {
-        let mut flights = lock(&self.flights);
-        if flights.get(&key).is_some_and(|known| Arc::ptr_eq(known, flight)) {
-            flights.remove(&key);
-        }
-    }
-
-    /// Keeps the cache within its bound; one at a time, and whoever comes meanwhile leaves it to that one.
-    async fn make_room(&self, site: &Site, plan: &Plan) {
-        let Some(most) = plan.policy.cache_max_bytes else { return };
-        let Ok(_shrinking) = site.shrinking.try_lock() else { return };
-        if let Err(error) = self.store.shrink_cache(plan.repository, most).await {
-            tracing::warn!(%error, repository = %plan.repository, "the cache could not be kept within its bound");
-        }
-    }
-}
-
-/// What credentials are sealed for.
-fn purpose(repository: RepositoryId) -> String {
-    format!("upstream {repository}")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

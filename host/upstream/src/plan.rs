@@ -1,4 +1,4 @@
-//! What a plugin asks of an upstream, made sense of.
+//! A plugin's request to an upstream, with all that decides its response.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -6,79 +6,91 @@ use packhouse_runtime::{Fetch, Freshness, RepositoryView, ServiceError};
 use packhouse_store::{CacheName, RepositoryId};
 use sha2::{Digest as _, Sha256};
 
-use super::exchange::{self, Question};
-use super::policy::Policy;
+use super::cache_key::CacheKey;
+use super::request::{self, Target, UpstreamRequest};
+use super::settings::ProxySettings;
 
-/// A question with all that decides its answer.
-pub(crate) struct Plan {
+/// See the module.
+pub(crate) struct FetchPlan {
     pub repository: RepositoryId,
-    pub policy: Policy,
-    pub question: Question,
+    pub settings: ProxySettings,
+    pub request: UpstreamRequest,
+    /// The target as the plugin wrote it.
     pub target: String,
     pub name: CacheName,
-    /// Of a `GET` for the same, whose kept answer can answer a `HEAD`.
-    pub as_get: CacheName,
+    /// The name of a `GET` for the same target, whose cached response can answer a `HEAD`.
+    pub get_name: CacheName,
     pub freshness: Option<Freshness>,
+    /// The largest response, in bytes.
     pub limit: u64,
     /// Package, version and path.
     pub show_as: Option<(String, String, String)>,
-    /// Whether the format's proxies show credentials at all.
-    pub credentials: bool,
+    /// Whether the format's proxies present credentials at all.
+    pub presents_credentials: bool,
 }
 
-impl Plan {
-    /// `Denied` for a repository that is no proxy, `Invalid` for a target or header that cannot be.
-    pub(crate) fn of(view: &RepositoryView, fetch: Fetch) -> Result<Plan, ServiceError> {
-        let policy = Policy::of(view)?;
-        let (url, own) = Question::address(&policy.upstream, &fetch.target)?;
-        let headers = exchange::sendable(&fetch.headers)?;
+impl FetchPlan {
+    /// Reads what a plugin asked for. `Denied` for a repository that is no proxy, `Invalid` for a target or header that cannot be.
+    pub(crate) fn new(
+        proxy: &RepositoryView,
+        fetch: Fetch,
+        presents_credentials: bool,
+    ) -> Result<FetchPlan, ServiceError> {
+        let settings = ProxySettings::of(proxy)?;
+        let Target { url, below_upstream } = Target::resolve(&settings.upstream, &fetch.target)?;
+        let headers = request::plugin_headers(&fetch.headers)?;
         let method: Method = fetch
             .method
             .parse()
             .map_err(|_| ServiceError::Invalid(format!("a method {:?}", fetch.method)))?;
         let body = fetch.body.map(Bytes::from);
-        let question = Question { method, url, headers, body, own };
-        Ok(Plan {
-            repository: view.id,
-            name: name(question.method.as_str(), &question),
-            as_get: name("GET", &question),
-            limit: Policy::limit(fetch.limit, fetch.fresh),
-            policy,
-            question,
+        let request = UpstreamRequest { method, url, headers, body, below_upstream };
+        Ok(FetchPlan {
+            repository: proxy.id,
+            name: cache_name(request.method.as_str(), &request),
+            get_name: cache_name("GET", &request),
+            limit: ProxySettings::limit(fetch.limit, fetch.fresh),
+            settings,
+            request,
             target: fetch.target,
             freshness: fetch.fresh,
             show_as: fetch.show_as,
-            credentials: false,
+            presents_credentials,
         })
     }
 
-    /// Whether its answers are kept at all.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.question.method == Method::GET || self.question.method == Method::HEAD
+    /// The key of its response in the caches.
+    pub(crate) fn key(&self) -> CacheKey {
+        CacheKey { repository: self.repository, name: self.name }
     }
 
-    /// Whether its answer is one that a plugin must make sense of before it is kept: metadata, and every head, which nothing
+    /// Whether its response may be cached.
+    pub(crate) fn is_cacheable(&self) -> bool {
+        self.request.method == Method::GET || self.request.method == Method::HEAD
+    }
+
+    /// Whether a plugin must have read its response before it is cached: metadata, and every response to a `HEAD`, which no digest
     /// vouches for.
-    pub(crate) fn is_on_trial(&self) -> bool {
-        self.question.method == Method::HEAD || (self.question.method == Method::GET && !self.is_file())
+    pub(crate) fn needs_verification(&self) -> bool {
+        self.request.method == Method::HEAD || (self.request.method == Method::GET && !self.is_file())
     }
 
-    /// Whether it asks for a file that never changes, and so for its very bytes.
+    /// Whether it asks for a file that never changes, and so for its exact bytes.
     pub(crate) fn is_file(&self) -> bool {
         self.freshness == Some(Freshness::Immutable)
     }
 }
 
-/// By what the cache knows the answer: the whole address, so that what another upstream answered is another answer.
-fn name(method: &str, question: &Question) -> CacheName {
+/// The name of a response in the cache. It contains the whole address, so that another upstream's response has another name.
+fn cache_name(method: &str, request: &UpstreamRequest) -> CacheName {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     };
     add(method.as_bytes());
-    add(question.url.as_str().as_bytes());
-    for (name, value) in sorted(&question.headers) {
+    add(request.url.as_str().as_bytes());
+    for (name, value) in sorted(&request.headers) {
         add(name.as_bytes());
         add(value);
     }
@@ -107,7 +119,7 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let fetch =
             Fetch { method: method.to_owned(), target: target.to_owned(), headers, ..Fetch::default() };
-        Plan::of(&view, fetch).unwrap().name
+        FetchPlan::new(&view, fetch, false).unwrap().name
     }
 
     #[test]

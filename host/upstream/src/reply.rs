@@ -1,4 +1,4 @@
-//! An upstream's reply as its plugin holds it.
+//! An upstream's response as its plugin holds it.
 
 use std::sync::Arc;
 
@@ -7,57 +7,61 @@ use packhouse_store::{Arriving, Blob, Digest, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{Asker, Taken};
+use super::answer::{Answer, FetchTask};
 use super::body;
-use super::flight::{self, Content};
-use super::site::{Counts, Outcome};
-use super::trouble::Trouble;
+use super::counts::{CacheOutcome, OutcomeCounts};
+use super::error::UpstreamError;
+use super::fetched::Content;
+use super::single_flight;
 
-type Answered = Option<Result<Arc<Taken>, Trouble>>;
+type Answered = Option<Result<Arc<Answer>, UpstreamError>>;
 
-/// See the module. Dropped, it no longer waits; a request that others wait for goes on.
+/// See the module. When it is dropped, it no longer waits; a fetch that others wait for goes on.
 pub(crate) struct ProxyReply {
-    asker: Arc<Asker>,
+    task: Arc<FetchTask>,
     answered: watch::Receiver<Answered>,
+    /// Digests that the plugin expects since it has sent the request.
     late: Vec<Digest>,
-    _task: AbortOnDropHandle<()>,
+    _running: AbortOnDropHandle<()>,
 }
 
 impl ProxyReply {
-    /// Asks, and returns at once.
-    pub(crate) fn start(asker: Asker, counts: Arc<Counts>) -> ProxyReply {
+    /// Starts the task and returns at once.
+    pub(crate) fn start(task: FetchTask, counts: Arc<OutcomeCounts>) -> ProxyReply {
         let (tell, answered) = watch::channel(None);
-        let asker = Arc::new(asker);
-        let asking = Arc::clone(&asker);
-        let task = tokio::spawn(async move {
-            let answer = asking.answer().await;
+        let task = Arc::new(task);
+        let runs = Arc::clone(&task);
+        let running = tokio::spawn(async move {
+            let answer = runs.answer().await;
             match &answer {
-                Ok(taken) => counts.count(taken.outcome),
-                // It is asked again when there is room.
-                Err(Trouble::Crowded) => {}
-                Err(trouble) => {
-                    counts.count(Outcome::Error);
-                    asking.errand.failed();
-                    tracing::warn!(target = asking.plan.target, %trouble, "an upstream gave no answer");
+                Ok(answer) => counts.count(answer.outcome),
+                // The call is started again when it gets a permit to wait.
+                Err(UpstreamError::TooManyWaiting) => {}
+                Err(error) => {
+                    counts.count(CacheOutcome::Error);
+                    runs.session.note_failure();
+                    tracing::warn!(target = runs.plan.target, %error, "an upstream gave no answer");
                 }
             }
             tell.send_replace(Some(answer.map(Arc::new)));
         });
-        ProxyReply { asker, answered, late: Vec::new(), _task: AbortOnDropHandle::new(task) }
+        ProxyReply { task, answered, late: Vec::new(), _running: AbortOnDropHandle::new(running) }
     }
 
-    async fn taken(&self) -> Result<Arc<Taken>, Trouble> {
+    async fn answer(&self) -> Result<Arc<Answer>, UpstreamError> {
+        let lost = || UpstreamError::Unavailable("the question to the upstream was given up".to_owned());
         let mut answered = self.answered.clone();
-        read(&mut answered).await
+        let answer = answered.wait_for(Option::is_some).await.map_err(|_| lost())?.clone();
+        answer.unwrap_or_else(|| Err(lost()))
     }
 
-    /// Whether the bytes are what was expected after they were asked for. What is not will not be found again.
-    async fn checked(&self, blob: Blob) -> Result<Blob, ServiceError> {
+    /// The blob, if it has the digests that were expected late. One that has not is removed from the cache.
+    async fn verified(&self, blob: Blob) -> Result<Blob, ServiceError> {
         match body::verify(&blob, &self.late).await {
             Ok(()) => Ok(blob),
             Err(StoreError::BrokenOff(why)) => {
-                let plan = &self.asker.plan;
-                self.asker.upstreams.store.uncache(plan.repository, &plan.name).await?;
+                let plan = &self.task.plan;
+                self.task.context().store.uncache(plan.repository, &plan.name).await?;
                 Err(ServiceError::Unavailable(why))
             }
             Err(error) => Err(error.into()),
@@ -65,23 +69,17 @@ impl ProxyReply {
     }
 }
 
-async fn read(answered: &mut watch::Receiver<Answered>) -> Result<Arc<Taken>, Trouble> {
-    let lost = || Trouble::Unavailable("the question to the upstream was given up".to_owned());
-    let answered = answered.wait_for(Option::is_some).await.map_err(|_| lost())?.clone();
-    answered.unwrap_or_else(|| Err(lost()))
-}
-
 impl Reply for ProxyReply {
     fn status(&self) -> ServiceFuture<'_, u16> {
-        Box::pin(async move { Ok(self.taken().await?.landed.status) })
+        Box::pin(async move { Ok(self.answer().await?.fetched.status) })
     }
 
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>> {
-        Box::pin(async move { Ok(self.taken().await?.landed.headers.to_vec()) })
+        Box::pin(async move { Ok(self.answer().await?.fetched.headers.to_vec()) })
     }
 
     fn address(&self) -> ServiceFuture<'_, String> {
-        Box::pin(async move { Ok(self.taken().await?.landed.address.clone()) })
+        Box::pin(async move { Ok(self.answer().await?.fetched.address.clone()) })
     }
 
     fn expect(&mut self, digest: Digest) {
@@ -90,27 +88,26 @@ impl Reply for ProxyReply {
 
     fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving> {
         Box::pin(async move {
-            let taken = self.taken().await?;
-            let content = match (&taken.landed.content, &taken.passenger) {
-                (Content::Whole(blob), _) => {
+            let answer = self.answer().await?;
+            let content = match &answer.fetched.content {
+                Content::Complete(blob) => {
                     let blob = blob.clone().unwrap_or_else(|| Blob::from_bytes(bytes::Bytes::new()));
-                    let expected = taken.landed.status == 200;
-                    return Ok(Arriving::whole(if expected { self.checked(blob).await? } else { blob }));
+                    let is_expected = answer.fetched.status == 200;
+                    return Ok(Arriving::whole(if is_expected { self.verified(blob).await? } else { blob }));
                 }
-                (Content::Body(content), passenger) => (content, passenger),
+                Content::Body(content) => content,
             };
-            let (content, passenger) = content;
-            let in_time =
-                passenger.as_ref().is_none_or(|one| self.late.iter().all(|digest| one.expect(digest)));
-            if let Some(passenger) = passenger {
-                passenger.want();
+            let waiter = answer.waiter.as_ref();
+            let in_time = waiter.is_none_or(|waiter| self.late.iter().all(|digest| waiter.expect(digest)));
+            if let Some(waiter) = waiter {
+                waiter.demand_body();
             }
-            let arriving = flight::arriving(content.clone()).await?;
+            let arriving = single_flight::arriving(content.clone()).await?;
             if in_time {
                 return Ok(arriving);
             }
             let blob = arriving.wait().await?;
-            Ok(Arriving::whole(self.checked(blob).await?))
+            Ok(Arriving::whole(self.verified(blob).await?))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A question on its way to an address: the one that was judged is the one that is connected to.
+//! A request on its way to an address: the one that was judged is the one that is connected to.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -11,21 +11,25 @@ use http::{HeaderMap, Method};
 use packhouse_runtime::RepositoryView;
 use packhouse_store::RepositoryId;
 
-use super::address::{Addresses, Names};
-use super::credentials::Access;
-use super::exchange::{self, Question};
-use super::policy::Policy;
-use super::site::Site;
-use super::trouble::Trouble;
+use super::client::UpstreamClient;
+use super::credentials::UpstreamAuth;
+use super::egress_policy::{EgressPolicy, NameLookup};
+use super::error::UpstreamError;
+use super::redirects;
+use super::request::{Target, UpstreamRequest};
+use super::settings::ProxySettings;
 use packhouse_config::UpstreamBounds;
 
-/// Answers each look-up with the next of these addresses, and the last one for ever.
-struct Turning(Mutex<Vec<&'static str>>, AtomicUsize);
+/// Answers each lookup with the next of these addresses, and all further ones with the last.
+struct ChangingLookup {
+    addresses: Mutex<Vec<&'static str>>,
+    lookups: AtomicUsize,
+}
 
-impl Names for Turning {
-    fn look_up(&self, _host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        let mut left = self.0.lock().unwrap();
+impl NameLookup for ChangingLookup {
+    fn lookup(&self, _host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
+        self.lookups.fetch_add(1, Ordering::SeqCst);
+        let mut left = self.addresses.lock().unwrap();
         let answer = if left.len() > 1 { left.remove(0) } else { left[0] };
         Box::pin(async move { Ok(vec![answer.parse().unwrap()]) })
     }
@@ -51,56 +55,59 @@ fn listen(address: SocketAddr, location: Option<&'static str>) -> Option<(Socket
     Some((address, count))
 }
 
-/// The upstream `turning.test`, of which only 127.0.0.1 is allowed.
-fn site(port: u16, names: &Arc<Turning>) -> (Site, Question) {
+/// The upstream `changing.test`, of which only 127.0.0.1 is allowed.
+fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRequest) {
     let mut settings = packhouse_config::repository_settings::effective("{}", false, None);
-    settings.insert("upstream".to_owned(), format!("http://turning.test:{port}/").into());
+    settings.insert("upstream".to_owned(), format!("http://changing.test:{port}/").into());
     let view = RepositoryView {
         id: RepositoryId(1),
         name: "p".to_owned(),
         kind: "proxy".to_owned(),
         settings: serde_json::Value::Object(settings).to_string().into(),
     };
-    let policy = Policy::of(&view).unwrap();
+    let settings = ProxySettings::of(&view).unwrap();
     let allowed = packhouse_config::upstream_networks("127.0.0.1/32").unwrap();
-    let names: Arc<dyn Names> = Arc::clone(names) as Arc<dyn Names>;
+    let names: Arc<dyn NameLookup> = Arc::clone(names) as Arc<dyn NameLookup>;
     let patience = Duration::from_secs(30);
     let bounds = UpstreamBounds { connect: patience, idle: patience, concurrency: 1 };
-    let site = Site::new(&policy, &Addresses::new(&allowed, names), (bounds, 1)).unwrap();
-    let (url, own) = Question::address(&policy.upstream, "/a").unwrap();
-    (site, Question { method: Method::GET, url, headers: HeaderMap::new(), body: None, own })
+    let client = UpstreamClient::new(&settings, &EgressPolicy::new(&allowed, names), bounds, 1).unwrap();
+    let Target { url, below_upstream } = Target::resolve(&settings.upstream, "/a").unwrap();
+    (
+        client,
+        UpstreamRequest { method: Method::GET, url, headers: HeaderMap::new(), body: None, below_upstream },
+    )
 }
 
-fn turning(addresses: &[&'static str]) -> Arc<Turning> {
-    Arc::new(Turning(Mutex::new(addresses.to_vec()), AtomicUsize::new(0)))
+fn changing(addresses: &[&'static str]) -> Arc<ChangingLookup> {
+    Arc::new(ChangingLookup { addresses: Mutex::new(addresses.to_vec()), lookups: AtomicUsize::new(0) })
 }
 
 #[tokio::test]
 async fn a_name_that_turns_to_a_private_address_is_connected_to_where_it_was_judged() {
     let (good, public) = listen(([127, 0, 0, 1], 0).into(), None).unwrap();
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
-    let names = turning(&["127.0.0.1", "127.0.0.2"]);
-    let (site, question) = site(good.port(), &names);
-    let (response, _) = exchange::ask(&site, &question, &Access::None).await.unwrap();
+    let names = changing(&["127.0.0.1", "127.0.0.2"]);
+    let (client, request) = client(good.port(), &names);
+    let (response, _) = redirects::send(&client, &request, &UpstreamAuth::None).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(
-        (names.1.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
+        (names.lookups.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
         (1, 1),
-        "one look-up a connection"
+        "one lookup a connection"
     );
     drop(response);
 
-    let refused = exchange::ask(&site, &question, &Access::None).await;
-    assert!(matches!(&refused, Err(Trouble::Refused(why)) if why.contains("127.0.0.2")), "{refused:?}");
-    assert_eq!((names.1.load(Ordering::SeqCst), private.load(Ordering::SeqCst)), (2, 0));
+    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
+    assert!(matches!(&refused, Err(UpstreamError::Refused(why)) if why.contains("127.0.0.2")), "{refused:?}");
+    assert_eq!((names.lookups.load(Ordering::SeqCst), private.load(Ordering::SeqCst)), (2, 0));
 }
 
 #[tokio::test]
 async fn a_redirect_to_its_own_name_is_looked_up_and_judged_again() {
     let (good, _) = listen(([127, 0, 0, 1], 0).into(), Some("/b")).unwrap();
     let (_, private) = listen(([127, 0, 0, 2], good.port()).into(), None).unwrap();
-    let (site, question) = site(good.port(), &turning(&["127.0.0.1", "127.0.0.2"]));
-    let refused = exchange::ask(&site, &question, &Access::None).await;
-    assert!(matches!(refused, Err(Trouble::Refused(_))), "{refused:?}");
+    let (client, request) = client(good.port(), &changing(&["127.0.0.1", "127.0.0.2"]));
+    let refused = redirects::send(&client, &request, &UpstreamAuth::None).await;
+    assert!(matches!(refused, Err(UpstreamError::Refused(_))), "{refused:?}");
     assert_eq!(private.load(Ordering::SeqCst), 0);
 }

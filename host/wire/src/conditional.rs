@@ -37,9 +37,10 @@ pub fn judge(headers: &HeaderMap, validators: &Validators) -> Outcome {
         return Outcome::Failed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
-        return match names(headers, &IF_NONE_MATCH, &validators.etag, true) {
-            true => Outcome::NotModified,
-            false => Outcome::Send,
+        return if names(headers, &IF_NONE_MATCH, &validators.etag, true) {
+            Outcome::NotModified
+        } else {
+            Outcome::Send
         };
     }
     match seconds(headers, &IF_MODIFIED_SINCE).zip(validators.modified) {

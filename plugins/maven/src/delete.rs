@@ -1,11 +1,12 @@
 //! `DELETE` of a file, of a folder, or of kept metadata; a version without a file is no longer listed.
 
-use crate::fetch::{bad_path, is_folder, missing, parse};
+use crate::answer::{bad_path, missing, parse};
+use crate::hosted::is_folder;
 use crate::layout::{BadPath, FilePath, Item, METADATA, PREFIXES, Target, join};
 use crate::records::{self, Held};
-use crate::{TRIES, busy, index};
+use crate::{busy, index};
 use packhouse_sdk::{
-    Context, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
+    Context, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response, Step,
     Transaction, VersionId,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,68 +28,71 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let gone = match parse(request)? {
+    match parse(request)? {
         Target::Folder(path) => {
-            folder(repository, &path, now)?.then_some(()).ok_or_else(|| missing(&format!("{path}/")))
+            if !folder(repository, &path, now)? {
+                return Err(missing(&format!("{path}/")));
+            }
         }
         Target::File(path) => file(repository, &path, now)?,
         Target::Metadata(folder) => metadata(repository, &folder, now)?,
         Target::Checksum(of, algorithm) => match *of {
             Target::File(file) => checksum(repository, &file.path, algorithm.name())?,
-            of => Err(made(&of.subject())),
+            of => return Err(made(&of.subject())),
         },
-        Target::Prefixes => Err(made(PREFIXES)),
-    };
-    gone.map(|()| Response::no_content())
+        Target::Prefixes => return Err(made(PREFIXES)),
+    }
+    Ok(Response::no_content())
 }
 
 fn made(of: &str) -> Failure {
     bad_path(BadPath(format!("Checksums of {of} are computed, and cannot be deleted")))
 }
 
-type Gone = Result<(), Failure>;
-
-fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<Gone, Failure> {
+fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<(), Failure> {
     let there = repository.get(&records::file(&file.path))?.is_some();
     if !there && repository.get(&records::held(&file.path))?.is_none() {
-        return Ok(Err(match is_folder(repository, &file.path)? {
-            true => Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path)),
-            false => missing(&file.path),
-        }));
+        return Err(if is_folder(repository, &file.path)? {
+            Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path))
+        } else {
+            missing(&file.path)
+        });
     }
     remove(repository, std::slice::from_ref(file), now)?;
     forget_artifacts(repository, file.item.iter())?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// A checksum that is held; one of a file that is there goes with the file.
-fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<Gone, Failure> {
+fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<(), Failure> {
     let key = records::held(path);
-    for _ in 0..TRIES {
-        let Some(mut entry) = repository.get_json::<Held>(&key)? else { break };
+    let removed = repository.update_if_needed(busy, |change| {
+        let Some(mut entry) = repository.get_json::<Held>(&key)? else { return Ok(Step::Done(false)) };
         if entry.value.sums.remove(algorithm).is_none() {
-            break;
+            return Ok(Step::Done(false));
         }
         let expect = Expectation::Revision(entry.revision);
-        let mut change = repository.begin()?;
-        match entry.value.sums.is_empty() {
-            true => change.remove(&key, expect),
-            false => change.put_json(&key, &entry.value, expect, &[])?,
-        };
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(Ok(()));
+        if entry.value.sums.is_empty() {
+            change.remove(&key, expect);
+        } else {
+            change.put_json(&key, &entry.value, expect, &[])?;
         }
+        Ok(Step::Commit(true))
+    })?;
+    if removed {
+        return Ok(());
     }
-    Ok(Err(match repository.get(&records::file(path))?.is_some() {
-        true => bad_path(BadPath(format!("A checksum goes with its file; delete {path}"))),
-        false => missing(&format!("{path}.{algorithm}")),
-    }))
+    Err(if repository.get(&records::file(path))?.is_some() {
+        bad_path(BadPath(format!("A checksum goes with its file; delete {path}")))
+    } else {
+        missing(&format!("{path}.{algorithm}"))
+    })
 }
 
 /// What clients put goes: the kept bytes, and the plugins that a group named. What the store says itself stays.
-fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<Gone, Failure> {
+fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<(), Failure> {
     if index::metadata(repository, folder)?.is_none() {
-        return Ok(Err(missing(&join(folder, METADATA))));
+        return Err(missing(&join(folder, METADATA)));
     }
     let plugins: Vec<String> = repository.keys(records::plugin(folder, "")).collect::<Result<_, _>>()?;
     for page in plugins.chunks(PAGE as usize) {
@@ -98,7 +102,7 @@ fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<Gone, Fai
     change.remove(&records::metadata(folder), Expectation::Anything);
     change.put(&records::touched(folder), &records::time(now), Expectation::Anything, &[]);
     applied(change)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// Everything below a folder, a thousand files at a time: each step is whole, and a deletion that broke off can be asked for
@@ -133,24 +137,21 @@ fn remove(repository: &Repository, files: &[FilePath], now: u64) -> Result<(), F
         .filter_map(|file| file.item.as_ref())
         .map(|item| (records::version(item), item))
         .collect();
-    for _ in 0..TRIES {
-        let mut change = repository.begin()?;
+    repository.update(busy, |change| {
         for file in files {
-            remove_file(&mut change, file);
+            remove_file(change, file);
         }
         for (key, item) in &versions {
-            let marker = repository.get(key)?;
-            let expect = marker.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
-            match has_others(repository, item, &paths)? {
-                true => change.put(key, &records::time(now), expect, &[]),
-                false => remove_version(&mut change, key, item, expect, now),
-            };
+            let expect = Expectation::unchanged(repository.get(key)?.as_ref());
+            if has_others(repository, item, &paths)? {
+                change.put(key, &records::time(now), expect, &[]);
+            } else {
+                remove_version(change, key, item, expect, now);
+            }
         }
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(());
-        }
-    }
-    Err(busy())
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn remove_file(change: &mut Transaction, file: &FilePath) {
@@ -161,13 +162,7 @@ fn remove_file(change: &mut Transaction, file: &FilePath) {
     }
 }
 
-fn remove_version<'a>(
-    change: &'a mut Transaction,
-    key: &str,
-    item: &Item,
-    expect: Expectation,
-    now: u64,
-) -> &'a mut Transaction {
+fn remove_version(change: &mut Transaction, key: &str, item: &Item, expect: Expectation, now: u64) {
     let folder = item.version_folder();
     match expect {
         // It was never there: a deletion that broke off, or a file older than its version's record.
@@ -176,7 +171,7 @@ fn remove_version<'a>(
     };
     change.remove(&records::metadata(&folder), Expectation::Anything);
     change.remove(&records::touched(&folder), Expectation::Anything);
-    change.put(&records::touched(&item.folder), &records::time(now), Expectation::Anything, &[])
+    change.put(&records::touched(&item.folder), &records::time(now), Expectation::Anything, &[]);
 }
 
 /// Whether the version has a file besides these.

@@ -1,25 +1,26 @@
 //! A group: its members in their order, metadata of all of them as one document. Which members may serve a name is the host's to
 //! say; what an upstream lists of names that are ours is left out here.
 
+use crate::answer::{made, missing};
 use crate::index::{self, Document};
 use crate::layout::{METADATA, Target, join};
 use crate::metadata::{Metadata, Plugin};
 use crate::version::Version;
-use crate::{fetch, proxy, sums};
+use crate::{hosted, proxy, sums};
 use packhouse_sdk::{Context, Failure, Repository, Request, Response};
 
 /// Answers a read from the members.
 pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
     match target {
         // A list of one member's groups would keep clients from asking for those of another.
-        Target::Folder(_) | Target::Prefixes => Err(fetch::missing(&target.subject())),
+        Target::Folder(_) | Target::Prefixes => Err(missing(&target.subject())),
         Target::Metadata(folder) => {
-            let document = merged(cx, folder)?.ok_or_else(|| fetch::missing(&join(folder, METADATA)))?;
-            fetch::made(cx, document, "text/xml")
+            let document = merged(cx, folder)?.ok_or_else(|| missing(&join(folder, METADATA)))?;
+            made(cx, document, "text/xml")
         }
         Target::Checksum(of, algorithm) => match &**of {
             Target::Metadata(folder) => {
-                let document = merged(cx, folder)?.ok_or_else(|| fetch::missing(&of.subject()))?;
+                let document = merged(cx, folder)?.ok_or_else(|| missing(&of.subject()))?;
                 Ok(Response::text(sums::of(cx, &document.bytes, *algorithm)?).revalidate())
             }
             _ => first(cx, request, target),
@@ -30,35 +31,30 @@ pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Re
 
 /// The answer of the first member that has it. A member that fails is not passed over: a later one may have other bytes.
 fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
-    for member in cx.others() {
-        let answer = match is_proxy(member) {
-            true => proxy::get(cx, member, request, target),
-            false => fetch::hosted(cx, member, request, target),
+    let found = cx.first(|member| {
+        let answer = if member.is_proxy() {
+            proxy::get(cx, member, request, target)
+        } else {
+            hosted::get(cx, member, request, target)
         };
         match answer {
-            Err(failure) if failure.status == 404 => {}
-            answer => return answer,
+            Err(failure) if failure.status == 404 => Ok(None),
+            answer => answer.map(Some),
         }
-    }
-    Err(fetch::missing(&target.subject()))
-}
-
-fn is_proxy(member: &Repository) -> bool {
-    member.kind() == "proxy"
+    })?;
+    found.ok_or_else(|| missing(&target.subject()))
 }
 
 /// What all members say of a folder, as one document. What one alone says stays as it is.
 fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
-    let (mut ours, mut theirs): (Vec<Document>, Vec<Document>) = (Vec::new(), Vec::new());
-    for member in cx.others() {
-        match is_proxy(member) {
-            true => theirs.extend(foreign(cx, member, folder)?),
-            false => ours.extend(index::metadata(member, folder)?),
-        }
-    }
     // Of a plugin's prefix the first counts: what is published here is not displaced by an upstream's.
-    let mut all = ours;
-    all.extend(theirs);
+    let mut all: Vec<Document> = Vec::new();
+    for member in cx.hosted()? {
+        all.extend(index::metadata(member, folder)?);
+    }
+    for member in cx.proxies()? {
+        all.extend(foreign(cx, member, folder)?);
+    }
     if all.len() < 2 {
         return Ok(all.pop());
     }

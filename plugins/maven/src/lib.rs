@@ -3,10 +3,12 @@
 //! Files are taken as they are. What a client would have to keep right by itself is made from them: checksums,
 //! `maven-metadata.xml`, listings. docs/formats/maven.md says what is served and what was decided.
 
+mod answer;
 mod checksum;
 mod delete;
 mod fetch;
 mod group;
+mod hosted;
 mod index;
 mod layout;
 mod listing;
@@ -15,7 +17,6 @@ mod metadata;
 mod proxy;
 mod publish;
 mod records;
-mod settings;
 mod snapshot;
 mod sums;
 mod upkeep;
@@ -58,11 +59,7 @@ impl Format for Maven {
 
 packhouse_sdk::export!(Maven, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same files right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same files")
 }

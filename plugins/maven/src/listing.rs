@@ -1,10 +1,10 @@
 //! A folder's listing: a page for people, JSON for tools; one level, a page at a time.
 
+use crate::answer::missing;
 use crate::index;
 use crate::layout::{METADATA, join};
-use crate::metadata::updated;
 use crate::records::{self, FileRecord};
-use packhouse_sdk::{Error, Failure, Repository, Request, Response};
+use packhouse_sdk::{Accept, Error, Failure, Repository, Request, Response, Timestamp, percent_encode};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -47,12 +47,10 @@ pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -
     let page = page(repository, folder, request.query("after").unwrap_or_default(), limit)?;
     let page = page.ok_or_else(|| match folder {
         "" => Failure::not_found("Nothing is published in this repository yet"),
-        folder => crate::fetch::missing(&format!("{folder}/")),
+        folder => missing(&format!("{folder}/")),
     })?;
-    let response = match wants_json(request) {
-        true => Response::json(&page)?,
-        false => Response::html(html(&page, limit)),
-    };
+    let response =
+        if wants_json(request) { Response::json(&page)? } else { Response::html(html(&page, limit)) };
     Ok(response.header("vary", "accept").revalidate())
 }
 
@@ -111,17 +109,13 @@ fn entry(repository: &Repository, folder: &str, name: &str) -> Result<Entry, Err
 
 /// Whether JSON is named in `Accept`, and no page for people before it.
 fn wants_json(request: &Request) -> bool {
-    let accept = request.header("accept").unwrap_or_default();
-    quality(accept, "application/json") > quality(accept, "text/html")
+    prefers_json(request.header("accept").unwrap_or_default())
 }
 
-/// In thousandths; 0 for a type that is not named.
-fn quality(accept: &str, media_type: &str) -> u32 {
-    let mut ranges = accept.split(',').map(|range| range.split(';').map(str::trim));
-    let named = ranges.find_map(|mut range| range.next().filter(|name| *name == media_type).map(|_| range));
-    let Some(mut parameters) = named else { return 0 };
-    let quality = parameters.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
-    (quality.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32
+fn prefers_json(accept: &str) -> bool {
+    let accept = Accept::parse(accept);
+    let quality = |media_type: &str| accept.named(media_type).unwrap_or_default();
+    quality("application/json") > quality("text/html")
 }
 
 fn html(page: &Page, limit: usize) -> String {
@@ -137,7 +131,7 @@ fn html(page: &Page, limit: usize) -> String {
         let slash = if entry.kind == EntryKind::Folder { "/" } else { "" };
         let size = entry.size.map(|size| size.to_string()).unwrap_or_default();
         let changed = entry.modified.map(written).unwrap_or_default();
-        let (link, name) = (encode(&entry.name), escape(&entry.name));
+        let (link, name) = (percent_encode(&entry.name), escape(&entry.name));
         // Writing to a string does not fail.
         let _ = writeln!(
             html,
@@ -146,7 +140,7 @@ fn html(page: &Page, limit: usize) -> String {
     }
     html.push_str("</tbody>\n</table>\n");
     if let Some(next) = &page.next {
-        let after = encode(next);
+        let after = percent_encode(next);
         let _ = writeln!(html, "<p><a rel=\"next\" href=\"?after={after}&amp;limit={limit}\">More</a></p>");
     }
     html.push_str("</body>\n</html>\n");
@@ -155,29 +149,12 @@ fn html(page: &Page, limit: usize) -> String {
 
 /// `2026-11-21 05:01`.
 fn written(ms: u64) -> String {
-    let text = updated(ms);
-    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-    format!("{}-{}-{} {}:{}", part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 12))
+    let Timestamp { year, month, day, hour, minute, .. } = Timestamp::from_ms(ms);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
 fn escape(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
-}
-
-/// A segment of a path, percent-encoded.
-pub(crate) fn encode(segment: &str) -> String {
-    let mut encoded = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]
@@ -197,10 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page_and_tools_json() {
-        let json = |accept: &str| quality(accept, "application/json") > quality(accept, "text/html");
-        assert!(json("application/json") && json("text/html;q=0.5, application/json"));
-        assert!(!json("text/html,application/xhtml+xml,*/*;q=0.8") && !json("*/*") && !json(""));
-        assert!(!json("application/json;q=0.1, text/html"));
+    fn people_get_a_page_and_tools_prefers_json() {
+        assert!(prefers_json("application/json") && prefers_json("text/html;q=0.5, application/json"));
+        assert!(
+            !prefers_json("text/html,application/xhtml+xml,*/*;q=0.8")
+                && !prefers_json("*/*")
+                && !prefers_json("")
+        );
+        assert!(!prefers_json("application/json;q=0.1, text/html"));
     }
 }

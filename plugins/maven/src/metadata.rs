@@ -7,7 +7,7 @@ pub(crate) use read::BadMetadata;
 
 use std::collections::BTreeMap;
 
-use packhouse_sdk::Moment;
+use packhouse_sdk::Timestamp;
 
 /// Bytes of a document that a client may put: what a record can hold.
 pub(crate) const LIMIT: u64 = 1_048_576;
@@ -94,7 +94,7 @@ fn sorted(versions: &[String]) -> Vec<&str> {
 
 /// Milliseconds since 1970 as metadata writes times: `20261121050140`, UTC.
 pub(crate) fn updated(ms: u64) -> String {
-    let Moment { year, month, day, hour, minute, second, .. } = Moment::of(ms);
+    let Timestamp { year, month, day, hour, minute, second, .. } = Timestamp::from_ms(ms);
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
 }
 

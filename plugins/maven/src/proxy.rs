@@ -2,12 +2,13 @@
 
 mod metadata;
 
+use crate::answer::{made, missing};
 use crate::checksum::Algorithm;
-use crate::fetch::missing;
 use crate::layout::{FilePath, Item, Kind, METADATA, Target, join};
-use crate::{listing, media, sums};
+use crate::{media, sums};
 use packhouse_sdk::{
     Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
+    percent_encode,
 };
 
 pub(crate) use metadata::document;
@@ -30,7 +31,7 @@ pub(crate) fn get(
         Target::Folder(_) | Target::Prefixes => Err(missing(&target.subject())),
         Target::Metadata(folder) => {
             let document = document(cx, proxy, folder)?.ok_or_else(|| missing(&join(folder, METADATA)))?;
-            crate::fetch::made(cx, document, "text/xml")
+            made(cx, document, "text/xml")
         }
         Target::Checksum(of, algorithm) => checksum(cx, proxy, of, *algorithm),
         Target::File(file) if request.method == "HEAD" => head(cx, proxy, file),
@@ -40,7 +41,7 @@ pub(crate) fn get(
 
 /// A path as a target below the upstream's address.
 fn encoded(path: &str) -> String {
-    let segments: Vec<String> = path.split('/').map(listing::encode).collect();
+    let segments: Vec<String> = path.split('/').map(percent_encode).collect();
     format!("/{}", segments.join("/"))
 }
 

@@ -1,15 +1,15 @@
 //! `PUT`: files under Overwrite Protection, checksums that must be right, metadata that is kept.
 
+use crate::answer::{bad_path, parse};
 use crate::checksum::Algorithm;
-use crate::fetch::{bad_path, file_sum, parse, record};
+use crate::hosted::{file_sum, record};
 use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
 use crate::metadata::{self, BadMetadata, Metadata, Plugin};
 use crate::records::{self, FileRecord, Held, PluginRecord};
-use crate::settings::Redeploy;
-use crate::{FILE_LIMIT, TRIES, busy};
+use crate::{FILE_LIMIT, busy};
 use packhouse_sdk::{
-    Blob, Context, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request,
-    Response, Version,
+    Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
+    Repository, Request, Response, Settings, Step, Transaction, Version,
 };
 
 /// Bytes of a checksum file: a few hundred at most, with a file's name behind the hex.
@@ -62,16 +62,12 @@ pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     let Some(there) = record(repository, &file.path)? else { return Ok(()) };
     let length = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
     let other_size = length.is_some_and(|length| length != there.size);
-    match other_size || !same_bytes_pass(repository, &file)? {
-        true => Err(exists(&file.path)),
-        false => Ok(()),
-    }
+    if other_size || !same_bytes_pass(repository, &file)? { Err(exists(&file.path)) } else { Ok(()) }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let target = parse(request)?;
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let body = request.planned_body()?;
     match target {
         Target::File(file) => put_file(cx, &file, &body),
         Target::Metadata(folder) => put_metadata(cx, &folder, &body),
@@ -90,15 +86,14 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
     let (key, held_key) = (records::file(&file.path), records::held(&file.path));
     // Sums that came before their file are rare: they are read when the commit says that there are some.
     let mut held = None;
-    for _ in 0..TRIES {
-        match commit_file(repository, file, &stored, body, held.as_ref())? {
-            Outcome::Applied(_) => return Ok(Response::created()),
-            Outcome::Stale(stale) if stale == key => {
+    repository.update_if_needed(busy, |change| {
+        match change.previous() {
+            Some(Outcome::Stale(stale)) if *stale == key => {
                 if let Some(there) = record(repository, &file.path)? {
-                    return again(repository, file, &there, &stored);
+                    return again(repository, file, &there, &stored).map(Step::Done);
                 }
             }
-            Outcome::Stale(stale) if stale == held_key => {
+            Some(Outcome::Stale(stale)) if *stale == held_key => {
                 held = repository.get_json::<Held>(&held_key)?;
                 let fresh = FileRecord::of(body, now)?;
                 stored = match &held {
@@ -106,23 +101,25 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
                     None => fresh,
                 };
             }
-            Outcome::Stale(_) => {}
-            Outcome::UnknownBlobs(_) => return Err(Failure::internal("a body that was kept is not held")),
+            Some(Outcome::UnknownBlobs(_)) => {
+                return Err(Failure::internal("a body that was kept is not held"));
+            }
+            _ => {}
         }
-    }
-    Err(busy())
+        let digest = repository.keep(body)?;
+        change_file(change, file, &stored, digest, held.as_ref())?;
+        Ok(Step::Commit(Response::created()))
+    })
 }
 
 /// The file, its version and what is shown of it appear together, and what was held for it goes.
-fn commit_file(
-    repository: &Repository,
+fn change_file(
+    change: &mut Transaction,
     file: &FilePath,
     stored: &FileRecord,
-    body: &Blob,
+    digest: Digest,
     held: Option<&Entry<Held>>,
-) -> Result<Outcome, Failure> {
-    let digest = repository.keep(body)?;
-    let mut change = repository.begin()?;
+) -> Result<(), Failure> {
     let expect = if overwritable(file) { Expectation::Anything } else { Expectation::Absent };
     change.put_json(&records::file(&file.path), stored, expect, &[digest])?;
     match held {
@@ -134,7 +131,7 @@ fn commit_file(
         change.put(&records::version(item), &records::time(stored.time), Expectation::Anything, &[]);
         change.show(&shown(item, &file.path, stored));
     }
-    Ok(change.commit()?)
+    Ok(())
 }
 
 fn shown(item: &Item, path: &str, stored: &FileRecord) -> Version {
@@ -152,9 +149,10 @@ fn again(
     there: &FileRecord,
     sent: &FileRecord,
 ) -> Result<Response, Failure> {
-    match there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
-        true => Ok(Response::created()),
-        false => Err(exists(&file.path)),
+    if there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
+        Ok(Response::created())
+    } else {
+        Err(exists(&file.path))
     }
 }
 
@@ -166,7 +164,7 @@ fn overwritable(file: &FilePath) -> bool {
 fn same_bytes_pass(repository: &Repository, file: &FilePath) -> Result<bool, Failure> {
     match &file.item {
         Some(Item { kind: Kind::Unique(_), .. }) => Ok(true),
-        _ => Ok(Redeploy::of(repository)? == Redeploy::Identical),
+        _ => Ok(Settings::of(repository)?.redeploy == Redeploy::Identical),
     }
 }
 
@@ -207,63 +205,64 @@ fn put_checksum(cx: &Context, path: &str, algorithm: Algorithm, body: &Blob) -> 
     };
     let text = String::from_utf8(body.read_all(CHECKSUM_LIMIT)?).map_err(|_| none())?;
     let said = algorithm.read(&text).ok_or_else(none)?;
-    for _ in 0..TRIES {
-        let outcome = match repository.get_json::<FileRecord>(&records::file(path))? {
-            Some(there) => {
-                let is = file_sum(repository, &there.value, algorithm)?;
-                if said != is {
-                    return Err(mismatch(path, algorithm, &said, &is));
-                }
-                remember(repository, there, algorithm, (&text, is))?
-            }
-            None => Some(hold(repository, path, algorithm, &text, now)?),
+    repository.update_if_needed(busy, |change| {
+        let Some(there) = repository.get_json::<FileRecord>(&records::file(path))? else {
+            hold(repository, change, path, Sum { algorithm, text: &text }, now)?;
+            return Ok(Step::Commit(Response::created()));
         };
-        if let None | Some(Outcome::Applied(_)) = outcome {
-            return Ok(Response::created());
+        let is = file_sum(repository, &there.value, algorithm)?;
+        if said != is {
+            return Err(mismatch(path, algorithm, &said, &is));
         }
-    }
-    Err(busy())
+        let changes = remember(change, there, Sum { algorithm, text: &text }, is)?;
+        Ok(if changes { Step::Commit(Response::created()) } else { Step::Done(Response::created()) })
+    })
 }
 
-/// The text is kept with the file, and a digest that took a pass over the bytes. None where all of it is kept already.
-fn remember(
-    repository: &Repository,
-    there: Entry<FileRecord>,
+/// A checksum file: its algorithm, and the text in which it says the checksum.
+#[derive(Clone, Copy)]
+struct Sum<'a> {
     algorithm: Algorithm,
-    (text, is): (&str, String),
-) -> Result<Option<Outcome>, Failure> {
+    text: &'a str,
+}
+
+/// The text is kept with the file, and a digest that took a pass over the bytes. False where all of it is kept already.
+fn remember(
+    change: &mut Transaction,
+    there: Entry<FileRecord>,
+    sum: Sum<'_>,
+    hex: String,
+) -> Result<bool, Failure> {
     let mut record = there.value;
-    let is_new = record.remember_stated(algorithm, text, &is);
-    let passed = algorithm == Algorithm::Sha512 && record.sha512.is_none();
+    let is_new = record.remember_stated(sum.algorithm, sum.text, &hex);
+    let passed = sum.algorithm == Algorithm::Sha512 && record.sha512.is_none();
     if !is_new && !passed {
-        return Ok(None);
+        return Ok(false);
     }
     if passed {
-        record.sha512 = Some(is);
+        record.sha512 = Some(hex);
     }
-    let mut change = repository.begin()?;
     let expect = Expectation::Revision(there.revision);
     change.put_json(&there.key, &record, expect, std::slice::from_ref(&record.sha256))?;
-    Ok(Some(change.commit()?))
+    Ok(true)
 }
 
 fn hold(
     repository: &Repository,
+    change: &mut Transaction,
     path: &str,
-    algorithm: Algorithm,
-    text: &str,
+    sum: Sum<'_>,
     now: u64,
-) -> Result<Outcome, Failure> {
+) -> Result<(), Failure> {
     let key = records::held(path);
     let before = repository.get_json::<Held>(&key)?;
-    let expect = before.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+    let expect = Expectation::unchanged(before.as_ref());
     let mut held = before.map(|entry| entry.value.current(now)).unwrap_or_default();
     held.time = now;
-    held.sums.insert(algorithm.name().to_owned(), text.to_owned());
-    let mut change = repository.begin()?;
+    held.sums.insert(sum.algorithm.name().to_owned(), sum.text.to_owned());
     change.put_json(&key, &held, expect, &[])?;
     change.require(&records::file(path), Expectation::Absent);
-    Ok(change.commit()?)
+    Ok(())
 }
 
 /// The bytes are kept, to be served while they say the same as the store. The plugins of a group are known from nowhere else:
@@ -294,9 +293,10 @@ fn check_plugin(folder: &str, plugin: &Plugin) -> Result<(), Failure> {
     let fits = !artifact.is_empty()
         && !prefix.is_empty()
         && folder.len() + artifact.len() <= crate::layout::PATH_LIMIT;
-    match fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
-        true => Ok(()),
-        false => Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`")),
+    if fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
+        Ok(())
+    } else {
+        Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`"))
     }
 }
 

@@ -1,18 +1,11 @@
 //! Checksums of documents that the plugin makes itself: the host computes them.
 
 use crate::checksum::Algorithm;
-use packhouse_sdk::{Blob, Context, Error, Response};
-
-/// The bytes as a blob, whose digests can be asked for.
-pub(crate) fn blob(cx: &Context, bytes: &[u8]) -> Result<Blob, Error> {
-    let mut writer = cx.writer();
-    writer.write(bytes)?;
-    writer.finish()
-}
+use packhouse_sdk::{Context, Error, Response};
 
 /// In hex.
 pub(crate) fn of(cx: &Context, bytes: &[u8], algorithm: Algorithm) -> Result<String, Error> {
-    Ok(blob(cx, bytes)?.digest(algorithm.name())?.hex().to_owned())
+    Ok(cx.write_blob(bytes)?.digest(algorithm.name())?.hex().to_owned())
 }
 
 /// Tells a checksum in a header, so that clients need not ask for it: bytes and checksum are then always of one moment.

@@ -8,10 +8,7 @@ impl Upkeep for Maven {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let missing = || Failure::not_found(format!("There is no version {} of {}", id.version, id.name));
         let folder = folder_of(&id.name, &id.version).ok_or_else(missing)?;
-        match delete::folder(cx.target()?, &folder, cx.now())? {
-            true => Ok(()),
-            false => Err(missing()),
-        }
+        if delete::folder(cx.target()?, &folder, cx.now())? { Ok(()) } else { Err(missing()) }
     }
 
     fn mark_version(_cx: &Context, _id: &VersionId, _state: &str, _reason: &str) -> Result<(), Failure> {

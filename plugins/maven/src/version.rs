@@ -107,9 +107,10 @@ fn parse(text: &str) -> Vec<Item> {
 
 /// What a token is. An empty one (`1..2`) is zero.
 fn item(token: &str, digits: bool) -> Item {
-    match digits || token.is_empty() {
-        true => Item::Number(token.trim_start_matches('0').to_owned()),
-        false => Item::Word(named(token).to_owned()),
+    if digits || token.is_empty() {
+        Item::Number(token.trim_start_matches('0').to_owned())
+    } else {
+        Item::Word(named(token).to_owned())
     }
 }
 

@@ -1,10 +1,8 @@
 //! Who asks, and their tokens. No secret passes through here: what clients send of one the host has replaced, and a new one it
 //! puts in itself.
 
-use packhouse_sdk::{Context, Failure, LoginState, Params, Request, Response};
+use packhouse_sdk::{Context, Failure, LoginState, Params, Request, Response, Timestamp};
 use serde_json::{Value, json};
-
-use crate::instant;
 
 /// `GET /`: that the address is right and the credential works.
 pub(crate) fn root(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
@@ -80,14 +78,15 @@ pub(crate) fn create_token(
 pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     request.caller().ok_or_else(anonymous)?;
     let tokens = cx.identity().tokens()?;
+    let written = |ms: u64| Timestamp::from_ms(ms).to_rfc3339();
     let objects: Vec<Value> = tokens
         .into_iter()
         .map(|token| {
             json!({
                 "key": token.id, "token": token.hint, "name": token.name,
                 "readonly": !token.scope.iter().any(|scope| scope == "write"),
-                "created": instant::text(token.created), "updated": instant::text(token.created),
-                "expires": token.expires.map(instant::text),
+                "created": written(token.created), "updated": written(token.created),
+                "expires": token.expires.map(written),
             })
         })
         .collect();
@@ -110,9 +109,10 @@ pub(crate) fn log_out(cx: &Context, _request: &Request, params: &Params<'_>) -> 
 }
 
 fn revoke(cx: &Context, id: &str) -> Result<Response, Failure> {
-    match cx.identity().revoke(id)? {
-        true => Ok(no_store(Response::json(&json!({"ok": true}))?)),
-        false => Err(Failure::not_found("You have no token of that id")),
+    if cx.identity().revoke(id)? {
+        Ok(no_store(Response::json(&json!({"ok": true}))?))
+    } else {
+        Err(Failure::not_found("You have no token of that id"))
     }
 }
 

@@ -1,8 +1,10 @@
 //! `npm audit`: advisories, of which a hosted repository knows none, and the keys that signatures are checked with.
 
-use crate::audited::Question;
+use crate::audit_request::AuditRequest;
 use crate::proxy;
-use packhouse_sdk::{Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response};
+use packhouse_sdk::{
+    Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
+};
 use serde_json::{Value, json};
 
 /// Bytes of a question, compressed.
@@ -34,7 +36,7 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
 /// What the proxy's upstream says, or that of the first proxy in a group; nothing where there is none. It is asked about no package
 /// that is not looked for there.
 fn answer(cx: &Context, request: &Request, target: &str, nothing: &Value) -> Result<Response, Failure> {
-    let content = match proxies(cx)?.into_iter().next() {
+    let content = match cx.proxies()?.into_iter().next() {
         Some(proxy) => ask(cx, request, proxy, target)?,
         None => None,
     };
@@ -50,10 +52,9 @@ fn ask(
     proxy: &Repository,
     target: &str,
 ) -> Result<Option<Content>, Failure> {
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a POST without the body that was planned"))?;
+    let body = request.planned_body()?;
     let encoding = request.header("content-encoding");
-    let question = Question::read(&body, encoding, target == BULK)?;
+    let question = AuditRequest::read(&body, encoding, target == BULK)?;
     let withheld = proxy.withheld(&question.names())?;
     if withheld.is_empty() {
         let kind = request.header("content-type").map(|kind| ("content-type", kind));
@@ -66,24 +67,18 @@ fn ask(
     }
 }
 
-/// The repositories that have an upstream: the target, or a group's members.
-pub(crate) fn proxies(cx: &Context) -> Result<Vec<&Repository>, Failure> {
-    let all = std::iter::once(cx.target()?).chain(cx.others());
-    Ok(all.filter(|repository| repository.kind() == "proxy").collect())
-}
-
 /// The keys of `npm audit signatures`: this registry's own, and those of its upstreams.
 pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut keys = Vec::new();
-    if cx.target()?.kind() != "proxy" {
+    if !cx.target()?.is_proxy() {
         keys.extend(cx.signing().keys()?.into_iter().map(|key| {
             json!({
                 "keyid": key.id, "keytype": key.kind, "scheme": key.kind, "key": key.key,
-                "expires": key.expires.map(crate::instant::text),
+                "expires": key.expires.map(|ms| Timestamp::from_ms(ms).to_rfc3339()),
             })
         }));
     }
-    for proxy in proxies(cx)? {
+    for proxy in cx.proxies()? {
         let Some(Content::Blob(blob)) = proxy::pass_on(cx, proxy, "-/npm/v1/keys")? else { continue };
         let document: Value = serde_json::from_slice(&blob.read_all(KEYS)?).unwrap_or_default();
         keys.extend(document.get("keys").and_then(Value::as_array).into_iter().flatten().cloned());

@@ -1,6 +1,6 @@
 //! Programs of a package: `bin`, in all the forms in which it is written.
 
-use crate::confusion::Difference;
+use crate::difference::Difference;
 use crate::name::Name;
 use serde_json::{Map, Value};
 
@@ -24,9 +24,10 @@ pub(crate) fn differing(
     let folder = folder.filter(|_| is.is_empty()).map(path);
     let added = |program: &Program| {
         folder.as_ref().is_some_and(|folder| {
-            let below = match folder.is_empty() {
-                true => Some(program.path.as_str()),
-                false => program.path.strip_prefix(folder.as_str()).and_then(|rest| rest.strip_prefix('/')),
+            let below = if folder.is_empty() {
+                Some(program.path.as_str())
+            } else {
+                program.path.strip_prefix(folder.as_str()).and_then(|rest| rest.strip_prefix('/'))
             };
             below.is_some_and(|below| base(below) == program.name)
         })

@@ -1,12 +1,14 @@
 //! Changes of a package that is there: deprecations, maintainers, tags, and versions that are left out. Clients send the whole
 //! packument as they read it, altered; what counts is how it differs from what is stored.
 
-use crate::document::{Document, Versions, invalid};
+use crate::document::{Document, Versions, check_tag, invalid};
 use crate::name::Name;
-use crate::publish::answer;
 use crate::records::{self, Facts, Package, Version};
-use crate::{TRIES, busy, hosted, remove};
-use packhouse_sdk::{self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response};
+use crate::revision::{self, answer, stale};
+use crate::{busy, hosted, remove};
+use packhouse_sdk::{
+    self as sdk, Context, Entry, Expectation, Failure, Outcome, Repository, Response, Transaction,
+};
 use std::collections::BTreeMap;
 
 /// Changes of versions in one commit: each is a record and what is shown.
@@ -19,7 +21,7 @@ pub(crate) fn put(cx: &Context, name: &Name, document: Document) -> Result<Respo
     let repository = cx.target()?;
     let package = Package::get(repository, name)?;
     if let Some(revision) = &document.revision {
-        check_revision(name, &package, revision)?;
+        revision::check(name, &package, revision)?;
     }
     if document.versions.is_none() && document.maintainers.is_none() && document.tags.is_none() {
         return Err(invalid("it changes nothing that can be changed here"));
@@ -36,11 +38,12 @@ pub(crate) fn at_revision(
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let package = Package::get(repository, name)?;
-    check_revision(name, &package, revision)?;
+    revision::check(name, &package, revision)?;
     let Some(versions) = &document.versions else {
-        return match document.maintainers.is_some() || document.tags.is_some() {
-            true => apply(cx, name, package, document),
-            false => Err(invalid("it changes nothing that can be changed here")),
+        return if document.maintainers.is_some() || document.tags.is_some() {
+            apply(cx, name, package, document)
+        } else {
+            Err(invalid("it changes nothing that can be changed here"))
         };
     };
     let stored = remove::numbers(repository, name)?;
@@ -57,16 +60,6 @@ pub(crate) fn at_revision(
         Some(revision) => answer(name, revision),
         None => Err(stale(name)),
     }
-}
-
-/// 409 unless the package is still as the client read it.
-pub(crate) fn check_revision(name: &Name, package: &Entry<Package>, revision: &str) -> Result<(), Failure> {
-    if package.revision.to_string() == revision { Ok(()) } else { Err(stale(name)) }
-}
-
-/// 409 for a package that others have changed meanwhile.
-pub(crate) fn stale(name: &Name) -> Failure {
-    Failure::conflict(format!("{name} was changed after it was read; read it again and repeat the command"))
 }
 
 /// Puts what differs. Nobody else's change gets lost: where one came in between, this one is refused.
@@ -89,12 +82,11 @@ fn apply(
         return answer(name, package.revision);
     }
     package.value.modified = cx.now();
-    let pages: Vec<_> = match differing.is_empty() {
-        true => vec![&[][..]],
-        false => differing.chunks(PAGE).collect(),
-    };
+    let pages: Vec<_> = if differing.is_empty() { vec![&[][..]] } else { differing.chunks(PAGE).collect() };
     for page in pages {
-        package.revision = match commit(repository, name, &package, page)? {
+        let mut change = repository.begin()?;
+        put_page(repository, &mut change, name, &package, page)?;
+        package.revision = match change.commit()? {
             Outcome::Applied(revision) => revision,
             _ => return Err(stale(name)),
         };
@@ -123,9 +115,10 @@ fn differing(
 }
 
 fn checked(text: Option<String>) -> Result<Option<String>, Failure> {
-    match text.as_ref().is_some_and(|text| text.len() > REASON) {
-        true => Err(invalid(&format!("a deprecation has at most {REASON} bytes"))),
-        false => Ok(text),
+    if text.as_ref().is_some_and(|text| text.len() > REASON) {
+        Err(invalid(&format!("a deprecation has at most {REASON} bytes")))
+    } else {
+        Ok(text)
     }
 }
 
@@ -139,7 +132,7 @@ fn retagged(
     let mut tags = BTreeMap::new();
     for (tag, number) in said.into_iter().filter_map(|(tag, number)| Some((tag, number?))) {
         if before.get(&tag) != Some(&number) {
-            crate::tags::check(&tag)?;
+            check_tag(&tag)?;
             Version::get(repository, name, &number)?;
         }
         tags.insert(tag, number);
@@ -150,13 +143,14 @@ fn retagged(
     Ok(tags)
 }
 
-fn commit(
+/// Adds to a change the package, and what is said of these versions.
+fn put_page(
     repository: &Repository,
+    change: &mut Transaction,
     name: &Name,
     package: &Entry<Package>,
     page: &[Deprecation],
-) -> Result<Outcome, Failure> {
-    let mut change = repository.begin()?;
+) -> Result<(), Failure> {
     change.put_json(&records::package(name), &package.value, Expectation::Revision(package.revision), &[])?;
     for (number, text) in page {
         let key = records::deprecation(name, number);
@@ -167,7 +161,7 @@ fn commit(
         let facts = Version::get(repository, name, number)?.facts;
         change.show(&shown(name, number, &facts, text.as_deref()));
     }
-    Ok(change.commit()?)
+    Ok(())
 }
 
 /// Marks one version, or takes the mark back.
@@ -179,15 +173,13 @@ pub(crate) fn deprecate(
 ) -> Result<(), Failure> {
     let repository = cx.target()?;
     let page = [(number.to_owned(), checked(text)?)];
-    for _ in 0..TRIES {
+    repository.update(busy, |change| {
         let mut package = Package::get(repository, name)?;
         Version::get(repository, name, number)?;
         package.value.modified = cx.now();
-        if let Outcome::Applied(_) = commit(repository, name, &package, &page)? {
-            return Ok(());
-        }
-    }
-    Err(busy())
+        put_page(repository, change, name, &package, &page)
+    })?;
+    Ok(())
 }
 
 /// What people and policies see of a version, without its files.

@@ -13,6 +13,7 @@
 //! Workspace and catalog ranges and `publishConfig` are replaced in the archive too.
 
 use crate::bin;
+use crate::difference::Difference;
 use crate::name::Name;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,17 +42,6 @@ const HOSTS: [(&str, &str); 5] = [
 type Members = Map<String, Value>;
 /// Texts by name.
 type Texts = BTreeMap<String, String>;
-
-/// Where a package and its manifest differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
-    /// Which member, as `scripts.install`.
-    pub(crate) member: String,
-    /// What the manifest says.
-    pub(crate) published: Option<String>,
-    /// What the archive's own `package.json` says.
-    pub(crate) own: Option<String>,
-}
 
 /// The first thing in which a manifest that is published differs from the package's own; none where a client made the one of the
 /// other.

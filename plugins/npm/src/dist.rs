@@ -4,11 +4,11 @@ use crate::confusion;
 use crate::document::{Attachment, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
-use crate::skim::Span;
 use crate::tar::{self, Refusal};
 use crate::version::clean;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use packhouse_sdk::json_scan::Span;
 use packhouse_sdk::{Blob, Context, Digest, Error, Failure};
 use serde_json::{Map, Value, json};
 

@@ -2,16 +2,31 @@
 //! was read, altered.
 
 use crate::name::Name;
-use crate::readme::Readme;
-use crate::skim::{self, Skim, Span, Trouble};
-use crate::source::Source;
-use packhouse_sdk::Failure;
+use crate::readme::{self, Readme};
+use crate::version::tag_objection;
+use packhouse_sdk::json_scan::{ScanError, ScanReader, ScanRules, Span};
+use packhouse_sdk::{Failure, FindAt};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::marker::PhantomData;
+
+/// Bytes of a document, its tarballs left out. One with 2,000 versions, which `npm deprecate` sends whole, has 2 to 8 MB.
+pub(crate) const DOCUMENT_LIMIT: u64 = 32 << 20;
+/// Bytes of one version's manifest: what the plugin has to hold in memory several times over while it reads it.
+pub(crate) const MEMBER_LIMIT: u64 = 1 << 20;
+
+/// A tarball stands in the document as base64, up to 280 MB in one string. Of a readme, which is cut when it is kept, as much is read
+/// as is kept, were every byte of that escaped.
+const SCAN: ScanRules = ScanRules {
+    document_limit: DOCUMENT_LIMIT,
+    member_limit: MEMBER_LIMIT,
+    left_out: &[&["_attachments", "*", "data"]],
+    shortened: &[&["readme"], &["versions", "*", "readme"]],
+    shortened_to: 6 * readme::LIMIT as u64,
+};
 
 /// Members of one object: versions, tags, attachments.
 const MEMBERS: usize = 20_000;
@@ -140,16 +155,12 @@ impl Document {
     ///
     /// # Errors
     /// 400 for what is no such document, or one about another package; 413 for too large a one.
-    pub(crate) fn read(body: impl Source, name: &Name) -> Result<Self, Failure> {
-        let mut skim = BufReader::with_capacity(16 << 10, Skim::new(body));
-        let read = serde_json::from_reader::<_, Self>(&mut skim);
-        let skim = skim.into_inner();
-        let mut document = match (read, skim.trouble) {
-            (_, Some(trouble)) => return Err(refused(trouble)),
-            (Err(error), None) => return Err(invalid(&format!("it cannot be read: {error}"))),
-            (Ok(document), None) => document,
-        };
-        document.spans = skim.spans;
+    pub(crate) fn read(body: impl FindAt, name: &Name) -> Result<Self, Failure> {
+        let mut reader = BufReader::with_capacity(16 << 10, ScanReader::new(body, SCAN));
+        let read = serde_json::from_reader::<_, Self>(&mut reader);
+        let spans = reader.into_inner().finish().map_err(refused)?;
+        let mut document = read.map_err(|error| invalid(&format!("it cannot be read: {error}")))?;
+        document.spans = spans;
         for (member, said) in [("_id", &document.id), ("name", &document.name)] {
             if let Some(said) = said.as_ref().filter(|said| *said != name.as_str()) {
                 return Err(invalid(&format!(
@@ -212,15 +223,22 @@ pub(crate) fn invalid(what: &str) -> Failure {
     Failure::new(400, "invalid_request", format!("The document that was sent is not accepted: {what}"))
 }
 
-fn refused(trouble: Trouble) -> Failure {
-    match trouble {
-        Trouble::TooLarge => Failure::too_large(format!(
+/// 400 for a tag that cannot be called that.
+pub(crate) fn check_tag(tag: &str) -> Result<(), Failure> {
+    match tag_objection(tag) {
+        Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
+        None => Ok(()),
+    }
+}
+
+fn refused(error: ScanError) -> Failure {
+    match error {
+        ScanError::TooLarge => Failure::too_large(format!(
             "The document that was sent is too large: besides its tarball at most {} bytes, and {} for one version",
-            skim::DOCUMENT_LIMIT,
-            skim::MEMBER_LIMIT
+            DOCUMENT_LIMIT, MEMBER_LIMIT
         )),
-        Trouble::Broken => invalid("it breaks off within a string"),
-        Trouble::Host(error) => error.into(),
+        ScanError::Broken => invalid("it breaks off within a string"),
+        ScanError::Host(error) => error.into(),
     }
 }
 

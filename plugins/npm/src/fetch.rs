@@ -3,7 +3,7 @@
 use crate::address::{self, Address};
 use crate::merge;
 use crate::name::Name;
-use crate::packument::{self, Form};
+use crate::packument::{self, Form, Rendering};
 use crate::proxy;
 use crate::records::{self, Version, missing_version};
 use crate::version::clean;
@@ -45,12 +45,19 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
 
 fn package(cx: &Context, request: &Request, name: &Name) -> Result<Response, Failure> {
     if !asks_to_write(request) {
-        return packument::render(cx, request, name, Form::wanted(request.header("accept")));
+        return render(cx, request, name, Form::wanted(request.header("accept")));
     }
     // What a change is made from: whole, with the revision that it is checked against, and never from a cache.
-    let response = packument::render(cx, request, name, Form::Full)?;
+    let response = render(cx, request, name, Form::Full)?;
     let headers = response.headers.into_iter().filter(|(name, _)| name != "cache-control").collect();
     Ok(Response { headers, ..response }.header("cache-control", "no-store"))
+}
+
+/// The packument, from the repositories that the package is in.
+fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
+    let mut rendering = Rendering::begin(cx, request, name, form)?;
+    merge::each(cx, name, &mut rendering)?;
+    Ok(rendering.into_response()?)
 }
 
 /// By number or by tag.
@@ -65,24 +72,20 @@ fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result
 
 /// From the first repository that has the version.
 fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure> {
-    for repository in cx.sources()? {
-        let found = match repository.kind().as_str() {
-            "proxy" => proxy::tarball(cx, repository, name, number)?,
-            _ => stored(repository, name, number)?,
-        };
-        if let Some(response) = found {
-            return Ok(response);
+    let found = cx.first(|repository| {
+        if repository.is_proxy() {
+            proxy::tarball(cx, repository, name, number)
+        } else {
+            stored(repository, name, number)
         }
-    }
-    Err(missing_version(name, number))
+    })?;
+    found.ok_or_else(|| missing_version(name, number))
 }
 
 fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<Response>, Failure> {
     let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
     let facts = version.facts;
-    let blob = repository.blob(&facts.sha256)?;
-    let blob =
-        blob.ok_or_else(|| Failure::internal(format!("a record names {}, which is not held", facts.sha256)))?;
+    let blob = repository.recorded_blob(&facts.sha256)?;
     Ok(Some(Response::blob(blob).immutable().modified(facts.time)))
 }
 
@@ -105,20 +108,16 @@ pub(crate) fn attestations(
     params: &Params<'_>,
 ) -> Result<Response, Failure> {
     let (name, number) = attested(params)?;
-    for repository in cx.sources()? {
-        let content = match repository.kind().as_str() {
-            "proxy" => {
-                proxy::pass_on(cx, repository, &format!("-/npm/v1/attestations/{}@{number}", name.encoded()))?
-            }
-            _ => {
-                let key = records::attestations(&name, &number);
-                let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
-                entry.map(|entry| Content::Inline(entry.value))
-            }
-        };
-        if let Some(content) = content {
-            return Ok(Response::ok().content_type("application/json").revalidate().content(content));
+    let content = cx.first(|repository| {
+        if repository.is_proxy() {
+            let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
+            return proxy::pass_on(cx, repository, &target);
         }
-    }
-    Err(Failure::not_found(format!("There are no attestations of {name}@{number}")))
+        let key = records::attestations(&name, &number);
+        let entry = if key.len() > 1024 { None } else { repository.get(&key)? };
+        Ok(entry.map(|entry| Content::Inline(entry.value)))
+    })?;
+    let content =
+        content.ok_or_else(|| Failure::not_found(format!("There are no attestations of {name}@{number}")))?;
+    Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }

@@ -9,33 +9,31 @@ mod account;
 mod address;
 mod attestation;
 mod audit;
-mod audited;
+mod audit_request;
 mod bin;
 mod change;
 mod confusion;
+mod difference;
 mod dist;
 mod document;
 mod fetch;
-mod foreign;
 mod hosted;
-mod instant;
 mod manifest;
 mod merge;
 mod name;
-mod outline;
 mod packument;
 mod proxy;
 mod publish;
 mod readme;
 mod records;
 mod remove;
+mod revision;
 mod search;
 mod settings;
-mod skim;
-mod source;
 mod tags;
 mod tar;
 mod upkeep;
+mod upstream_packument;
 mod version;
 mod withdrawn;
 
@@ -45,7 +43,7 @@ use packhouse_sdk::{Description, Failure, Format, Plan, Router, Setting};
 const FILE_LIMIT: u64 = 210_000_000;
 
 /// Bytes of a publish: base64 takes four bytes for three, and the document stands around it.
-const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + skim::DOCUMENT_LIMIT;
+const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + document::DOCUMENT_LIMIT;
 
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +106,7 @@ impl Format for Npm {
 
 packhouse_sdk::export!(Npm, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same package right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same package")
 }

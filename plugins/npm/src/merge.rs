@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> Result<(), Failure> {
     let mut found = false;
     for repository in cx.sources()? {
-        found |= match repository.kind().as_str() {
-            "proxy" => proxy::add(cx, repository, name, rendering)?,
-            _ => hosted::add(repository, name, rendering)?,
+        found |= if repository.is_proxy() {
+            proxy::add(cx, repository, name, rendering)?
+        } else {
+            hosted::add(repository, name, rendering)?
         };
     }
     if found { Ok(()) } else { Err(missing(name)) }
@@ -29,9 +30,10 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
 pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>, Failure> {
     let mut all: Option<BTreeMap<String, String>> = None;
     for repository in cx.sources()? {
-        let tags = match repository.kind().as_str() {
-            "proxy" => proxy::Upstream::open(cx, repository, name)?.map(|upstream| upstream.tags),
-            _ => Package::find(repository, name)?.map(|package| package.value.tags),
+        let tags = if repository.is_proxy() {
+            proxy::UpstreamPackage::open(cx, repository, name)?.map(|upstream| upstream.tags)
+        } else {
+            Package::find(repository, name)?.map(|package| package.value.tags)
         };
         for (tag, number) in tags.into_iter().flatten() {
             all.get_or_insert_default().entry(tag).or_insert(number);
@@ -42,14 +44,11 @@ pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>
 
 /// One version, from the first repository that has it.
 pub(crate) fn version(cx: &Context, name: &Name, number: &str) -> Result<Option<Piece>, Failure> {
-    for repository in cx.sources()? {
-        let piece = match repository.kind().as_str() {
-            "proxy" => proxy::version(cx, repository, name, number)?,
-            _ => hosted::version(repository, name, number)?,
-        };
-        if piece.is_some() {
-            return Ok(piece);
+    cx.first(|repository| {
+        if repository.is_proxy() {
+            proxy::version(cx, repository, name, number)
+        } else {
+            Ok(hosted::version(repository, name, number)?)
         }
-    }
-    Ok(None)
+    })
 }

@@ -1,10 +1,10 @@
 //! The packument: all that is known of a package, in the two forms that clients ask for. It is written while the versions are
 //! read, from whatever repositories they come, so that no more than one of them is in memory.
 
+use crate::accept;
 use crate::name::Name;
 use crate::readme::Readme;
-use crate::{accept, instant, merge};
-use packhouse_sdk::{Content, Context, Error, Failure, Output, Request, Response};
+use packhouse_sdk::{Content, Context, Error, Output, Request, Response, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -94,29 +94,6 @@ pub(crate) struct Rendering<'a> {
     repeated: BTreeMap<String, Map<String, Value>>,
 }
 
-/// The packument of a package, from the repositories that it is in.
-///
-/// # Errors
-/// 404 where it is in none.
-pub(crate) fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
-    let mut rendering = Rendering {
-        out: Output::new(cx),
-        address: &request.address,
-        name,
-        form,
-        times: BTreeMap::new(),
-        summary: Summary::default(),
-        repeated: BTreeMap::new(),
-    };
-    rendering.begin()?;
-    merge::each(cx, name, &mut rendering)?;
-    let modified = rendering.summary.modified;
-    let content = rendering.end()?;
-    let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
-    let response = response.content(content);
-    Ok(if modified > 0 { response.modified(modified) } else { response })
-}
-
 /// One version as a document of its own.
 pub(crate) fn version(
     cx: &Context,
@@ -130,11 +107,41 @@ pub(crate) fn version(
     out.finish()
 }
 
-impl Rendering<'_> {
-    fn begin(&mut self) -> Result<(), Error> {
-        self.out.push("{\"name\":")?;
-        self.out.json(self.name.as_str())?;
-        self.out.push(",\"versions\":{")
+impl<'a> Rendering<'a> {
+    /// Begins the packument of a package.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) fn begin(
+        cx: &'a Context,
+        request: &'a Request,
+        name: &'a Name,
+        form: Form,
+    ) -> Result<Self, Error> {
+        let mut out = Output::new(cx);
+        out.push("{\"name\":")?;
+        out.json(name.as_str())?;
+        out.push(",\"versions\":{")?;
+        Ok(Self {
+            out,
+            address: &request.address,
+            name,
+            form,
+            times: BTreeMap::new(),
+            summary: Summary::default(),
+            repeated: BTreeMap::new(),
+        })
+    }
+
+    /// Ends it, once every repository has added what it has.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) fn into_response(self) -> Result<Response, Error> {
+        let (form, modified) = (self.form, self.summary.modified);
+        let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
+        let response = response.content(self.end()?);
+        Ok(if modified > 0 { response.modified(modified) } else { response })
     }
 
     /// Whether it says what the package says of itself at length: the abbreviated form does not.
@@ -174,7 +181,7 @@ impl Rendering<'_> {
         // A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
         let known = of_package.into_iter().chain(of_versions).filter(|(_, time)| *time > 0);
         let times: Map<String, Value> =
-            known.map(|(of, time)| (of.to_owned(), instant::text(time).into())).collect();
+            known.map(|(of, time)| (of.to_owned(), Timestamp::from_ms(time).to_rfc3339().into())).collect();
         member(&mut self.out, "time", &times)?;
         let mut tags = std::mem::take(&mut self.summary.tags);
         tags.retain(|_, number| self.times.contains_key(number));
@@ -182,7 +189,9 @@ impl Rendering<'_> {
         member(&mut self.out, "dist-tags", &tags)?;
         match self.form {
             Form::Abbreviated if modified == 0 => {}
-            Form::Abbreviated => member(&mut self.out, "modified", &instant::text(modified))?,
+            Form::Abbreviated => {
+                member(&mut self.out, "modified", &Timestamp::from_ms(modified).to_rfc3339())?
+            }
             Form::Full => self.rest(&latest)?,
         }
         self.out.push("}")?;

@@ -1,15 +1,17 @@
 //! A proxy: its upstream's packuments with addresses of its own in them, and the tarballs that those name.
 
 use crate::dist::from_integrity;
-use crate::foreign::{self, Foreign, Packument};
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
 use crate::readme::Readme;
 use crate::records::missing_version;
-use crate::settings::Settings;
+use crate::upstream_packument::{self, Packument, UpstreamVersion};
 use crate::version::highest;
-use crate::{instant, withdrawn};
-use packhouse_sdk::{Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response};
+use crate::withdrawn;
+use packhouse_sdk::{
+    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Settings,
+    Timestamp,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +21,7 @@ const TARBALL: u64 = 2_100_000_000;
 const ANSWER: u64 = 16 << 20;
 
 /// What an upstream has of a package, as far as it is offered.
-pub(crate) struct Upstream {
+pub(crate) struct UpstreamPackage {
     packument: Packument,
     /// When each version that is offered was published, in ms since 1970.
     offered: BTreeMap<String, u64>,
@@ -30,7 +32,7 @@ pub(crate) struct Upstream {
     summary: Summary,
 }
 
-impl Upstream {
+impl UpstreamPackage {
     /// Asks for a package; none where the upstream has none.
     ///
     /// # Errors
@@ -44,7 +46,7 @@ impl Upstream {
         let times: BTreeMap<String, u64> = packument
             .map("time")?
             .into_iter()
-            .filter_map(|(number, time)| Some((number, instant::read(time.as_str()?)?)))
+            .filter_map(|(number, time)| Some((number, Timestamp::parse_rfc3339(time.as_str()?)?.to_ms()?)))
             .collect();
         let known = packument.numbers();
         let offered = offered(cx, proxy, name, &known, &times)?;
@@ -72,7 +74,7 @@ impl Upstream {
     }
 
     /// The version of this number, if it is offered.
-    fn version(&self, name: &Name, number: &str) -> Result<Option<Foreign>, Error> {
+    fn version(&self, name: &Name, number: &str) -> Result<Option<UpstreamVersion>, Error> {
         let Some(time) = self.offered.get(number) else { return Ok(None) };
         let found = self.packument.version(name, number)?;
         Ok(found.map(|mut version| {
@@ -85,7 +87,7 @@ impl Upstream {
 /// The upstream's packument. One that is none fails the call, and the host keeps it not.
 fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
     let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
-    let Some(body) = found(question.limit(foreign::LIMIT).start(proxy)?)? else { return Ok(None) };
+    let Some(body) = found(question.limit(upstream_packument::LIMIT).start(proxy)?)? else { return Ok(None) };
     Ok(Some(Packument::open(body, name)?))
 }
 
@@ -111,7 +113,8 @@ fn offered(
     known: &BTreeSet<String>,
     times: &BTreeMap<String, u64>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
-    let newest = Settings::of(proxy)?.min_age(name).map(|age| cx.now().saturating_sub(age));
+    let newest =
+        Settings::of(proxy)?.min_release_age_ms(name.as_str()).map(|age| cx.now().saturating_sub(age));
     let all = known.iter().map(|number| (number.clone(), times.get(number).copied()));
     Ok(all
         .filter(|(_, time)| newest.is_none_or(|newest| time.is_some_and(|time| time <= newest)))
@@ -137,7 +140,7 @@ pub(crate) fn add(
     name: &Name,
     rendering: &mut Rendering<'_>,
 ) -> Result<bool, Failure> {
-    let Some(mut upstream) = Upstream::open(cx, proxy, name)? else { return Ok(false) };
+    let Some(mut upstream) = UpstreamPackage::open(cx, proxy, name)? else { return Ok(false) };
     rendering.summary(std::mem::take(&mut upstream.summary));
     upstream.packument.each(name, &mut |number, mut version| {
         let Some(time) = upstream.offered.get(number) else { return Ok(()) };
@@ -160,8 +163,13 @@ pub(crate) fn version(
     Ok(find(cx, proxy, name, number)?.map(|version| version.piece))
 }
 
-fn find(cx: &Context, proxy: &Repository, name: &Name, number: &str) -> Result<Option<Foreign>, Failure> {
-    let Some(upstream) = Upstream::open(cx, proxy, name)? else { return Ok(None) };
+fn find(
+    cx: &Context,
+    proxy: &Repository,
+    name: &Name,
+    number: &str,
+) -> Result<Option<UpstreamVersion>, Failure> {
+    let Some(upstream) = UpstreamPackage::open(cx, proxy, name)? else { return Ok(None) };
     if let Some(version) = upstream.version(name, number)? {
         return Ok(Some(version));
     }
@@ -194,7 +202,7 @@ pub(crate) fn tarball(
 }
 
 /// The strongest digest that is said.
-fn expected(version: &Foreign) -> Option<Digest> {
+fn expected(version: &UpstreamVersion) -> Option<Digest> {
     let said = version.integrity.as_deref().unwrap_or_default();
     let mut digests: Vec<Digest> = said.split_whitespace().filter_map(from_integrity).collect();
     digests.sort_by_key(|digest| digest.hex().len());

@@ -3,16 +3,17 @@
 use crate::address::Address;
 use crate::attestation::{self, Attestations};
 use crate::dist::Tarball;
-use crate::document::{Data, Document, invalid};
+use crate::document::{DOCUMENT_LIMIT, Data, Document, check_tag, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
 use crate::readme;
 use crate::records::{self, Facts, Package, Version};
-use crate::settings::{LEGACY_NAMES, Settings};
-use crate::{BODY_LIMIT, TRIES, busy, change, skim};
+use crate::revision::answer;
+use crate::settings::{LEGACY_NAMES, allows_legacy_names};
+use crate::{BODY_LIMIT, FILE_LIMIT, busy, change};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
-    Response, Transaction,
+    Response, Settings, Transaction,
 };
 use serde_json::{Value, json};
 
@@ -20,22 +21,20 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     let address = Address::parse(&request.path)?;
     match &address {
         Address::Package(name) => Ok(Intent::publish().subject(name.as_str()).body(BODY_LIMIT)),
-        Address::AtRevision(name, _) => {
-            Ok(Intent::delete().subject(name.as_str()).body(skim::DOCUMENT_LIMIT))
-        }
+        Address::AtRevision(name, _) => Ok(Intent::delete().subject(name.as_str()).body(DOCUMENT_LIMIT)),
         _ => Err(Failure::method_not_allowed("DELETE, GET, HEAD")),
     }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    let body = request.planned_body()?;
     match Address::parse(&request.path)? {
         Address::Package(name) => {
             let document = Document::read(&body, &name)?;
-            match document.publishes() {
-                true => publish(cx, request, &name, document, &body),
-                false => change::put(cx, &name, document),
+            if document.publishes() {
+                publish(cx, request, &name, document, &body)
+            } else {
+                change::put(cx, &name, document)
             }
         }
         Address::AtRevision(name, revision) => {
@@ -68,7 +67,9 @@ fn publish(
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
-    if let Some(objection) = name.objection().filter(|_| !settings.legacy_names) {
+    if let Some(objection) = name.objection()
+        && !allows_legacy_names(repository)?
+    {
         return Err(invalid(&format!(
             "{name} cannot be published, because {objection}; npm leaves such names to packages that have them already, and where one \
              is to be brought over, the repository's setting `{LEGACY_NAMES}` allows it"
@@ -77,7 +78,8 @@ fn publish(
     let (number, members) = document.take_version()?;
     let mut manifest = Manifest::check(name, &number, members)?;
     refuse_existing(repository, &settings, name, &manifest.number)?;
-    let tarball = tarball(name, &number, &manifest, &document, (body, settings.file_limit()))?;
+    let publish = Publish { name, number: &number, manifest: &manifest, document: &document, body };
+    let tarball = publish.tarball(settings.file_limit(FILE_LIMIT))?;
     let attestations = attestation::read(&document, &tarball)?;
     let person = request.caller().map(|caller| person(&caller));
     if let Some(person) = &person {
@@ -113,36 +115,43 @@ fn publish(
     )
 }
 
-/// The one tarball among the attachments, checked against all that is said of it.
-fn tarball(
-    name: &Name,
-    number: &str,
-    manifest: &Manifest,
-    document: &Document,
-    (body, limit): (&Blob, u64),
-) -> Result<Tarball, Failure> {
-    let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
-    let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
-        return Err(invalid("a publish brings one tarball in `_attachments`"));
-    };
-    let file = key.rsplit_once('/').map_or(key, |(_, file)| file);
-    let scope = key.rsplit_once('/').and_then(|(scope, _)| scope.strip_prefix('@'));
-    let expected = [name.file(number), name.file(&manifest.number)];
-    if !expected.iter().any(|expected| expected == file)
-        || scope.is_some_and(|scope| name.scope() != Some(scope))
-    {
-        return Err(invalid(&format!(
-            "its attachment is called {key}, but that of {name}@{number} is {}",
-            expected.first().map_or("", String::as_str)
-        )));
+/// What came to be published.
+struct Publish<'a> {
+    name: &'a Name,
+    /// As the document has it.
+    number: &'a str,
+    manifest: &'a Manifest,
+    document: &'a Document,
+    body: &'a Blob,
+}
+
+impl Publish<'_> {
+    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it.
+    fn tarball(&self, limit: u64) -> Result<Tarball, Failure> {
+        let Self { name, number, manifest, document, body } = *self;
+        let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
+        let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
+            return Err(invalid("a publish brings one tarball in `_attachments`"));
+        };
+        let file = key.rsplit_once('/').map_or(key, |(_, file)| file);
+        let scope = key.rsplit_once('/').and_then(|(scope, _)| scope.strip_prefix('@'));
+        let expected = [name.file(number), name.file(&manifest.number)];
+        if !expected.iter().any(|expected| expected == file)
+            || scope.is_some_and(|scope| name.scope() != Some(scope))
+        {
+            return Err(invalid(&format!(
+                "its attachment is called {key}, but that of {name}@{number} is {}",
+                expected.first().map_or("", String::as_str)
+            )));
+        }
+        let Data::Base64(span) = data else {
+            return Err(invalid("the attachment's data are not base64"));
+        };
+        let tarball = Tarball::decode(body, span, attachment, limit)?;
+        tarball.check_digests(&manifest.dist)?;
+        tarball.check_contents(name, manifest)?;
+        Ok(tarball)
     }
-    let Data::Base64(span) = data else {
-        return Err(invalid("the attachment's data are not base64"));
-    };
-    let tarball = Tarball::decode(body, span, attachment, limit)?;
-    tarball.check_digests(&manifest.dist)?;
-    tarball.check_contents(name, manifest)?;
-    Ok(tarball)
 }
 
 /// The tags that name the version. Where a document names none it is the latest.
@@ -151,7 +160,7 @@ fn tags(document: &Document, number: &str) -> Result<Vec<String>, Failure> {
     let tags: Vec<String> =
         said.filter(|(_, of)| of.as_deref() == Some(number)).map(|(tag, _)| tag.clone()).collect();
     for tag in &tags {
-        crate::tags::check(tag)?;
+        check_tag(tag)?;
     }
     Ok(if tags.is_empty() { vec!["latest".to_owned()] } else { tags })
 }
@@ -176,26 +185,29 @@ fn refuse_existing(
 fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Result<Response, Failure> {
     let (key, removed) =
         (records::version(release.name, &release.number), records::removed(release.name, &release.number));
-    for _ in 0..TRIES {
-        let package = Package::find(repository, release.name)?;
-        let mut change = repository.begin()?;
-        // A number that was removed may be given again, or must not have been removed meanwhile.
-        match republish {
-            true => change.remove(&removed, Expectation::Anything),
-            false => change.require(&removed, Expectation::Absent),
-        };
-        release.put(&mut change, &key, package)?;
-        match change.commit()? {
-            Outcome::Applied(revision) => return answer(release.name, revision),
-            Outcome::Stale(stale) if stale == key => return Err(exists(release.name, &release.number)),
-            Outcome::Stale(stale) if stale == removed => {
+    let applied = repository.update(busy, |change| {
+        match change.previous() {
+            Some(Outcome::Stale(stale)) if *stale == key => {
+                return Err(exists(release.name, &release.number));
+            }
+            Some(Outcome::Stale(stale)) if *stale == removed => {
                 return Err(was_there(release.name, &release.number));
             }
-            Outcome::Stale(_) => {}
-            Outcome::UnknownBlobs(_) => return Err(Failure::internal("a tarball that was kept is not held")),
+            Some(Outcome::UnknownBlobs(_)) => {
+                return Err(Failure::internal("a tarball that was kept is not held"));
+            }
+            _ => {}
         }
-    }
-    Err(busy())
+        let package = Package::find(repository, release.name)?;
+        // A number that was removed may be given again, or must not have been removed meanwhile.
+        if republish {
+            change.remove(&removed, Expectation::Anything);
+        } else {
+            change.require(&removed, Expectation::Absent);
+        }
+        release.put(change, &key, package)
+    })?;
+    answer(release.name, applied.revision)
 }
 
 impl Release<'_> {
@@ -210,8 +222,7 @@ impl Release<'_> {
         let facts = &version.facts;
         let blobs: &[Digest] = std::slice::from_ref(&facts.sha256);
         change.put(key, &version.write()?, Expectation::Absent, blobs);
-        let expect =
-            package.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+        let expect = Expectation::unchanged(package.as_ref());
         let package = self.package(package.map(|entry| entry.value));
         let readme = self.readme.blob.as_slice();
         change.put_json(&records::readme(name, number), &self.readme, Expectation::Anything, readme)?;
@@ -249,12 +260,6 @@ impl Release<'_> {
     }
 }
 
-/// What clients read of a change that was made.
-pub(crate) fn answer(name: &Name, revision: u64) -> Result<Response, Failure> {
-    let body = json!({"ok": true, "success": true, "id": name.as_str(), "rev": revision.to_string()});
-    Ok(Response { status: 201, ..Response::json(&body)? })
-}
-
 fn exists(name: &Name, number: &str) -> Failure {
     Failure::conflict(format!(
         "{name}@{number} is published already and cannot be replaced; publish a new version"
@@ -269,8 +274,5 @@ fn was_there(name: &Name, number: &str) -> Failure {
 
 /// As `maintainers` and `_npmUser` have it.
 fn person(caller: &str) -> Value {
-    match caller.contains('@') {
-        true => json!({"name": caller, "email": caller}),
-        false => json!({"name": caller}),
-    }
+    if caller.contains('@') { json!({"name": caller, "email": caller}) } else { json!({"name": caller}) }
 }

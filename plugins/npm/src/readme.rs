@@ -64,9 +64,7 @@ impl Readme {
         if text.len() <= INLINE {
             return Ok(Stored { file, text, blob: None });
         }
-        let mut writer = cx.writer();
-        writer.write(text.as_bytes())?;
-        let blob = repository.keep(&writer.finish()?)?;
+        let blob = repository.keep(&cx.write_blob(text.as_bytes())?)?;
         Ok(Stored { file, text: String::new(), blob: Some(blob) })
     }
 
@@ -83,10 +81,7 @@ impl Readme {
         let Stored { file, text, blob } = stored.value;
         let text = match blob {
             None => text,
-            Some(digest) => match repository.blob(&digest)? {
-                Some(blob) => records::text(blob.read_all(LIMIT as u64)?),
-                None => return Err(Error::Other(format!("a record names {digest}, which is not held"))),
-            },
+            Some(digest) => records::text(repository.recorded_blob(&digest)?.read_all(LIMIT as u64)?),
         };
         Ok((!text.is_empty()).then_some(Self { text, file }))
     }

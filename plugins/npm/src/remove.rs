@@ -1,9 +1,9 @@
 //! `DELETE`: a version's tarball, or a package. A number that was given once is remembered, so that it is not given again.
 
 use crate::address::Address;
-use crate::change::{check_revision, stale};
 use crate::name::Name;
 use crate::records::{self, Package};
+use crate::revision::{self, stale};
 use crate::version::highest;
 use packhouse_sdk::{
     Context, Entry, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
@@ -35,11 +35,11 @@ pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     let all = numbers(repository, name)?;
     let (gone, left): (Vec<String>, Vec<String>) = match &address {
         Address::AtRevision(_, revision) => {
-            check_revision(name, &package, revision)?;
+            revision::check(name, &package, revision)?;
             (all, Vec::new())
         }
         Address::TarballAtRevision(_, number, revision) => {
-            check_revision(name, &package, revision)?;
+            revision::check(name, &package, revision)?;
             all.into_iter().partition(|one| one == number)
         }
         _ => return Err(Failure::internal("a DELETE that the plan refuses")),
@@ -105,11 +105,12 @@ fn commit(
 ) -> Result<Outcome, Failure> {
     let expect = Expectation::Revision(package.revision);
     let mut change = repository.begin()?;
-    match whole {
-        true => change
+    if whole {
+        change
             .remove(&records::package(name), expect)
-            .remove(&records::package_readme(name), Expectation::Anything),
-        false => change.put_json(&records::package(name), &package.value, expect, &[])?,
+            .remove(&records::package_readme(name), Expectation::Anything)
+    } else {
+        change.put_json(&records::package(name), &package.value, expect, &[])?
     };
     for number in page {
         change.remove(&records::version(name, number), Expectation::Anything);

@@ -1,10 +1,12 @@
 //! `npm search`: packages by the words in their names, summaries and keywords, narrowed by what npm writes before a colon.
 
-use crate::audit::proxies;
 use crate::name::Name;
 use crate::records::{Package, Version};
-use crate::{instant, manifest, proxy};
-use packhouse_sdk::{Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response};
+use crate::{manifest, proxy};
+use packhouse_sdk::{
+    Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response, Timestamp,
+    percent_encode,
+};
 use serde_json::{Map, Value, json};
 
 /// Packages of one page.
@@ -107,7 +109,7 @@ impl Found {
         let package = json!({
             "name": self.name.as_str(), "scope": self.name.scope().unwrap_or("unscoped"), "version": self.number,
             "description": self.latest.get("description").and_then(Value::as_str).unwrap_or_default(),
-            "keywords": self.keywords(), "date": instant::text(self.time),
+            "keywords": self.keywords(), "date": Timestamp::from_ms(self.time).to_rfc3339(),
             "author": self.latest.get("author").cloned().unwrap_or_default(), "links": links,
             "publisher": publisher,
             "maintainers": maintainers,
@@ -123,23 +125,23 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         |name: &str, default: u32| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (from, size) = (number("from", 0), number("size", 20).min(PAGE));
     let (mut objects, mut total) = (Vec::new(), 0);
-    let everything = std::iter::once(cx.target()?).chain(cx.others());
-    for repository in everything.filter(|repository| repository.kind() == "hosted") {
-        let (found, count) = match query.is_plain() {
-            true => plain(repository, &query.words, from, size)?,
-            false => narrowed(repository, &query, from as usize, size as usize)?,
+    for repository in cx.hosted()? {
+        let (found, count) = if query.is_plain() {
+            plain(repository, &query.words, from, size)?
+        } else {
+            narrowed(repository, &query, from as usize, size as usize)?
         };
         objects.extend(found.iter().map(Found::object));
         total += count;
     }
-    for proxy in proxies(cx)? {
+    for proxy in cx.proxies()? {
         let (found, count) = elsewhere(cx, request, proxy)?;
         objects.extend(found);
         total += count;
     }
     objects.truncate(size as usize);
-    Ok(Response::json(&json!({"objects": objects, "total": total, "time": instant::text(cx.now())}))?
-        .revalidate())
+    let time = Timestamp::from_ms(cx.now()).to_rfc3339();
+    Ok(Response::json(&json!({"objects": objects, "total": total, "time": time}))?.revalidate())
 }
 
 /// What an upstream finds, without packages that are not looked for there. Of a question that names one it does not hear.
@@ -166,14 +168,11 @@ fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec
 
 /// The question as an upstream is asked it.
 fn target(request: &Request) -> String {
-    let encode = |text: &str| -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        text.bytes()
-            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-            .collect()
-    };
-    let pairs: Vec<String> =
-        request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let pairs: Vec<String> = request
+        .query
+        .iter()
+        .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)))
+        .collect();
     format!("-/v1/search?{}", pairs.join("&"))
 }
 

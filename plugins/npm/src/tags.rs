@@ -1,16 +1,13 @@
 //! `/-/package/NAME/…`: tags, and what else is asked of a package by name.
 
 use crate::address;
-use crate::document::invalid;
+use crate::document::{check_tag, invalid};
 use crate::fetch::is_part_of_publish;
 use crate::name::Name;
-use crate::publish::answer;
 use crate::records::{self, Package, missing_version};
-use crate::version::tag_objection;
-use crate::{TRIES, busy, merge};
-use packhouse_sdk::{
-    Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request, Response,
-};
+use crate::revision::answer;
+use crate::{busy, merge};
+use packhouse_sdk::{Context, Expectation, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::json;
 
 /// Bytes of a version's number in quotes.
@@ -19,31 +16,23 @@ const BODY: u64 = 1024;
 const TAGS: usize = 10_000;
 
 /// What is asked of a package.
-enum Asked {
+enum PackageResource {
     Tags,
     Tag(String),
     Visibility,
     Collaborators,
 }
 
-fn parse(params: &Params<'_>) -> Result<(Name, Asked), Failure> {
+fn parse(params: &Params<'_>) -> Result<(Name, PackageResource), Failure> {
     let (name, rest) = address::name(params.segments("rest"))?;
     let asked = match rest.as_slice() {
-        ["dist-tags"] => Asked::Tags,
-        ["dist-tags", tag] => Asked::Tag((*tag).to_owned()),
-        ["visibility"] => Asked::Visibility,
-        ["collaborators"] => Asked::Collaborators,
+        ["dist-tags"] => PackageResource::Tags,
+        ["dist-tags", tag] => PackageResource::Tag((*tag).to_owned()),
+        ["visibility"] => PackageResource::Visibility,
+        ["collaborators"] => PackageResource::Collaborators,
         _ => return Err(Failure::not_found("Nothing is served at this address")),
     };
     Ok((name, asked))
-}
-
-/// 400 for a tag that cannot be called that.
-pub(crate) fn check(tag: &str) -> Result<(), Failure> {
-    match tag_objection(tag) {
-        Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
-        None => Ok(()),
-    }
 }
 
 pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
@@ -55,13 +44,13 @@ pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent,
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (name, asked) = parse(params)?;
     let response = match asked {
-        Asked::Tags => Response::json(&merge::tags(cx, &name)?)?,
-        Asked::Tag(tag) => {
+        PackageResource::Tags => Response::json(&merge::tags(cx, &name)?)?,
+        PackageResource::Tag(tag) => {
             let number = merge::tags(cx, &name)?.remove(&tag);
             Response::json(&number.ok_or_else(|| no_tag(&name, &tag))?)?
         }
-        Asked::Visibility => Response::json(&json!({"public": false}))?,
-        Asked::Collaborators => {
+        PackageResource::Visibility => Response::json(&json!({"public": false}))?,
+        PackageResource::Collaborators => {
             let package = Package::get(cx.target()?, &name)?.value;
             let names = package.maintainers.iter().filter_map(|person| person.get("name")?.as_str());
             let all: serde_json::Map<_, _> =
@@ -74,18 +63,17 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
 
 pub(crate) fn plan_put(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
-        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
+        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (name, Asked::Tag(tag)) = parse(params)? else {
+    let (name, PackageResource::Tag(tag)) = parse(params)? else {
         return Err(Failure::internal("a PUT that the plan refuses"));
     };
-    check(&tag)?;
-    let body =
-        request.take_body().ok_or_else(|| Failure::internal("a PUT without the body that was planned"))?;
+    check_tag(&tag)?;
+    let body = request.planned_body()?;
     let number: String = serde_json::from_slice(&body.read_all(BODY)?)
         .map_err(|_| invalid("a tag is put with a version's number as a JSON string, as \"1.0.0\""))?;
     change(cx.target()?, &name, cx.now(), Some(&number), |package| {
@@ -100,13 +88,13 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
 pub(crate) fn plan_delete(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
         // A tag is no version: moving and removing it is within publishing.
-        (name, Asked::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
+        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }
 
 pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (name, Asked::Tag(tag)) = parse(params)? else {
+    let (name, PackageResource::Tag(tag)) = parse(params)? else {
         return Err(Failure::internal("a DELETE that the plan refuses"));
     };
     if tag == "latest" {
@@ -127,7 +115,7 @@ fn change(
     edit: impl Fn(&mut Package) -> Result<(), Failure>,
 ) -> Result<Response, Failure> {
     let key = number.map(|number| records::version(name, number));
-    for _ in 0..TRIES {
+    let applied = repository.update(busy, |change| {
         let mut package = Package::get(repository, name)?;
         if let (Some(key), Some(number)) = (&key, number)
             && repository.get(key)?.is_none()
@@ -136,21 +124,14 @@ fn change(
         }
         edit(&mut package.value)?;
         package.value.modified = now;
-        let mut change = repository.begin()?;
-        change.put_json(
-            &records::package(name),
-            &package.value,
-            Expectation::Revision(package.revision),
-            &[],
-        )?;
+        let expect = Expectation::Revision(package.revision);
+        change.put_json(&records::package(name), &package.value, expect, &[])?;
         if let Some(key) = &key {
             change.require(key, Expectation::Present);
         }
-        if let Outcome::Applied(revision) = change.commit()? {
-            return answer(name, revision);
-        }
-    }
-    Err(busy())
+        Ok(())
+    })?;
+    answer(name, applied.revision)
 }
 
 fn no_tag(name: &Name, tag: &str) -> Failure {

@@ -2,13 +2,13 @@
 
 use crate::name::Name;
 use crate::records::{Package, missing_version};
-use crate::{Npm, TRIES, busy, change, remove};
-use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
+use crate::{Npm, busy, change, remove};
+use packhouse_sdk::{Context, Failure, Upkeep, VersionId, retry};
 
 impl Upkeep for Npm {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let (repository, name) = (cx.target()?, name(id)?);
-        for _ in 0..TRIES {
+        retry(busy, || {
             let package = Package::get(repository, &name)?;
             let numbers = remove::numbers(repository, &name)?;
             let (gone, left): (Vec<String>, Vec<String>) =
@@ -16,11 +16,9 @@ impl Upkeep for Npm {
             if gone.is_empty() {
                 return Err(missing_version(&name, &id.version));
             }
-            if remove::versions(cx, repository, &name, package, &gone, &left)?.is_some() {
-                return Ok(());
-            }
-        }
-        Err(busy())
+            let revision = remove::versions(cx, repository, &name, package, &gone, &left)?;
+            Ok(revision.map(drop))
+        })
     }
 
     fn mark_version(cx: &Context, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure> {

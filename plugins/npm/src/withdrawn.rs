@@ -1,11 +1,10 @@
 //! Versions that a proxy has fetched and that have vanished upstream since: marked where people look, and offered further only
 //! where the repository's setting says so.
 
-use crate::foreign::Foreign;
 use crate::name::Name;
 use crate::packument::Piece;
-use crate::settings::Settings;
-use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Version};
+use crate::upstream_packument::UpstreamVersion;
+use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Settings, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,10 +26,10 @@ struct Fetched {
 }
 
 impl Fetched {
-    fn foreign(self) -> Foreign {
+    fn into_version(self) -> UpstreamVersion {
         let Self { abbreviated, full, dist, deprecated, attestations, time, .. } = self;
         let piece = Piece { abbreviated, full, dist, deprecated, attestations, time };
-        Foreign { piece, tarball: self.tarball, integrity: self.integrity, shasum: self.shasum }
+        UpstreamVersion { piece, tarball: self.tarball, integrity: self.integrity, shasum: self.shasum }
     }
 }
 
@@ -43,7 +42,7 @@ pub(crate) fn remember(
     proxy: &Repository,
     name: &Name,
     number: &str,
-    version: &Foreign,
+    version: &UpstreamVersion,
 ) -> Result<(), Error> {
     let key = format!("{}{number}", fetched(name));
     if proxy.get(&key)?.is_some() {
@@ -78,7 +77,7 @@ pub(crate) fn find(
     proxy: &Repository,
     name: &Name,
     known: &BTreeSet<String>,
-) -> Result<BTreeMap<String, Foreign>, Error> {
+) -> Result<BTreeMap<String, UpstreamVersion>, Error> {
     let prefix = fetched(name);
     let mut found = BTreeMap::new();
     for entry in proxy.scan(&prefix) {
@@ -88,7 +87,7 @@ pub(crate) fn find(
             mark(proxy, name, &number, &entry)?;
         }
         if !known.contains(&number) {
-            found.insert(number, entry.value.foreign());
+            found.insert(number, entry.value.into_version());
         }
     }
     let kept = found.is_empty() || Settings::of(proxy)?.keep_withdrawn;
@@ -104,9 +103,10 @@ fn mark(proxy: &Repository, name: &Name, number: &str, entry: &Entry<Fetched>) -
     };
     record.insert("withdrawn".to_owned(), Value::Bool(withdrawn));
     let shown = Version::new(name.as_str(), number);
-    let shown = match withdrawn {
-        true => shown.state("withdrawn").property("reason", "it is no longer there upstream"),
-        false => shown,
+    let shown = if withdrawn {
+        shown.state("withdrawn").property("reason", "it is no longer there upstream")
+    } else {
+        shown
     };
     let mut change = proxy.begin()?;
     change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&shown);

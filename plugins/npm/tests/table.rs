@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
+#[path = "table/refused.rs"]
+mod refused;
 #[path = "release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 pub(crate) mod release;
@@ -24,9 +26,9 @@ pub(crate) fn cases() -> Vec<Case> {
         both_forms(),
         publishing_again(),
         scopes(),
-        refused_publishes(),
-        refused_tarballs(),
-        manifest_confusion(),
+        refused::publishes(),
+        refused::tarballs(),
+        refused::manifest_confusion(),
         readmes(),
         attestations(),
         tags(),
@@ -163,196 +165,6 @@ fn scopes() -> Vec<Case> {
         get("tags, encoded", "/-/package/@acme%2flib/dist-tags", 200).content("{\"latest\":\"2.0.0\"}"),
         get("tags, plain", "/-/package/@acme/lib/dist-tags", 200).content("{\"latest\":\"2.0.0\"}"),
         get("without its scope it is another package", "/lib/2.0.0", 404),
-    ]
-}
-
-/// Authorised is the address; so the document, the manifest, the attachment and the archive must all be about it.
-fn refused_publishes() -> Vec<Case> {
-    let good = Release::new("bad", "1.0.0");
-    let with = |path: &str, value: Value| {
-        let mut document = good.document();
-        *document.pointer_mut(path).unwrap() = value;
-        document
-    };
-    let attachment = |key: &str| {
-        let mut document = good.document();
-        let attachment = document["_attachments"]["bad-1.0.0.tgz"].take();
-        document["_attachments"] = json!({key: attachment});
-        document
-    };
-    let mut two = good.document();
-    two["versions"]["1.0.1"] = json!({"name": "bad", "version": "1.0.1"});
-    vec![
-        refused("another package's document", "/other", &good.document(), "sent to the address of other"),
-        refused("another name", "/bad", &with("/name", json!("lib")), "\"lib\""),
-        refused("another manifest", "/bad", &with("/versions/1.0.0/name", json!("lib")), "not of bad"),
-        refused(
-            "another number",
-            "/bad",
-            &with("/versions/1.0.0/version", json!("2.0.0")),
-            "says that it is \"2.0.0\"",
-        ),
-        refused(
-            "no number",
-            "/bad",
-            &with("/versions", json!({"x": {"name": "bad", "version": "x"}})),
-            "no version number",
-        ),
-        refused("two versions", "/bad", &two, "brings one version, and this one has 2"),
-        refused("another version's attachment", "/bad", &attachment("bad-1.0.1.tgz"), "bad-1.0.0.tgz"),
-        refused("another package's attachment", "/bad", &attachment("lib-1.0.0.tgz"), "bad-1.0.0.tgz"),
-        refused("another scope's attachment", "/bad", &attachment("@x/bad-1.0.0.tgz"), "bad-1.0.0.tgz"),
-        refused(
-            "another length",
-            "/bad",
-            &with("/_attachments/bad-1.0.0.tgz/length", json!(1)),
-            "said to be 1",
-        ),
-        refused("no base64", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", json!("%%%")), "not base64"),
-        refused("no data", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", Value::Null), "not base64"),
-        refused(
-            "another integrity",
-            "/bad",
-            &with("/versions/1.0.0/dist/integrity", json!("sha512-AAAA")),
-            "dist.integrity",
-        )
-        .code("checksum_mismatch"),
-        refused("another shasum", "/bad", &with("/versions/1.0.0/dist/shasum", json!("00")), "dist.shasum")
-            .code("checksum_mismatch"),
-        refused(
-            "a tag that reads as a version",
-            "/bad",
-            &good.clone().tag("1.0").document(),
-            "cannot be a tag",
-        ),
-        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capitals")
-            .contains("`legacy_names`"),
-        refused(
-            "a tilde",
-            "/@bad%2fx~",
-            &Release::new("@bad/x~", "1.0.0").document(),
-            "one of the characters",
-        ),
-        refused("a dot", "/@bad%2f.x", &Release::new("@bad/.x", "1.0.0").document(), "begins with a dot"),
-        published("an underscore in a scope", &Release::new("@under/_x", "1.0.0")),
-        get("its tarball", "/@under/_x/-/_x-1.0.0.tgz", 200),
-        put("a name that none can have", "/.bad", 404, &Release::new(".bad", "1.0.0").document()),
-        Case::new("no JSON", "PUT", "/bad", 400).body("not JSON").contains("cannot be read"),
-        Case::new("nothing", "PUT", "/bad", 400).body("").contains("cannot be read"),
-        Case::new("an end within the tarball", "PUT", "/bad", 400)
-            .body("{\"_attachments\":{\"a\":{\"data\":\"AAAA")
-            .contains("breaks off"),
-        get("nothing of it is there", "/bad", 404),
-    ]
-}
-
-fn refused_tarballs() -> Vec<Case> {
-    let bad = || Release::new("bad", "1.0.0");
-    let own = |package: Value| bad().package_json(&package.to_string());
-    vec![
-        refused(
-            "another package's archive",
-            "/bad",
-            &own(json!({"name": "lib", "version": "1.0.0"})).document(),
-            "lib@1.0.0, not of bad@1.0.0",
-        ),
-        refused(
-            "another version's archive",
-            "/bad",
-            &own(json!({"name": "bad", "version": "1.0.1"})).document(),
-            "bad@1.0.1, not of bad@1.0.0",
-        ),
-        refused("a damaged package.json", "/bad", &bad().package_json("{").document(), "cannot be read"),
-        refused(
-            "no package.json",
-            "/bad",
-            &bad().files(&[("package/index.js", "x")]).document(),
-            "no package.json",
-        ),
-        refused(
-            "two of them",
-            "/bad",
-            &bad().file("../other/package.json", "{}").document(),
-            "more than once",
-        ),
-        refused("no gzip", "/bad", &bad().raw(b"plain").document(), "not compressed with gzip"),
-        refused("no tar", "/bad", &bad().raw(&release::gzip(&[b'x'; 1024])).document(), "no tar archive"),
-        published(
-            "a byte order mark is nothing",
-            &Release::new("bom", "1.0.0").package_json("\u{feff}{\"name\":\"bom\",\"version\":\"v1.0.0\"}"),
-        ),
-        get("nothing of it is there", "/bad", 404),
-    ]
-}
-
-/// What clients install by, and what runs then, must be the same.
-fn manifest_confusion() -> Vec<Case> {
-    let own = |members: Value| {
-        let mut own = json!({"name": "two-faced", "version": "1.0.0"});
-        own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        Release::new("two-faced", "1.0.0").package_json(&own.to_string())
-    };
-    let no = |name: &str, release: &Release, words: &str| {
-        refused(name, "/two-faced", &release.document(), words)
-            .code("invalid_tarball")
-            .contains("differs from the manifest")
-    };
-    let yes = |bare: &str, members: Value, said: Value| {
-        let mut own = json!({"name": format!("@same/{bare}"), "version": "1.0.0"});
-        own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        let release =
-            Release::new(&format!("@same/{bare}"), "1.0.0").package_json(&own.to_string()).said(&said);
-        published(bare, &release)
-    };
-    vec![
-        no(
-            "a dependency that only the manifest has",
-            &own(json!({})).said(&json!({"dependencies": {"evil": "1"}})),
-            "`dependencies.evil` is nothing there, and \"1\" in the manifest",
-        ),
-        no(
-            "one that only the archive has",
-            &own(json!({"dependencies": {"evil": "1"}})).said(&json!({"dependencies": null})),
-            "`dependencies.evil`",
-        ),
-        no(
-            "an optional one",
-            &own(json!({})).said(&json!({"optionalDependencies": {"evil": "1"}})),
-            "`optionalDependencies.evil`",
-        ),
-        no(
-            "a peer",
-            &own(json!({})).said(&json!({"peerDependencies": {"evil": "1"}})),
-            "`peerDependencies.evil`",
-        ),
-        no(
-            "a script that the manifest hides",
-            &own(json!({"scripts": {"postinstall": "evil"}})).said(&json!({"scripts": null})),
-            "`scripts.postinstall`",
-        ),
-        no(
-            "another script",
-            &own(json!({"scripts": {"install": "evil"}}))
-                .said(&json!({"scripts": {"install": "node-gyp rebuild"}})),
-            "`scripts.install`",
-        ),
-        no("a program", &own(json!({"bin": {"git": "evil.js"}})).said(&json!({"bin": null})), "`bin.git`"),
-        get("nothing of it is there", "/two-faced", 404),
-        yes("gyp", json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
-        get("it runs something", "/@same%2fgyp/1.0.0", 200).contains("\"hasInstallScript\":true"),
-        yes("bin", json!({"bin": "./cli.js"}), json!({"bin": {"bin": "cli.js"}})),
-        yes("programs", json!({"directories": {"bin": "tools"}}), json!({"bin": {"one": "tools/one"}})),
-        yes("git", json!({"dependencies": {"a": "u/r"}}), json!({"dependencies": {"a": "github:u/r"}})),
-        yes(
-            "bundle",
-            json!({"bundledDependencies": ["x"]}),
-            json!({"bundledDependencies": null, "bundleDependencies": ["x"], "dependencies": {"x": "*"}}),
-        ),
-        yes(
-            "optional",
-            json!({"dependencies": {"a": "1"}, "optionalDependencies": {"a": "1"}}),
-            json!({"dependencies": {}}),
-        ),
     ]
 }
 

@@ -1,9 +1,8 @@
 //! `DELETE` of a manifest: by tag the tag alone, by digest the manifest with all its tags.
 
 use crate::name::{self, Reference};
-use crate::settings::Settings;
 use crate::untagged;
-use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response};
+use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response, Settings};
 
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;

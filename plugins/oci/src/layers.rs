@@ -1,6 +1,6 @@
 //! `GET` and `HEAD` of layers and configs: bytes by their digest.
 
-use crate::{failure, group, name, proxy};
+use crate::{failure, name, proxy};
 use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
 
 /// A push asks with HEAD for what is there already, and that is part of its rights.
@@ -19,7 +19,7 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
         // push relies that leaves the blob out because it is here.
         cx.now();
     }
-    let found = group::first(cx, true, |repository| one(cx, request, repository, &image, &digest))?;
+    let found = cx.first_reachable(|repository| one(cx, request, repository, &image, &digest))?;
     found.ok_or_else(failure::unknown_blob)
 }
 
@@ -31,9 +31,10 @@ fn one(
     image: &str,
     digest: &Digest,
 ) -> Result<Option<Response>, Failure> {
-    let answer = match repository.kind().as_str() {
-        "proxy" => proxy::layer(cx, request, repository, image, digest)?,
-        _ => repository.blob(digest)?.map(Response::blob),
+    let answer = if repository.is_proxy() {
+        proxy::layer(cx, request, repository, image, digest)?
+    } else {
+        repository.blob(digest)?.map(Response::blob)
     };
     Ok(answer.map(|answer| answer.header("docker-content-digest", digest.as_str()).immutable()))
 }

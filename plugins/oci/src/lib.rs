@@ -4,10 +4,10 @@
 //! Manifests are kept byte for byte and found by their digest; tags, referrers and the parts of an index are records that
 //! point to them. docs/formats/oci.md says what is served and what was decided.
 
+mod answer;
 mod delete;
 mod errors;
 mod failure;
-mod group;
 mod layers;
 mod manifest;
 mod manifests;
@@ -56,7 +56,7 @@ impl Format for Oci {
             )
             .claim(Claim::new("root", "/v2/"))
             .setting(
-                "library_prefix",
+                settings::LIBRARY_PREFIX,
                 Setting::choice(
                     &["auto", "always", "never"],
                     "Whether an image of one part is asked for as library/IMAGE; auto: where the upstream is Docker Hub",
@@ -87,9 +87,6 @@ impl Format for Oci {
 }
 
 packhouse_sdk::export!(Oci, upkeep);
-
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -147,12 +147,11 @@ fn image(document: Document, media_type: String) -> Result<Manifest, Failure> {
         return Err(failure::manifest(format!("an image has at most {MOST_LAYERS} layers")));
     }
     for layer in layers {
-        match layer.is_foreign() {
-            true => foreign.push(layer.checked()?),
-            false => {
-                blobs.push(layer.checked()?);
-                sizes.push((layer.checked()?, layer.size));
-            }
+        if layer.is_foreign() {
+            foreign.push(layer.checked()?)
+        } else {
+            blobs.push(layer.checked()?);
+            sizes.push((layer.checked()?, layer.size));
         }
     }
     sizes.sort_unstable();
@@ -171,9 +170,10 @@ fn index(document: Document, media_type: String) -> Result<Manifest, Failure> {
     }
     for part in parts {
         // Some build caches list layers here.
-        match is_manifest(part.media_type.as_deref()) {
-            true => children.push(part.checked()?),
-            false => blobs.push(part.checked()?),
+        if is_manifest(part.media_type.as_deref()) {
+            children.push(part.checked()?)
+        } else {
+            blobs.push(part.checked()?)
         }
     }
     children.sort_unstable();

@@ -2,8 +2,8 @@
 
 use crate::name::{self, Reference};
 use crate::records::{self, ManifestRecord, TagRecord};
-use crate::{failure, group, proxy};
-use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
+use crate::{answer, failure, proxy};
+use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// A push asks with HEAD for what is there already, and that is part of its rights.
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
@@ -17,11 +17,18 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
 pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
     let reference = name::reference(params)?;
-    let named = matches!(reference, Reference::Digest(_));
-    let found = group::first(cx, named, |repository| match repository.kind().as_str() {
-        "proxy" => proxy::manifest(cx, repository, &image, &reference),
-        _ => stored(repository, &image, &reference),
-    })?;
+    let ask = |repository: &Repository| {
+        if repository.is_proxy() {
+            proxy::manifest(cx, repository, &image, &reference)
+        } else {
+            stored(repository, &image, &reference)
+        }
+    };
+    let found = match reference {
+        // It is the same wherever it comes from.
+        Reference::Digest(_) => cx.first_reachable(ask)?,
+        Reference::Tag(_) => cx.first(ask)?,
+    };
     found.ok_or_else(failure::unknown_manifest)
 }
 
@@ -36,18 +43,7 @@ fn stored(repository: &Repository, image: &str, reference: &Reference) -> Result
     let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, &digest))? else {
         return Ok(None);
     };
-    let blob = repository.blob(&digest)?;
-    let blob =
-        blob.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))?;
+    let blob = repository.recorded_blob(&digest)?;
     let answer = Response::blob(blob).content_type(entry.value.media_type);
-    Ok(Some(answered(answer, &digest, reference)))
-}
-
-/// With what clients read of a manifest's answer.
-pub(crate) fn answered(answer: Response, digest: &Digest, reference: &Reference) -> Response {
-    let answer = answer.header("docker-content-digest", digest.as_str());
-    match reference {
-        Reference::Digest(_) => answer.immutable(),
-        Reference::Tag(_) => answer.revalidate(),
-    }
+    Ok(Some(answer::manifest(answer, &digest, reference)))
 }

@@ -27,10 +27,7 @@ pub(crate) fn image(request: &Request, params: &Params) -> Result<String, Failur
     let repository = check_repository(request)?;
     let image = params.joined("image");
     let length = "repositories/".len() + repository.len() + 1 + image.len();
-    match length <= NAME_LIMIT && is_image(&image) {
-        true => Ok(image),
-        false => Err(failure::bad_image()),
-    }
+    if length <= NAME_LIMIT && is_image(&image) { Ok(image) } else { Err(failure::bad_image()) }
 }
 
 /// The repository's name.
@@ -48,10 +45,7 @@ pub(crate) fn check_repository<'a>(request: &'a Request) -> Result<&'a str, Fail
 /// 400 `NAME_INVALID` for what is no tag, 400 `DIGEST_INVALID` for what is no digest.
 pub(crate) fn reference(params: &Params) -> Result<Reference, Failure> {
     let text = params.segment("reference");
-    match text.contains(':') {
-        true => Ok(Reference::Digest(digest(text)?)),
-        false => Ok(Reference::Tag(tag(text)?)),
-    }
+    if text.contains(':') { Ok(Reference::Digest(digest(text)?)) } else { Ok(Reference::Tag(tag(text)?)) }
 }
 
 /// A tag.
@@ -62,10 +56,7 @@ pub(crate) fn tag(text: &str) -> Result<String, Failure> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let first = text.bytes().next().is_some_and(word);
     let rest = text.bytes().all(|byte| word(byte) || byte == b'.' || byte == b'-');
-    match first && rest && text.len() <= TAG_LIMIT {
-        true => Ok(text.to_owned()),
-        false => Err(failure::bad_tag()),
-    }
+    if first && rest && text.len() <= TAG_LIMIT { Ok(text.to_owned()) } else { Err(failure::bad_tag()) }
 }
 
 /// A SHA-256 digest.

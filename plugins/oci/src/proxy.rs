@@ -6,12 +6,12 @@
 pub(crate) mod lists;
 
 use crate::manifest::{ACCEPT, is_one};
-use crate::manifests::answered;
 use crate::name::Reference;
-use crate::settings::Settings;
-use crate::{LAYER_LIMIT, MANIFEST_LIMIT};
+use crate::settings::LibraryPrefix;
+use crate::{LAYER_LIMIT, MANIFEST_LIMIT, answer};
 use packhouse_sdk::{
     Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
+    Settings,
 };
 use serde_json::json;
 
@@ -33,8 +33,10 @@ pub(crate) fn manifest(
     image: &str,
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
-    let must_be_old = Settings::of(proxy)?.must_be_old(image);
-    let asked = Asked { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
+    // The host judges the age of what is shown as a version.
+    let must_be_old = Settings::of(proxy)?.min_release_age_ms(image).is_some();
+    let asked =
+        ManifestRequest { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
     let tag = match reference {
         Reference::Digest(digest) => return asked.by_digest(digest),
         Reference::Tag(tag) => tag,
@@ -52,7 +54,7 @@ pub(crate) fn manifest(
 }
 
 /// What the upstream says of a tag.
-struct Newest {
+struct TagHead {
     /// The manifest's digest; none where it says that there is one, not which.
     told: Option<Digest>,
     /// Whether it said so a while ago.
@@ -60,7 +62,7 @@ struct Newest {
 }
 
 /// A manifest that is asked for.
-struct Asked<'a> {
+struct ManifestRequest<'a> {
     cx: &'a Context,
     proxy: &'a Repository,
     upstream: Upstream,
@@ -69,12 +71,12 @@ struct Asked<'a> {
     must_be_old: bool,
 }
 
-impl Asked<'_> {
+impl ManifestRequest<'_> {
     fn fetch(&self, method: &str, reference: &str) -> Fetch {
         accepting(self.cx.upstream(method, &self.upstream.path(&format!("manifests/{reference}"))))
     }
 
-    fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<Newest>, Failure> {
+    fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<TagHead>, Failure> {
         let head = self.fetch("HEAD", tag);
         let head = if let Some(freshness) = freshness { head.fresh(freshness) } else { head };
         let reply = head.start(self.proxy).map_err(unreachable)?;
@@ -87,7 +89,7 @@ impl Asked<'_> {
         }
         let told = header(&reply, "docker-content-digest")?;
         let told = told.and_then(|told| crate::name::digest(&told).ok());
-        Ok(Some(Newest { told, kept: header(&reply, "age")?.is_some() }))
+        Ok(Some(TagHead { told, kept: header(&reply, "age")?.is_some() }))
     }
 
     fn what_is_told(&self, tag: &str, told: &Option<Digest>) -> Result<Option<Response>, Failure> {
@@ -127,12 +129,12 @@ impl Asked<'_> {
         }
         // What is kept was read when it came.
         if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(too_large)?, &media_type) {
-            return Err(odd("it sent what is no manifest"));
+            return Err(unusable("it sent what is no manifest"));
         }
         let own = body.sha256().map_err(too_large)?;
         let digest = digest.unwrap_or(&own);
         let answer = Response::blob(body).content_type(media_type);
-        Ok(Some(answered(answer, digest, self.reference)))
+        Ok(Some(answer::manifest(answer, digest, self.reference)))
     }
 }
 
@@ -159,7 +161,7 @@ pub(crate) fn layer(
         let is_page =
             header(&reply, "content-type")?.is_some_and(|told| told.trim().starts_with("text/html"));
         if is_page && header(&reply, "docker-content-digest")?.as_deref() != Some(digest.as_str()) {
-            return Err(odd("it sent a page in the place of a layer"));
+            return Err(unusable("it sent a page in the place of a layer"));
         }
         let answer = Response::ok().content_type("application/octet-stream");
         return Ok(Some(match header(&reply, "content-length")? {
@@ -188,7 +190,7 @@ impl Upstream {
         let settings = Settings::of(proxy)?;
         let address = settings.upstream.as_deref().unwrap_or_default();
         let (host, path) = split(address);
-        let library = is_library(&settings.library_prefix, host) && !image.contains('/');
+        let library = is_library(LibraryPrefix::of(proxy)?, host) && !image.contains('/');
         let image = if library { format!("library/{image}") } else { image.to_owned() };
         Ok(Self { image, whole: !path.split('/').any(|segment| segment == "v2") })
     }
@@ -200,11 +202,11 @@ impl Upstream {
 }
 
 /// Whether images of one part are below `library/` at this host.
-fn is_library(setting: &str, host: &str) -> bool {
+fn is_library(setting: LibraryPrefix, host: &str) -> bool {
     match setting {
-        "always" => true,
-        "never" => false,
-        _ => host == "docker.io" || host.ends_with(".docker.io"),
+        LibraryPrefix::Always => true,
+        LibraryPrefix::Never => false,
+        LibraryPrefix::Auto => host == "docker.io" || host.ends_with(".docker.io"),
     }
 }
 
@@ -224,25 +226,25 @@ fn is_there(reply: &Reply) -> Result<bool, Failure> {
     match reply.status().map_err(unreachable)? {
         200 => Ok(true),
         401 | 403 | 404 | 410 => Ok(false),
-        status => Err(odd(&format!("it answered {status}"))),
+        status => Err(unusable(&format!("it answered {status}"))),
     }
 }
 
 fn media_type(reply: &Reply) -> Result<String, Failure> {
     let told = header(reply, "content-type")?.unwrap_or_default();
     let media_type = told.split(';').next().unwrap_or_default().trim();
-    match ACCEPT.contains(&media_type) {
-        true => Ok(media_type.to_owned()),
-        false => Err(odd("it sent what is no manifest")),
+    if ACCEPT.contains(&media_type) {
+        Ok(media_type.to_owned())
+    } else {
+        Err(unusable("it sent what is no manifest"))
     }
 }
 
 fn header(reply: &Reply, name: &str) -> Result<Option<String>, Failure> {
-    let headers = reply.headers().map_err(unreachable)?;
-    Ok(headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value))
+    reply.header(name).map_err(unreachable)
 }
 
-fn odd(what: &str) -> Failure {
+fn unusable(what: &str) -> Failure {
     Failure::new(502, "UNAVAILABLE", format!("the upstream registry cannot be used: {what}"))
 }
 
@@ -251,9 +253,9 @@ fn unreachable(error: Error) -> Failure {
     match told.status {
         502 => Failure {
             internal: told.internal,
-            ..odd("it cannot be reached, or sent something else than expected")
+            ..unusable("it cannot be reached, or sent something else than expected")
         },
-        413 => Failure { internal: told.internal, ..odd("it sent more than is allowed") },
+        413 => Failure { internal: told.internal, ..unusable("it sent more than is allowed") },
         _ => told,
     }
 }
@@ -271,19 +273,19 @@ fn too_large(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_library, split};
+    use super::{LibraryPrefix, is_library, split};
 
     #[test]
     fn docker_hub_is_known_by_its_name() {
         for (setting, address, library) in [
-            ("auto", "https://registry-1.docker.io", true),
-            ("auto", "https://docker.io:443/", true),
-            ("auto", "https://notdocker.io", false),
-            ("auto", "https://registry.test/docker.io", false),
-            ("always", "http://mirror.test:5000/v2", true),
-            ("never", "https://registry-1.docker.io", false),
+            (LibraryPrefix::Auto, "https://registry-1.docker.io", true),
+            (LibraryPrefix::Auto, "https://docker.io:443/", true),
+            (LibraryPrefix::Auto, "https://notdocker.io", false),
+            (LibraryPrefix::Auto, "https://registry.test/docker.io", false),
+            (LibraryPrefix::Always, "http://mirror.test:5000/v2", true),
+            (LibraryPrefix::Never, "https://registry-1.docker.io", false),
         ] {
-            assert_eq!(is_library(setting, split(address).0), library, "{setting} {address}");
+            assert_eq!(is_library(setting, split(address).0), library, "{setting:?} {address}");
         }
     }
 }

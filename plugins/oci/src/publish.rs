@@ -3,11 +3,10 @@
 use crate::manifest::Manifest;
 use crate::name::{self, Reference};
 use crate::records::{self, ManifestRecord, Referrer, TagRecord};
-use crate::settings::Settings;
-use crate::{MANIFEST_LIMIT, TRIES, busy, failure, untagged};
+use crate::{MANIFEST_LIMIT, busy, failure, untagged};
 use packhouse_sdk::{
     Blob, Context, Digest, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request,
-    Response, Transaction, Version, VersionId,
+    Response, Settings, Transaction, Version, VersionId,
 };
 
 /// Tags that one request may put besides.
@@ -19,9 +18,10 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     let image = name::image(request, params)?;
     tags(request, &name::reference(params)?)?;
     let declared = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
-    match declared.is_some_and(|length| length > MANIFEST_LIMIT) {
-        true => Err(failure::manifest_too_large()),
-        false => Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT)),
+    if declared.is_some_and(|length| length > MANIFEST_LIMIT) {
+        Err(failure::manifest_too_large())
+    } else {
+        Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT))
     }
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Re
     let (repository, image) = (cx.target()?, name::image(request, params)?);
     let reference = name::reference(params)?;
     let tags = tags(request, &reference)?;
-    let body = request.take_body().ok_or_else(|| Failure::internal("a PUT without its body"))?;
+    let body = request.planned_body()?;
     if body.size()? > MANIFEST_LIMIT {
         return Err(failure::manifest_too_large());
     }
@@ -57,9 +57,10 @@ fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure
     };
     tags.sort_unstable();
     tags.dedup();
-    match tags.len() > MOST_TAGS {
-        true => Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time"))),
-        false => Ok(tags),
+    if tags.len() > MOST_TAGS {
+        Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time")))
+    } else {
+        Ok(tags)
     }
 }
 
@@ -100,19 +101,17 @@ impl Pushed<'_> {
         blobs.sort_unstable();
         blobs.dedup();
         let size = body.size()?;
-        for _ in 0..TRIES {
-            let mut change = self.repository.begin()?;
-            self.put_manifest(&mut change, size, &blobs)?;
-            let left_behind = self.put_tags(&mut change, size, tags)?;
-            match change.commit()? {
-                Outcome::Applied(_) => return Ok(left_behind),
-                Outcome::UnknownBlobs(unknown) => return Err(self.missing(&unknown)?),
+        let stored = self.repository.update(busy, |change| {
+            match change.previous() {
+                Some(Outcome::UnknownBlobs(unknown)) => return Err(self.missing(unknown)?),
                 // A part of the index is no manifest of this image, or another was faster to move a tag.
-                Outcome::Stale(key) if key.starts_with("m/") => return Err(self.missing(&[])?),
-                Outcome::Stale(_) => {}
+                Some(Outcome::Stale(key)) if key.starts_with("m/") => return Err(self.missing(&[])?),
+                _ => {}
             }
-        }
-        Err(busy())
+            self.put_manifest(change, size, &blobs)?;
+            self.put_tags(change, size, tags)
+        })?;
+        Ok(stored.value)
     }
 
     fn put_manifest(&self, change: &mut Transaction, size: u64, blobs: &[Digest]) -> Result<(), Failure> {
@@ -149,8 +148,7 @@ impl Pushed<'_> {
         for tag in tags {
             let key = records::tag(image, tag);
             let before = self.repository.get_json::<TagRecord>(&key)?;
-            let expect =
-                before.as_ref().map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+            let expect = Expectation::unchanged(before.as_ref());
             let record = TagRecord { digest: digest.clone(), time: self.now };
             change.put_json(&key, &record, expect, &[])?;
             change.put(&records::tagged(image, digest, tag), b"", Expectation::Anything, &[]);

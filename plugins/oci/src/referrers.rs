@@ -3,7 +3,9 @@
 use crate::proxy::lists;
 use crate::records::{self, Referrer};
 use crate::{manifest, name};
-use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
+use packhouse_sdk::{
+    Context, Digest, Failure, Intent, Params, Repository, Request, Response, percent_encode,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -27,9 +29,10 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let after = after(request)?;
     let mut found: BTreeMap<String, Referrer> = BTreeMap::new();
     for repository in cx.sources()? {
-        let referrers = match repository.kind().as_str() {
-            "proxy" => lists::referrers(cx, repository, &image, &subject)?,
-            _ => stored(repository, &image, &subject, kind, after.as_ref())?,
+        let referrers = if repository.is_proxy() {
+            lists::referrers(cx, repository, &image, &subject)?
+        } else {
+            stored(repository, &image, &subject, kind, after.as_ref())?
         };
         found.extend(referrers.into_iter().map(|referrer| (referrer.digest.to_string(), referrer)));
     }
@@ -40,7 +43,7 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let (page, more) = page(found.into_values().filter(|referrer| wanted(referrer)))?;
     let link = page.last().filter(|_| more).and_then(|last| last.get("digest")?.as_str()).map(|last| {
         let path = name::location(request, &image, &format!("referrers/{subject}"));
-        let filter = kind.map(|kind| format!("artifactType={}&", encode(kind))).unwrap_or_default();
+        let filter = kind.map(|kind| format!("artifactType={}&", percent_encode(kind))).unwrap_or_default();
         format!("<{path}?{filter}last={last}>; rel=\"next\"")
     });
     let index = json!({"schemaVersion": 2, "mediaType": manifest::INDEX, "manifests": page});
@@ -98,14 +101,4 @@ fn page(referrers: impl Iterator<Item = Referrer>) -> Result<(Vec<Value>, bool),
         page.push(value);
     }
     Ok((page, false))
-}
-
-/// As it stands in a query: everything but what never needs encoding is encoded.
-fn encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let pieces = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    });
-    pieces.collect()
 }

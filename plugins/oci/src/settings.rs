@@ -1,43 +1,33 @@
-//! What can be set for a repository.
+//! What can be set for a repository of this format alone.
 
-use packhouse_sdk::{Failure, Repository, fits};
+use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
 
-/// A repository's settings, as far as this format reads them.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Settings {
-    /// Whether a manifest stays when its last tag is gone.
-    #[serde(default = "yes")]
-    pub(crate) keep_untagged: bool,
-    /// A proxy's: how old a manifest must be, in seconds.
-    #[serde(default)]
-    min_release_age_s: u64,
-    /// Patterns of names that may be younger.
-    #[serde(default)]
-    min_release_age_except: Vec<String>,
-    /// `auto`, `always` or `never`.
-    #[serde(default)]
-    pub(crate) library_prefix: String,
-    /// A proxy's.
-    #[serde(default)]
-    pub(crate) upstream: Option<String>,
+/// The name of the setting.
+pub(crate) const LIBRARY_PREFIX: &str = "library_prefix";
+
+/// Whether an image of one part is asked for as `library/IMAGE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LibraryPrefix {
+    /// Where the upstream is Docker Hub.
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
-fn yes() -> bool {
-    true
-}
-
-impl Settings {
-    /// Of this repository.
+impl LibraryPrefix {
+    /// As the repository has it.
     ///
     /// # Errors
-    /// An internal failure when the host's are not as this format knows them.
-    pub(crate) fn of(repository: &Repository) -> Result<Self, Failure> {
-        Ok(repository.settings()?)
-    }
-
-    /// Whether an image's manifests are served from a certain age on. The host judges that of what is shown as a version.
-    pub(crate) fn must_be_old(&self, name: &str) -> bool {
-        self.min_release_age_s > 0 && !self.min_release_age_except.iter().any(|pattern| fits(pattern, name))
+    /// [`Error::Other`] when the host's are not as this format knows them.
+    pub(crate) fn of(repository: &Repository) -> Result<Self, Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Own {
+            library_prefix: LibraryPrefix,
+        }
+        repository.settings::<Own>().map(|own| own.library_prefix)
     }
 }

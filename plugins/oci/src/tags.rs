@@ -1,7 +1,7 @@
 //! The list of an image's tags, in the order of their bytes, a page at a time.
 
 use crate::proxy::lists::{self, Tags};
-use crate::{failure, group, name, records};
+use crate::{failure, name, records};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -28,9 +28,10 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     let (mut tags, mut end) = (BTreeSet::new(), None);
     for repository in cx.sources()? {
         // One more than wanted tells whether there is another page.
-        let found = match repository.kind().as_str() {
-            "proxy" => lists::tags(cx, repository, &image, wanted + 1, last)?,
-            _ => stored(repository, &image, wanted + 1, last)?,
+        let found = if repository.is_proxy() {
+            lists::tags(cx, repository, &image, wanted + 1, last)?
+        } else {
+            stored(repository, &image, wanted + 1, last)?
         };
         known |= found.is_some();
         let Some(found) = found else { continue };
@@ -66,9 +67,10 @@ fn page<'a>(request: &'a Request) -> Result<(usize, &'a str), Failure> {
         None => PAGE,
     };
     let last = request.query("last").unwrap_or_default();
-    match last.len() > 256 || last.contains(char::is_control) {
-        true => Err(failure::bad_page()),
-        false => Ok((wanted, last)),
+    if last.len() > 256 || last.contains(char::is_control) {
+        Err(failure::bad_page())
+    } else {
+        Ok((wanted, last))
     }
 }
 
@@ -79,8 +81,13 @@ fn stored(repository: &Repository, image: &str, limit: usize, last: &str) -> Res
     let tags = keys.take(limit).map(|key| Ok(key?.strip_prefix(&prefix).unwrap_or_default().to_owned()));
     let tags: BTreeSet<String> = tags.collect::<Result<_, Failure>>()?;
     // An image whose tags are all gone still is one.
-    let known = !tags.is_empty() || group::holds(repository, image)?;
+    let known = !tags.is_empty() || holds(repository, image)?;
     Ok(known.then_some(Tags { more: tags.len() == limit, tags }))
+}
+
+/// Whether a hosted repository has anything of an image.
+fn holds(repository: &Repository, image: &str) -> Result<bool, Failure> {
+    Ok(repository.keys(records::manifests(image)).page(1).next().transpose()?.is_some())
 }
 
 /// A tag is made of characters that need no encoding.

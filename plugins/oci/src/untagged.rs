@@ -1,8 +1,8 @@
 //! Removing tags and manifests: asked for, or because nothing points to a manifest any more where untagged ones are not kept.
 
 use crate::records::{self, ManifestRecord, TagRecord};
-use crate::{TRIES, busy, failure};
-use packhouse_sdk::{Digest, Expectation, Failure, Outcome, Repository, Transaction, VersionId};
+use crate::{busy, failure};
+use packhouse_sdk::{Digest, Expectation, Failure, Repository, Step, Transaction, VersionId};
 
 /// Tags that go in one commit: each is three changes of the 10,000 that one may have.
 const PAGE: u32 = 1_000;
@@ -15,40 +15,24 @@ const PAGE: u32 = 1_000;
 pub(crate) fn drop_all(repository: &Repository, image: &str, digests: Vec<Digest>) -> Result<(), Failure> {
     let mut suspects = digests;
     while let Some(digest) = suspects.pop() {
-        for tries in 0.. {
-            match drop_one(repository, image, &digest)? {
-                Dropped::Yes(next) => suspects.extend(next),
-                Dropped::No => {}
-                Dropped::Overtaken if tries < TRIES => continue,
-                Dropped::Overtaken => return Err(busy()),
-            }
-            break;
-        }
+        suspects.extend(drop_one(repository, image, &digest)?);
     }
     Ok(())
 }
 
-enum Dropped {
-    Yes(Vec<Digest>),
-    No,
-    Overtaken,
-}
-
-fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Dropped, Failure> {
-    // Whoever begins to point to it puts this record: read before looking, required when removing.
-    let expect = touched(repository, image)?;
-    let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))? else {
-        return Ok(Dropped::No);
-    };
-    if is_pointed_to(repository, image, digest, &entry.value)? {
-        return Ok(Dropped::No);
-    }
-    let mut change = repository.begin()?;
-    change.require(&records::touched(image), expect);
-    let next = remove(repository, &mut change, image, digest, &entry.value)?;
-    Ok(match change.commit()? {
-        Outcome::Applied(_) => Dropped::Yes(next),
-        Outcome::Stale(_) | Outcome::UnknownBlobs(_) => Dropped::Overtaken,
+/// Removes a manifest that nothing points to. What it pointed to; nothing where it stays.
+fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<Digest>, Failure> {
+    repository.update_if_needed(busy, |change| {
+        // Whoever begins to point to it puts this record: read before looking, required when removing.
+        let expect = touched(repository, image)?;
+        let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))? else {
+            return Ok(Step::Done(Vec::new()));
+        };
+        if is_pointed_to(repository, image, digest, &entry.value)? {
+            return Ok(Step::Done(Vec::new()));
+        }
+        change.require(&records::touched(image), expect);
+        remove(repository, change, image, digest, &entry.value).map(Step::Commit)
     })
 }
 
@@ -97,29 +81,37 @@ fn remove(
 /// # Errors
 /// 404 `MANIFEST_UNKNOWN`; 503 when others change the image each time.
 pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<Digest>, Failure> {
-    let key = records::manifest(image, digest);
-    for _ in 0..TRIES {
-        let expect = touched(repository, image)?;
-        let entry = repository.get_json::<ManifestRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
-        let prefix = records::tags_of(image, digest);
-        let keys = repository.keys(prefix.as_str()).page(PAGE).take(PAGE as usize);
-        let keys: Vec<String> = keys.collect::<Result<_, _>>()?;
-        let mut change = repository.begin()?;
-        change.require(&records::touched(image), expect);
-        for tag in keys.iter().filter_map(|key| key.strip_prefix(&prefix)) {
-            remove_tag(&mut change, image, digest, tag, Expectation::Anything);
-        }
+    loop {
         // With more tags than one commit takes, the manifest goes with the last of them.
-        let last = keys.len() < PAGE as usize;
-        let next = match last {
-            true => remove(repository, &mut change, image, digest, &entry.value)?,
-            false => Vec::new(),
-        };
-        if let (Outcome::Applied(_), true) = (change.commit()?, last) {
+        let removed = repository.update(busy, |change| delete_page(repository, change, image, digest))?;
+        if let Some(next) = removed.value {
             return Ok(next);
         }
     }
-    Err(busy())
+}
+
+/// Removes a page of a manifest's tags, and with the last of them the manifest: then what it pointed to.
+fn delete_page(
+    repository: &Repository,
+    change: &mut Transaction,
+    image: &str,
+    digest: &Digest,
+) -> Result<Option<Vec<Digest>>, Failure> {
+    let expect = touched(repository, image)?;
+    let entry = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))?;
+    let entry = entry.ok_or_else(failure::unknown_manifest)?;
+    let prefix = records::tags_of(image, digest);
+    let keys = repository.keys(prefix.as_str()).page(PAGE).take(PAGE as usize);
+    let keys: Vec<String> = keys.collect::<Result<_, _>>()?;
+    change.require(&records::touched(image), expect);
+    for tag in keys.iter().filter_map(|key| key.strip_prefix(&prefix)) {
+        remove_tag(change, image, digest, tag, Expectation::Anything);
+    }
+    if keys.len() < PAGE as usize {
+        remove(repository, change, image, digest, &entry.value).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Removes a tag alone; the manifest that it was of.
@@ -128,16 +120,13 @@ pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> R
 /// 404 `MANIFEST_UNKNOWN`; 503 when others change the tag each time.
 pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Result<Digest, Failure> {
     let key = records::tag(image, tag);
-    for _ in 0..TRIES {
+    let removed = repository.update(busy, |change| {
         let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         let digest = entry.value.digest;
-        let mut change = repository.begin()?;
-        remove_tag(&mut change, image, &digest, tag, Expectation::Revision(entry.revision));
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(digest);
-        }
-    }
-    Err(busy())
+        remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
+        Ok(digest)
+    })?;
+    Ok(removed.value)
 }
 
 fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str, expect: Expectation) {
@@ -148,6 +137,5 @@ fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str,
 
 /// That nothing of the image has begun to be pointed to since.
 fn touched(repository: &Repository, image: &str) -> Result<Expectation, Failure> {
-    let touched = repository.get(&records::touched(image))?;
-    Ok(touched.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision)))
+    Ok(Expectation::unchanged(repository.get(&records::touched(image))?.as_ref()))
 }

@@ -1,17 +1,17 @@
 //! What the management API asks for: a version of an image is a tag.
 
-use crate::settings::Settings;
 use crate::{Oci, untagged};
-use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
+use packhouse_sdk::{Context, Failure, Settings, Upkeep, VersionId};
 
 impl Upkeep for Oci {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let repository = cx.target()?;
         let missing = |_| Failure::not_found(format!("There is no {}:{}", id.name, id.version));
         let digest = untagged::delete_tag(repository, &id.name, &id.version).map_err(missing)?;
-        match Settings::of(repository)?.keep_untagged {
-            true => Ok(()),
-            false => untagged::drop_all(repository, &id.name, vec![digest]),
+        if Settings::of(repository)?.keep_untagged {
+            Ok(())
+        } else {
+            untagged::drop_all(repository, &id.name, vec![digest])
         }
     }
 

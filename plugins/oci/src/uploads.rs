@@ -37,7 +37,7 @@ pub(crate) fn begin(cx: &Context, request: &Request, params: &Params) -> Result<
             return Ok(stored(request, &image, &digest));
         }
     } else if let Some(digest) = request.query("digest") {
-        let body = request.take_body().ok_or_else(|| Failure::internal("a POST without its body"))?;
+        let body = request.planned_body()?;
         return keep(cx, request, &image, &body, &name::digest(digest)?);
     }
     let upload = repository.begin_upload(&image)?;

@@ -1,12 +1,9 @@
 //! Attestations (PEP 740): checked for their form and for being about this very file, kept as they are, served as a provenance
 //! object. Signatures are for those to check who know whom to trust.
 
-use crate::answer::held;
-use crate::files::{find, missing};
-use crate::name;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_sdk::{Context, Digest, Failure, Params, Request, Response};
+use packhouse_sdk::{Digest, Failure};
 use serde_json::{Value, json};
 
 /// A provenance object's.
@@ -55,17 +52,4 @@ fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'stat
     let about = subject.get("name").and_then(Value::as_str) == Some(filename)
         && subject.pointer("/digest/sha256").and_then(Value::as_str) == Some(sha256);
     if about { Ok(()) } else { Err("a statement is about another file") }
-}
-
-pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let file = params.segment("file");
-    name::project(params.segment("project")).ok_or_else(|| missing(file))?;
-    // A proxy passes none on.
-    for repository in cx.sources()?.into_iter().filter(|repository| repository.kind() == "hosted") {
-        let Some(record) = find(repository, params, file)? else { continue };
-        let Some(digest) = record.provenance else { break };
-        let blob = held(repository, &digest)?;
-        return Ok(Response::blob(blob).content_type(MEDIA_TYPE).modified(record.time).immutable());
-    }
-    Err(Failure::not_found(format!("There are no attestations of {file} in this repository")))
 }

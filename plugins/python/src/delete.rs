@@ -1,11 +1,12 @@
 //! Deleting files and versions: what is left without a file is no longer listed. A file's name stays used.
 
-use crate::files::{Part, missing};
+use crate::files::missing;
 use crate::index::key_of;
+use crate::part::Part;
 use crate::records::{self, FileRecord, VersionRecord};
-use crate::{TRIES, busy, name};
+use crate::{busy, name};
 use packhouse_sdk::{
-    Context, Entry, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
+    Context, Entry, Error, Expectation, Failure, Intent, Params, Repository, Request, Response, Step,
     VersionId,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +22,7 @@ pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> R
     }
     let project = name::project(params.segment("project")).ok_or_else(|| missing(file))?;
     let this = |filename: &str, record: &FileRecord| filename == file && record.version == version;
-    match files(cx.target()?, &project, this)? {
-        true => Ok(Response::no_content()),
-        false => Err(missing(file)),
-    }
+    if files(cx.target()?, &project, this)? { Ok(Response::no_content()) } else { Err(missing(file)) }
 }
 
 /// Removes those of a project's files that `goes` names, with all that is left empty. Whether there were any.
@@ -33,18 +31,19 @@ pub(crate) fn files(
     project: &str,
     goes: impl Fn(&str, &FileRecord) -> bool,
 ) -> Result<bool, Failure> {
-    for _ in 0..TRIES {
+    repository.update_if_needed(busy, |change| {
         // Read before the files are: an upload in between puts them anew, and then this is taken again.
-        let Some(project_record) = repository.get(&records::project(project))? else { return Ok(false) };
+        let Some(project_record) = repository.get(&records::project(project))? else {
+            return Ok(Step::Done(false));
+        };
         let versions = versions(repository, project)?;
         let all = all(repository, project)?;
         let (gone, left): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(name, entry)| goes(name, &entry.value));
         if gone.is_empty() {
-            return Ok(false);
+            return Ok(Step::Done(false));
         }
         let left: BTreeSet<String> = left.iter().map(|(_, entry)| key_of(&entry.value.version)).collect();
-        let mut change = repository.begin()?;
         for (filename, entry) in &gone {
             let (version, key) = (&entry.value.version, key_of(&entry.value.version));
             change.remove(&entry.key, Expectation::Revision(entry.revision));
@@ -59,11 +58,8 @@ pub(crate) fn files(
         if left.is_empty() {
             change.remove(&project_record.key, Expectation::Revision(project_record.revision));
         }
-        if let Outcome::Applied(_) = change.commit()? {
-            return Ok(true);
-        }
-    }
-    Err(busy())
+        Ok(Step::Commit(true))
+    })
 }
 
 /// A project's files by name.

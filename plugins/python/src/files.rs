@@ -1,30 +1,10 @@
 //! `GET` of a file and of what goes with it: `.metadata` (PEP 658), `.asc`, `.provenance`.
 
-use crate::answer::held;
 use crate::attestation;
+use crate::part::{Part, media_type};
 use crate::records::{self, FileRecord};
 use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
-
-/// What a request asks for beside a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    File,
-    Metadata,
-    Signature,
-    Provenance,
-}
-
-impl Part {
-    const BESIDE: [(&'static str, Self); 3] =
-        [(".metadata", Self::Metadata), (".asc", Self::Signature), (".provenance", Self::Provenance)];
-
-    /// The file that a name is about, and which part of it.
-    pub(crate) fn of(name: &str) -> (&str, Self) {
-        let beside = |(end, part)| Some((name.strip_suffix(end)?, part));
-        Self::BESIDE.into_iter().find_map(beside).unwrap_or((name, Self::File))
-    }
-}
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(name::about(Intent::read().subject(params.segment("file")), params))
@@ -33,16 +13,14 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let asked = params.segment("file");
     let project = name::project(params.segment("project")).ok_or_else(|| missing(asked))?;
-    for repository in cx.sources()? {
-        let found = match repository.kind().as_str() {
-            "proxy" => proxy::file(cx, repository, &project, params.segment("version"), asked)?,
-            _ => hosted(repository, params, asked)?,
-        };
-        if let Some(response) = found {
-            return Ok(response);
+    let found = cx.first(|repository| {
+        if repository.is_proxy() {
+            proxy::file(cx, repository, &project, params.segment("version"), asked)
+        } else {
+            hosted(repository, params, asked)
         }
-    }
-    Err(missing(asked))
+    })?;
+    found.ok_or_else(|| missing(asked))
 }
 
 fn hosted(repository: &Repository, params: &Params<'_>, asked: &str) -> Result<Option<Response>, Failure> {
@@ -67,6 +45,23 @@ pub(crate) fn find(
     Ok(record.map(|entry| entry.value).filter(|record| record.version == params.segment("version")))
 }
 
+/// The provenance object of a file, at an address of its own (PEP 740).
+pub(crate) fn provenance(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let file = params.segment("file");
+    name::project(params.segment("project")).ok_or_else(|| missing(file))?;
+    // A proxy passes none on.
+    for repository in cx.hosted()? {
+        let Some(record) = find(repository, params, file)? else { continue };
+        let Some(digest) = record.provenance else { break };
+        let blob = repository.recorded_blob(&digest)?;
+        return Ok(Response::blob(blob)
+            .content_type(attestation::MEDIA_TYPE)
+            .modified(record.time)
+            .immutable());
+    }
+    Err(Failure::not_found(format!("There are no attestations of {file} in this repository")))
+}
+
 pub(crate) fn missing(file: &str) -> Failure {
     Failure::not_found(format!("There is no file {file} in this repository"))
 }
@@ -83,10 +78,6 @@ fn answer(
         Part::Signature => (record.signature.as_ref(), "application/pgp-signature"),
         Part::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
     };
-    let blob = held(repository, digest.ok_or_else(|| missing(asked))?)?;
+    let blob = repository.recorded_blob(digest.ok_or_else(|| missing(asked))?)?;
     Ok(Response::blob(blob).content_type(media_type).modified(record.time).immutable())
-}
-
-pub(crate) fn media_type(filename: &str) -> &'static str {
-    if filename.ends_with(".tar.gz") { "application/gzip" } else { "application/zip" }
 }

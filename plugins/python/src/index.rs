@@ -1,10 +1,9 @@
-//! What a repository knows of a project, as every view of it is rendered from.
+//! What is known of a project, as every view of it is rendered from.
 
-use crate::proxy;
-use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
+use crate::records::FileRecord;
 use crate::status::Status;
 use crate::version::Version;
-use packhouse_sdk::{Context, Error, Failure, Repository};
+use packhouse_sdk::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,28 +62,8 @@ pub(crate) enum Metadata {
 }
 
 impl Project {
-    /// Whether there is one of this normalised name, and what is known of it.
-    pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Self>, Failure> {
-        let mut found: Option<Self> = None;
-        for repository in cx.sources()? {
-            let Some(project) = Self::of(cx, repository, name)? else { continue };
-            match &mut found {
-                Some(found) => found.join(project),
-                None => found = Some(project),
-            }
-        }
-        Ok(found)
-    }
-
-    fn of(cx: &Context, repository: &Repository, name: &str) -> Result<Option<Self>, Failure> {
-        match repository.kind().as_str() {
-            "proxy" => proxy::project(cx, repository, name),
-            _ => hosted(repository, name),
-        }
-    }
-
     /// Adds what another repository has; of two files of one name the first stands.
-    fn join(&mut self, other: Self) {
+    pub(crate) fn join(&mut self, other: Self) {
         let names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
         self.files.extend(other.files.into_iter().filter(|file| !names.contains(&file.filename)));
         let known: BTreeSet<String> = self.versions.iter().map(|version| key_of(version)).collect();
@@ -99,82 +78,27 @@ impl Project {
     }
 }
 
-fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    let Some(record) = repository.get_json::<ProjectRecord>(&records::project(name))? else {
-        return Ok(None);
-    };
-    let versions = repository.scan(records::versions(name));
-    let versions = versions.map(|entry| Ok(entry?.json::<VersionRecord>()?.value.version));
-    let yanked = yanked(repository, name)?;
-    let prefix = records::files(name);
-    let mut files = Vec::new();
-    for entry in repository.scan(&prefix) {
-        let entry = entry?;
-        let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
-        let record = entry.json::<FileRecord>()?.value;
-        let reason = yanked.get(&key_of(&record.version)).cloned();
-        files.push(File::of(filename, record, reason));
-    }
-    let mut project = Project {
-        name: name.to_owned(),
-        display: record.value.name,
-        status: repository.get_json(&records::status(name))?.map(|entry| entry.value).unwrap_or_default(),
-        versions: versions.collect::<Result<_, Error>>()?,
-        files,
-    };
-    project.sort();
-    Ok(Some(project))
-}
-
-/// Reasons by the key of the version.
-fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<String, String>, Error> {
-    let prefix = records::all_yanked(name);
-    let mut yanked = BTreeMap::new();
-    for entry in repository.scan(&prefix) {
-        let entry = entry?;
-        let key = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
-        yanked.insert(key, entry.json::<Yanked>()?.value.reason);
-    }
-    Ok(yanked)
-}
-
 /// The key of a version that is written in any way.
 pub(crate) fn key_of(version: &str) -> String {
     Version::parse(version).map_or_else(|| version.to_owned(), |version| version.key())
 }
 
-/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file and that it may serve.
-pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
-    let mut names = BTreeSet::new();
-    for repository in cx.sources()? {
-        let is_proxy = repository.kind() == "proxy";
-        let prefix = if is_proxy { "f/" } else { "p/" };
-        let keys = repository.keys(prefix).delimiter("/");
-        let name = |key: String| key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned();
-        let mut own = keys.map(|key| key.map(name)).collect::<Result<Vec<String>, Error>>()?;
-        if is_proxy {
-            let withheld = repository.withheld(&own)?;
-            own.retain(|name| !withheld.contains(name));
-        }
-        names.extend(own);
-    }
-    Ok(names.into_iter().collect())
-}
-
 impl File {
-    fn of(filename: String, record: FileRecord, yanked: Option<String>) -> Self {
+    /// What is stored under this name; `yanked` is why its version was yanked.
+    pub(crate) fn of(filename: String, record: FileRecord, yanked: Option<String>) -> Self {
         // Of a source, only what its PKG-INFO says unchangeably could be announced; few do, and installers build it anyway.
         let wheel = filename.ends_with(".whl");
         Self {
-            metadata: match wheel {
-                true => Metadata::Sha256(record.metadata.hex().to_owned()),
-                false => Metadata::Absent,
+            metadata: if wheel {
+                Metadata::Sha256(record.metadata.hex().to_owned())
+            } else {
+                Metadata::Absent
             },
             filename,
             version: record.version.clone(),
             hashes: BTreeMap::from([("sha256".to_owned(), record.sha256.hex().to_owned())]),
             size: Some(record.size),
-            time: Some(crate::date::rfc3339(record.time)),
+            time: Some(Timestamp::from_ms(record.time).to_rfc3339_micros()),
             requires_python: record.requires_python.clone(),
             yanked,
             signature: record.signature.is_some(),

@@ -3,8 +3,8 @@
 use crate::answer::{document, no_project};
 use crate::index::{File, Project, key_of};
 use crate::metadata::{LIMIT, Metadata};
-use crate::name;
 use crate::version::Version;
+use crate::{name, projects};
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Output, Params, ReadAt, Request, Response};
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,9 @@ fn json(cx: &Context, value: &Map<String, Value>) -> Result<Response, Failure> {
 fn read(cx: &Context, params: &Params<'_>) -> Result<Project, Failure> {
     let asked = params.segment("project");
     let name = name::project(asked).ok_or_else(|| no_project(asked))?;
-    Project::read(cx, &name)?.filter(|project| project.status.offers_files()).ok_or_else(|| no_project(asked))
+    projects::read(cx, &name)?
+        .filter(|project| project.status.offers_files())
+        .ok_or_else(|| no_project(asked))
 }
 
 fn about(
@@ -134,12 +136,8 @@ fn info(cx: &Context, request: &Request, project: &Project, version: &str) -> Re
 
 /// A blob of whichever repository has it.
 fn stored(cx: &Context, digest: &Digest) -> Result<Blob, Failure> {
-    for repository in cx.sources()? {
-        if let Some(blob) = repository.blob(digest)? {
-            return Ok(blob);
-        }
-    }
-    Err(Failure::internal(format!("a record names {digest}, which is not held")))
+    let found = cx.first(|repository| Ok(repository.blob(digest)?))?;
+    found.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))
 }
 
 fn files(request: &Request, project: &Project, version: &str) -> Value {

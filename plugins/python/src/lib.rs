@@ -8,7 +8,6 @@ mod accept;
 mod answer;
 mod archive;
 mod attestation;
-mod date;
 mod delete;
 mod filename;
 mod files;
@@ -17,12 +16,14 @@ mod index;
 mod legacy;
 mod metadata;
 mod name;
+mod part;
+mod projects;
 mod proxy;
 mod records;
 mod root;
-mod settings;
 mod simple;
 mod status;
+mod status_routes;
 mod upkeep;
 mod upload;
 mod version;
@@ -57,21 +58,17 @@ impl Format for Python {
         router.get("/simple/{project}/", simple::plan, simple::project);
         router.get("/packages/{project}/{version}/{file}", files::plan, files::get);
         router.delete("/packages/{project}/{version}/{file}", delete::plan, delete::delete);
-        router.get("/integrity/{project}/{version}/{file}/provenance", files::plan, attestation::get);
+        router.get("/integrity/{project}/{version}/{file}/provenance", files::plan, files::provenance);
         router.get("/pypi/{project}/json", legacy::plan, legacy::project);
         router.get("/pypi/{project}/{version}/json", legacy::plan, legacy::version);
-        router.get("/projects/{project}/status", simple::plan, status::get);
-        router.put("/projects/{project}/status", status::plan, status::put);
+        router.get("/projects/{project}/status", simple::plan, status_routes::get);
+        router.put("/projects/{project}/status", status_routes::plan, status_routes::put);
     }
 }
 
 packhouse_sdk::export!(Python, upkeep);
 
-/// How often a change is tried again that others were faster than.
-const TRIES: u32 = 100;
-
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {
-    Failure::new(503, "busy", "Others are changing the same project right now; try again")
-        .header("retry-after", "1")
+    Failure::busy("the same project")
 }

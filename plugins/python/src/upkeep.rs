@@ -3,8 +3,8 @@
 use crate::index::key_of;
 use crate::records::{self, VersionRecord, Yanked};
 use crate::upload::shown;
-use crate::{Python, TRIES, busy, delete, name};
-use packhouse_sdk::{Context, Expectation, Failure, Outcome, Upkeep, VersionId};
+use crate::{Python, busy, delete, name};
+use packhouse_sdk::{Context, Expectation, Failure, Upkeep, VersionId};
 
 /// Characters of a reason: it stands behind every file of the version in the index.
 const REASON: usize = 1000;
@@ -13,9 +13,10 @@ impl Upkeep for Python {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let project = name::project(&id.name).ok_or_else(|| missing(id))?;
         let key = key_of(&id.version);
-        match delete::files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
-            true => Ok(()),
-            false => Err(missing(id)),
+        if delete::files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
+            Ok(())
+        } else {
+            Err(missing(id))
         }
     }
 
@@ -34,27 +35,20 @@ impl Upkeep for Python {
         }
         let project = name::project(&id.name).ok_or_else(|| missing(id))?;
         let (repository, key) = (cx.target()?, key_of(&id.version));
-        for _ in 0..TRIES {
+        repository.update(busy, |change| {
             let version = repository.get_json::<VersionRecord>(&records::version(&project, &key))?;
             let version = version.ok_or_else(|| missing(id))?;
-            let mut change = repository.begin()?;
             change.require(&version.key, Expectation::Revision(version.revision));
             let yanked = records::yanked(&project, &key);
-            match yanks {
-                true => change.put_json(
-                    &yanked,
-                    &Yanked { reason: reason.to_owned() },
-                    Expectation::Anything,
-                    &[],
-                )?,
-                false => change.remove(&yanked, Expectation::Anything),
+            if yanks {
+                change.put_json(&yanked, &Yanked { reason: reason.to_owned() }, Expectation::Anything, &[])?
+            } else {
+                change.remove(&yanked, Expectation::Anything)
             };
             change.show(&shown(&project, &version.value, yanks.then_some(reason)));
-            if let Outcome::Applied(_) = change.commit()? {
-                return Ok(());
-            }
-        }
-        Err(busy())
+            Ok(())
+        })?;
+        Ok(())
     }
 }
 

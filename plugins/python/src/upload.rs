@@ -1,20 +1,18 @@
 //! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata.
 
-use crate::answer::{bad, written};
+use crate::answer::bad;
 use crate::archive::{self, Found};
 use crate::attestation;
 use crate::filename::Filename;
 use crate::form::Form;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
-use crate::settings::Settings;
 use crate::status::Status;
 use crate::version::Version;
-use crate::{FILE_LIMIT, TRIES, busy, name};
+use crate::{FILE_LIMIT, busy, name};
 use packhouse_sdk::{
-    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response,
-    Transaction, Version as Shown,
+    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Redeploy, Repository, Request,
+    Response, Settings, Step, Transaction, Version as Shown,
 };
-use serde::de::DeserializeOwned;
 
 /// Bytes of a form: besides the file it holds its metadata once more.
 pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (16 << 20);
@@ -29,21 +27,21 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     form.check_digests()?;
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
-    let (size, limit) = (form.content.size()?, settings.file_limit());
+    let (size, limit) = (form.content.size()?, settings.file_limit(FILE_LIMIT));
     if size > limit {
         return Err(Failure::too_large(format!(
             "The file has {size} bytes, and at most {limit} are allowed"
         )));
     }
     let sha256 = form.content.sha256()?;
-    let place = Place::find(repository, &filename, &form.filename)?;
-    if let Some(answer) = place.taken(&settings, &sha256) {
+    let slot = UploadSlot::find(repository, &filename, &form.filename)?;
+    if let Some(answer) = slot.taken(&settings, &sha256) {
         return answer;
     }
     let found =
         archive::inspect(&filename, &form.content).map_err(|fault| fault.into_failure(&form.filename))?;
     let upload = Upload::keep(cx, form, filename, &found, sha256)?;
-    upload.store(repository, &settings, place)
+    upload.store(repository, &settings, slot)
 }
 
 /// What the form says that the file is, where its name says the same.
@@ -64,7 +62,7 @@ fn named(form: &Form) -> Result<Filename, Failure> {
 }
 
 /// What is there where a file is to go, as it was read.
-struct Place {
+struct UploadSlot {
     file: Option<Entry<FileRecord>>,
     /// Names the file under which its name was used.
     used: Option<Entry<String>>,
@@ -74,7 +72,7 @@ struct Place {
     filename: String,
 }
 
-impl Place {
+impl UploadSlot {
     fn find(repository: &Repository, filename: &Filename, called: &str) -> Result<Self, Failure> {
         let project = &filename.project;
         let used = repository.get_json::<String>(&records::used(&filename.key()))?;
@@ -94,7 +92,7 @@ impl Place {
     fn taken(&self, settings: &Settings, sha256: &Digest) -> Option<Result<Response, Failure>> {
         let file = &self.filename;
         if let Some(there) = &self.file {
-            let same = there.value.sha256 == *sha256 && settings.same_bytes_pass();
+            let same = there.value.sha256 == *sha256 && settings.redeploy == Redeploy::Identical;
             return Some(if same { Ok(accepted()) } else { Err(exists(file)) });
         }
         if self.used.is_some() && !settings.republish_deleted {
@@ -109,14 +107,10 @@ impl Place {
 
     /// Nothing of it may have changed when the file comes.
     fn require(&self, change: &mut Transaction, filename: &Filename) {
-        change.require(&records::status(&self.project), unchanged(self.status.as_ref()));
+        change.require(&records::status(&self.project), Expectation::unchanged(self.status.as_ref()));
         let yanked = records::yanked(&self.project, &filename.version.key());
-        change.require(&yanked, unchanged(self.yanked.as_ref()));
+        change.require(&yanked, Expectation::unchanged(self.yanked.as_ref()));
     }
-}
-
-fn unchanged<T: DeserializeOwned>(entry: Option<&Entry<T>>) -> Expectation {
-    entry.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision))
 }
 
 fn exists(file: &str) -> Failure {
@@ -146,11 +140,11 @@ impl Upload {
     ) -> Result<Self, Failure> {
         let repository = cx.target()?;
         repository.keep(&form.content)?;
-        let metadata = repository.keep(&written(cx, &found.bytes)?)?;
+        let metadata = repository.keep(&cx.write_blob(&found.bytes)?)?;
         let provenance = match form.get("attestations") {
             Some(text) => {
                 let object = attestation::provenance(text, &form.filename, &sha256)?;
-                Some(repository.keep(&written(cx, &object)?)?)
+                Some(repository.keep(&cx.write_blob(&object)?)?)
             }
             None => None,
         };
@@ -182,40 +176,43 @@ impl Upload {
         &self,
         repository: &Repository,
         settings: &Settings,
-        mut place: Place,
+        slot: UploadSlot,
     ) -> Result<Response, Failure> {
-        for _ in 0..TRIES {
-            match self.commit(repository, &place)? {
-                Outcome::Applied(_) => return Ok(accepted()),
-                Outcome::Stale(_) => place = Place::find(repository, &self.filename, &self.called)?,
-                Outcome::UnknownBlobs(_) => {
+        let mut slot = slot;
+        repository.update_if_needed(busy, |change| {
+            match change.previous() {
+                None => {}
+                Some(Outcome::UnknownBlobs(_)) => {
                     return Err(Failure::internal("a blob that was kept is not held"));
                 }
+                Some(_) => {
+                    slot = UploadSlot::find(repository, &self.filename, &self.called)?;
+                    if let Some(answer) = slot.taken(settings, &self.record.sha256) {
+                        return answer.map(Step::Done);
+                    }
+                }
             }
-            if let Some(answer) = place.taken(settings, &self.record.sha256) {
-                return answer;
-            }
-        }
-        Err(busy())
+            self.change(change, &slot)?;
+            Ok(Step::Commit(accepted()))
+        })
     }
 
     /// The file, its version, its project and what is shown of them appear together.
-    fn commit(&self, repository: &Repository, place: &Place) -> Result<Outcome, Failure> {
+    fn change(&self, change: &mut Transaction, slot: &UploadSlot) -> Result<(), Failure> {
         let project = &self.filename.project;
-        let mut change = repository.begin()?;
         let used = records::used(&self.filename.key());
-        change.put_json(&used, &self.called, unchanged(place.used.as_ref()), &[])?;
+        change.put_json(&used, &self.called, Expectation::unchanged(slot.used.as_ref()), &[])?;
         let file = records::file(project, &self.called);
         change.put_json(&file, &self.record, Expectation::Absent, &self.record.blobs())?;
-        place.require(&mut change, &self.filename);
+        slot.require(change, &self.filename);
         let version = records::version(project, &self.filename.version.key());
         change.put_json(&version, &self.version, Expectation::Anything, &[])?;
         change.put_json(&records::project(project), &self.project, Expectation::Anything, &[])?;
-        let yanked = place.yanked.as_ref().map(|entry| entry.value.reason.as_str());
+        let yanked = slot.yanked.as_ref().map(|entry| entry.value.reason.as_str());
         let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
         let shown = shown(project, &self.version, yanked);
         change.show(&shown.file(path, self.record.sha256.clone(), self.record.size));
-        Ok(change.commit()?)
+        Ok(())
     }
 }
 

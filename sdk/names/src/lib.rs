@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 /// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.
 ///
 /// ```
-/// assert!(packhouse_names::fits("@acme/*", "@acme/lib"));
-/// assert!(!packhouse_names::fits("lib", "lib2"));
+/// assert!(packhouse_names::glob_match("@acme/*", "@acme/lib"));
+/// assert!(!packhouse_names::glob_match("lib", "lib2"));
 /// ```
-pub fn fits(pattern: &str, name: &str) -> bool {
+pub fn glob_match(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -67,13 +67,13 @@ impl Folding {
     /// Whether one of these patterns covers this name, in whatever spelling either is.
     pub fn covers<P: AsRef<str>>(self, patterns: &[P], name: &str) -> bool {
         let name = self.fold(name);
-        patterns.iter().any(|pattern| fits(&self.fold(pattern.as_ref()), &name))
+        patterns.iter().any(|pattern| glob_match(&self.fold(pattern.as_ref()), &name))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Folding, fits};
+    use super::{Folding, glob_match};
 
     #[test]
     fn a_star_stands_for_any_text() {
@@ -99,7 +99,7 @@ mod tests {
             ("ab*ba", "aba", false),
             ("a*a", "a", false),
         ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(glob_match(pattern, name), expected, "{pattern} {name}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The contract's exports, over a format.
 
 use super::generated::packhouse::format as wit;
-use super::{convert, imports, repository};
-use crate::{Context, Format, Repository, Upkeep, VersionId, call};
+use super::{blobs, convert, imports, repository};
+use crate::{Content, Context, Failure, Format, Repository, Response, Upkeep, VersionId, call};
 use core::marker::PhantomData;
 
 /// A format as a component.
@@ -35,7 +35,7 @@ impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Com
     ) -> Result<wit::http::Response, wit::http::Failure> {
         let kind = target.as_ref().map(wit::records::Repository::kind).unwrap_or_default();
         let (cx, request) = (context(target, others), imports::request(kind, request));
-        let answer = call::handle::<F>(&cx, &request).and_then(convert::response);
+        let answer = call::handle::<F>(&cx, &request).and_then(response);
         answer.map_err(convert::failure)
     }
 }
@@ -68,4 +68,23 @@ fn context(target: Option<wit::records::Repository>, others: Vec<wit::records::R
         target.map(repository),
         others.into_iter().map(repository).collect(),
     )
+}
+
+fn response(response: Response) -> Result<wit::http::Response, Failure> {
+    let content = match response.content {
+        Content::None => wit::http::Content::None,
+        Content::Inline(bytes) => wit::http::Content::Inline(bytes),
+        Content::Blob(blob) => wit::http::Content::Blob(blobs::into_blob(blob)?),
+    };
+    let options = response.modified.map(|at| {
+        let options = wit::http::ResponseOptions::new();
+        options.modified(at);
+        options
+    });
+    Ok(wit::http::Response {
+        status: response.status,
+        headers: convert::headers(response.headers),
+        content,
+        options,
+    })
 }

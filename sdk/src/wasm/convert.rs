@@ -1,11 +1,7 @@
 //! Values of the SDK and of the contract, turned into each other.
 
 use super::generated::packhouse::format as wit;
-use super::imports;
-use crate::{
-    Blob, BodyPlan, Content, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Response,
-    Version, VersionId,
-};
+use crate::{BodyPlan, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Version, VersionId};
 
 pub(super) fn error(error: wit::types::Error) -> Error {
     match error {
@@ -51,27 +47,6 @@ pub(super) fn intent(intent: Intent) -> wit::http::Intent {
         host.many_packages();
     }
     host
-}
-
-pub(super) fn response(response: Response) -> Result<wit::http::Response, Failure> {
-    let content = match response.content {
-        Content::None => wit::http::Content::None,
-        Content::Inline(bytes) => wit::http::Content::Inline(bytes),
-        Content::Blob(blob) => wit::http::Content::Blob(into_blob(blob)?),
-    };
-    let options = response.modified.map(|at| {
-        let options = wit::http::ResponseOptions::new();
-        options.modified(at);
-        options
-    });
-    Ok(wit::http::Response { status: response.status, headers: headers(response.headers), content, options })
-}
-
-/// The handle in a blob. There is one kind in Wasm; another would have to be a format's own.
-fn into_blob(blob: Blob) -> Result<wit::blobs::Blob, Failure> {
-    let host: Box<dyn std::any::Any> = blob.into_host();
-    let handle = host.downcast::<imports::BlobHandle>();
-    handle.map(|handle| handle.0).map_err(|_| Failure::internal("an answer's blob is not the host's"))
 }
 
 pub(super) fn failure(failure: Failure) -> wit::http::Failure {

@@ -1,9 +1,11 @@
 //! The SDK over the contract's imports: the only place that knows generated code.
 
+mod blobs;
 mod component;
 mod convert;
 mod imports;
 mod repository;
+mod upstream;
 
 pub use component::Component;
 pub use plugin::export_plugin;

@@ -1,7 +1,7 @@
 //! Repositories and transactions, over the imports.
 
 use super::generated::packhouse::format as wit;
-use super::{convert, imports};
+use super::{blobs, convert};
 use crate::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Signature, Version, VersionId,
@@ -68,12 +68,12 @@ impl HostRepository for Handle {
     }
 
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error> {
-        Ok(self.0.blob(digest.as_str()).map_err(convert::error)?.map(imports::blob))
+        Ok(self.0.blob(digest.as_str()).map_err(convert::error)?.map(blobs::blob))
     }
 
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error> {
         let blob: &dyn Any = blob;
-        let Some(blob) = blob.downcast_ref::<imports::BlobHandle>() else {
+        let Some(blob) = blob.downcast_ref::<blobs::BlobHandle>() else {
             return Err(Error::Invalid("not a blob of the host's".to_owned()));
         };
         self.0.keep(&blob.0).map(Digest::trusted).map_err(convert::error)
@@ -85,7 +85,7 @@ impl HostRepository for Handle {
 
     fn upload(&self, name: &str) -> Result<Option<Box<dyn HostUpload>>, Error> {
         let upload = self.0.upload(name).map_err(convert::error)?;
-        Ok(upload.map(|upload| Box::new(imports::UploadHandle(upload)) as Box<dyn HostUpload>))
+        Ok(upload.map(|upload| Box::new(blobs::UploadHandle(upload)) as Box<dyn HostUpload>))
     }
 
     fn begin_login(&self) -> Result<Login, Error> {

@@ -75,9 +75,10 @@ impl HostBlob for MemoryBlob {
     fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Box<dyn HostBlob>, Error> {
         digests.iter().try_for_each(|algorithm| state::digest(algorithm, b"").map(drop))?;
         let decoded = decode(&self.bytes, encoding, limit)?;
-        match decoded.len() as u64 > limit {
-            true => Err(Error::TooLarge(decoded.len() as u64)),
-            false => Ok(Self::boxed(decoded)),
+        if decoded.len() as u64 > limit {
+            Err(Error::TooLarge(decoded.len() as u64))
+        } else {
+            Ok(Self::boxed(decoded))
         }
     }
 }

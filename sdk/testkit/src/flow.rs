@@ -164,8 +164,5 @@ fn part(form: &Form) -> HostPart {
 }
 
 fn within(size: usize, limit: u64) -> Result<(), Failure> {
-    match size as u64 > limit {
-        true => Err(Failure::too_large(format!("At most {limit} bytes"))),
-        false => Ok(()),
-    }
+    if size as u64 > limit { Err(Failure::too_large(format!("At most {limit} bytes"))) } else { Ok(()) }
 }

@@ -59,6 +59,5 @@ pub use effects::Effects;
 pub use memory::MemoryHost;
 pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
-pub use state::LogLine;
+pub use state::{Fetched, LogLine};
 pub use table::{Case, World, run};
-pub use upstream::Fetched;

@@ -1,12 +1,8 @@
 //! The host in memory.
 
 use crate::effects::Effects;
-use crate::mount::Mount;
-use crate::state::{LogLine, RepositoryState, Shared, UpstreamAnswer};
-use crate::upstream::Fetched;
-use packhouse_sdk::{Folding, Format, LoginState, Token, Version};
-use serde_json::Value;
-use std::marker::PhantomData;
+use crate::state::{Fetched, LogLine, RepositoryState, Shared, UpstreamAnswer};
+use packhouse_sdk::{LoginState, Token, Version};
 
 /// A host whose storage is memory. Clones are the same host.
 #[derive(Clone)]
@@ -26,23 +22,6 @@ impl MemoryHost {
         let host = Self { state: Shared::default() };
         host.set_now(1_767_225_600_000);
         host
-    }
-
-    /// A repository of this format and kind (`hosted`, `proxy`, `group`), with these settings over the description's
-    /// defaults.
-    pub fn mount<F: Format>(&self, name: &str, kind: &str, settings: Value) -> Mount<F> {
-        let description = serde_json::to_value(F::describe()).unwrap_or_default();
-        let format = description.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let of = |field: &str| description.get(field).cloned().unwrap_or_default();
-        let folding: Folding = serde_json::from_value(of("name_folding")).unwrap_or_default();
-        let held_by = serde_json::from_value(of("held_by")).unwrap_or_default();
-        let mut settings = with_defaults(&description, settings);
-        fold_patterns(&mut settings, folding);
-        let (kind, settings) = (kind.to_owned(), settings.to_string());
-        let repository =
-            RepositoryState { format, kind, settings, folding, held_by, ..RepositoryState::default() };
-        self.state.borrow_mut().repositories.insert(name.to_owned(), repository);
-        Mount { host: self.clone(), name: name.to_owned(), format: PhantomData }
     }
 
     /// Sets the time, in ms since 1970.
@@ -137,40 +116,16 @@ fn effects(state: &RepositoryState) -> Effects {
     let held = state.bytes.iter().filter(|(digest, _)| state.holds(digest));
     let shown = state.shown.values().flat_map(|version| {
         let id = format!("{} {}", version.name, version.version);
-        match version.files.is_empty() {
-            true => vec![id],
-            false => {
-                let files = version.files.iter();
-                files.map(|file| format!("{id} {} {}", file.path, file.digest)).collect()
-            }
+        if version.files.is_empty() {
+            vec![id]
+        } else {
+            let files = version.files.iter();
+            files.map(|file| format!("{id} {} {}", file.path, file.digest)).collect()
         }
     });
     Effects {
         records: records.collect(),
         blobs: held.map(|(digest, bytes)| (digest.clone(), bytes.len() as u64)).collect(),
         shown: shown.collect(),
-    }
-}
-
-/// Settings with every default of the description filled in.
-fn with_defaults(description: &Value, settings: Value) -> Value {
-    let known = description.get("settings").and_then(Value::as_object).into_iter().flatten();
-    let defaults = known.filter_map(|(name, setting)| Some((name.clone(), setting.get("default")?.clone())));
-    let mut all: serde_json::Map<_, _> = defaults.collect();
-    if let Value::Object(set) = settings {
-        all.extend(set);
-    }
-    Value::Object(all)
-}
-
-/// Spells patterns of names as the format spells names.
-fn fold_patterns(settings: &mut Value, folding: Folding) {
-    for name in ["claimed_names", "min_release_age_except"] {
-        let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
-        for pattern in patterns {
-            if let Value::String(text) = pattern {
-                *text = folding.fold(text).into_owned();
-            }
-        }
     }
 }

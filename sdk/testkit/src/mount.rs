@@ -4,8 +4,10 @@ use crate::answer::Answer;
 use crate::effects::Effects;
 use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
+use crate::state::RepositoryState;
 use crate::table::World;
-use packhouse_sdk::{Action, Failure, Format, Intent, Upkeep, VersionId, call};
+use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Upkeep, VersionId, call};
+use serde_json::Value;
 use std::marker::PhantomData;
 
 /// A repository of a format.
@@ -13,6 +15,48 @@ pub struct Mount<F> {
     pub(crate) host: MemoryHost,
     pub(crate) name: String,
     pub(crate) format: PhantomData<F>,
+}
+
+impl MemoryHost {
+    /// A repository of this format and kind (`hosted`, `proxy`, `group`), with these settings over the description's
+    /// defaults.
+    pub fn mount<F: Format>(&self, name: &str, kind: &str, settings: Value) -> Mount<F> {
+        let description = serde_json::to_value(F::describe()).unwrap_or_default();
+        let format = description.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let of = |field: &str| description.get(field).cloned().unwrap_or_default();
+        let folding: Folding = serde_json::from_value(of("name_folding")).unwrap_or_default();
+        let held_by = serde_json::from_value(of("held_by")).unwrap_or_default();
+        let mut settings = with_defaults(&description, settings);
+        fold_patterns(&mut settings, folding);
+        let (kind, settings) = (kind.to_owned(), settings.to_string());
+        let repository =
+            RepositoryState { format, kind, settings, folding, held_by, ..RepositoryState::default() };
+        self.state.borrow_mut().repositories.insert(name.to_owned(), repository);
+        Mount { host: self.clone(), name: name.to_owned(), format: PhantomData }
+    }
+}
+
+/// Settings with every default of the description filled in.
+fn with_defaults(description: &Value, settings: Value) -> Value {
+    let known = description.get("settings").and_then(Value::as_object).into_iter().flatten();
+    let defaults = known.filter_map(|(name, setting)| Some((name.clone(), setting.get("default")?.clone())));
+    let mut all: serde_json::Map<_, _> = defaults.collect();
+    if let Value::Object(set) = settings {
+        all.extend(set);
+    }
+    Value::Object(all)
+}
+
+/// Spells patterns of names as the format spells names.
+fn fold_patterns(settings: &mut Value, folding: Folding) {
+    for name in ["claimed_names", "min_release_age_except"] {
+        let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+        for pattern in patterns {
+            if let Value::String(text) = pattern {
+                *text = folding.fold(text).into_owned();
+            }
+        }
+    }
 }
 
 /// A request that is being put together; [`Sending::send`] sends it.

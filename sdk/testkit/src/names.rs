@@ -20,11 +20,10 @@ impl State {
         let members = self.members(group);
         let kind = |name: &String| self.repositories.get(name).map_or("", |state| state.kind.as_str());
         let hidden = |name: &String| self.repositories.get(name).is_some_and(|state| state.unreadable);
-        let proxies = match intent.packages.is_empty() {
-            true => {
-                intent.many_packages || !members.iter().any(|name| kind(name) == "hosted" && hidden(name))
-            }
-            false => self.withheld(group, &intent.packages).is_empty(),
+        let proxies = if intent.packages.is_empty() {
+            intent.many_packages || !members.iter().any(|name| kind(name) == "hosted" && hidden(name))
+        } else {
+            self.withheld(group, &intent.packages).is_empty()
         };
         members.into_iter().filter(|name| !hidden(name) && (proxies || kind(name) != "proxy")).collect()
     }

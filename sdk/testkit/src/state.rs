@@ -1,7 +1,6 @@
 //! What the memory host knows.
 
-use crate::upstream::Fetched;
-use packhouse_sdk::{Digest, Error, Folding, LoginState, Token, Version};
+use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +20,29 @@ pub struct LogLine {
     pub message: String,
     /// Names and values.
     pub fields: Vec<(String, String)>,
+}
+
+/// What was asked of an upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fetched {
+    /// The proxy's name.
+    pub repository: String,
+    /// `GET`, `HEAD` or `POST`.
+    pub method: String,
+    /// As the plugin gave it.
+    pub target: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Of a `POST`.
+    pub body: Vec<u8>,
+    /// How long its answer may be served; none for the repository's own setting.
+    pub fresh: Option<Freshness>,
+    /// What it must turn out to be, as far as that was said before it was sent.
+    pub expect: Vec<Digest>,
+    /// Bytes at most.
+    pub limit: Option<u64>,
+    /// Package, version and path to show it as.
+    pub show_as: Option<(String, String, String)>,
 }
 
 /// All repositories, and the rest of the world.

@@ -1,32 +1,9 @@
 //! Upstreams in memory: answers and failures that a test has laid down, and what was asked of them.
 
 use crate::blob::MemoryBlob;
-use crate::state::{self, Bytes, Shared, UpstreamAnswer};
+use crate::state::{self, Bytes, Fetched, Shared, UpstreamAnswer};
 use packhouse_sdk::host::{HostBlob, HostFetch, HostReply, HostRepository, Pairs};
 use packhouse_sdk::{Digest, Error, Freshness, Version};
-
-/// What was asked of an upstream.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fetched {
-    /// The proxy's name.
-    pub repository: String,
-    /// `GET`, `HEAD` or `POST`.
-    pub method: String,
-    /// As the plugin gave it.
-    pub target: String,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// Of a `POST`.
-    pub body: Vec<u8>,
-    /// How long its answer may be served; none for the repository's own setting.
-    pub fresh: Option<Freshness>,
-    /// What it must turn out to be, as far as that was said before it was sent.
-    pub expect: Vec<Digest>,
-    /// Bytes at most.
-    pub limit: Option<u64>,
-    /// Package, version and path to show it as.
-    pub show_as: Option<(String, String, String)>,
-}
 
 /// A request to an upstream. Nothing is kept: each is answered anew.
 pub(crate) struct MemoryFetch {

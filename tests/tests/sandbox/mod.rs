@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) repository: RepositoryView,
     pub(crate) other: RepositoryView,
     pub(crate) log: Log,
-    pub(crate) services: Option<Arc<dyn Services>>,
+    pub(crate) services: Services,
     folder: TempDir,
 }
 
@@ -80,7 +80,7 @@ impl World {
         let organization = organization(&store).await;
         let repository = repository(&store, organization, "mine").await;
         let other = repository_with_a_file(&store, organization, "other").await;
-        World { store, plugin, repository, other, log, services: None, folder }
+        World { store, plugin, repository, other, log, services: Services::default(), folder }
     }
 
     /// A request without a body.
@@ -123,9 +123,7 @@ impl World {
         let mut call = Call::new(Arc::clone(head), action);
         call.target = Some(self.repository.clone());
         call.others = vec![self.other.clone()];
-        if let Some(services) = &self.services {
-            call.services = Arc::clone(services);
-        }
+        call.services = self.services.clone();
         call
     }
 

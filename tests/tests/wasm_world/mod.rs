@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use packhouse_runtime::{
     Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, PublicKey,
-    RepositoryView, RequestHead, Runtime, RuntimeConfig, ServiceFuture, Services, Signature,
+    RepositoryView, RequestHead, Runtime, RuntimeConfig, ServiceFuture, Services, Signature, SigningService,
 };
 use packhouse_sdk::Format;
 use packhouse_store::{
@@ -75,7 +75,7 @@ impl Wasm {
     ) -> Result<Answer, Failure> {
         let call = |action| Call {
             target: Some(self.view.clone()),
-            services: Arc::new(Signing),
+            services: Services { signing: Arc::new(Signing), ..Services::default() },
             ..Call::new(Arc::clone(head), action)
         };
         if intent.check {
@@ -140,7 +140,7 @@ impl Wasm {
 /// Signs as the memory host does.
 struct Signing;
 
-impl Services for Signing {
+impl SigningService for Signing {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         let key = "YSBrZXkgb2YgdGhlIG1lbW9yeSBob3N0J3M=".to_owned();
         let kind = "ecdsa-sha2-nistp256".to_owned();

@@ -179,7 +179,6 @@ async fn grant(
     let event = call.event(Action::FinishNpmLogin.name(), offer.repository.name.clone())?;
     let until = offer.login.expires_at.max(call.now + FETCH_MS);
     let page = hash_of_page(page);
-    let made =
-        call.app.store.finish_login(&page, member.organization, (token, sealed.as_str()), until, event);
+    let made = call.app.store.finish_login(&page, member.organization, token, &sealed, until, event);
     made.await?.ok_or_else(finished)
 }

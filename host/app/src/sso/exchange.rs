@@ -209,8 +209,9 @@ fn why(error: &ClaimsVerificationError) -> &'static str {
 fn is_new(claims: &CoreIdTokenClaims, flow: &Flow) -> Result<(), Refused> {
     let at =
         claims.auth_time().ok_or(Refused::Answer("the provider does not tell when the user signed in"))?;
-    match at.timestamp_millis() >= flow.began_at - SKEW_MS {
-        true => Ok(()),
-        false => Err(Refused::Answer("the user did not sign in anew")),
+    if at.timestamp_millis() >= flow.began_at - SKEW_MS {
+        Ok(())
+    } else {
+        Err(Refused::Answer("the user did not sign in anew"))
     }
 }

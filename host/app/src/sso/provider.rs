@@ -3,19 +3,19 @@
 //! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
 //! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use openidconnect::core::CoreProviderMetadata;
 use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
+use quick_cache::sync::Cache;
 use reqwest::{Client, redirect};
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
-use packhouse_upstream::address::{Addresses, SystemNames};
-use packhouse_upstream::reach::{Reach, Way};
+use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
+use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
 /// How long is believed what a provider says of itself.
 const FRESH: Duration = Duration::from_secs(600);
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const LONGEST: usize = 1024 * 1024;
-/// Providers remembered; all are forgotten when there are more.
+/// The number of providers that are remembered.
 const MOST: usize = 256;
 
 /// Why a provider cannot be used. For people: no secret, and nothing of what the provider answered.
@@ -48,20 +48,27 @@ impl ProviderError {
 
 type Found = Result<Arc<CoreProviderMetadata>, ProviderError>;
 
+/// What was found when a provider was asked.
+#[derive(Clone)]
+struct Discovery {
+    asked_at: Instant,
+    found: Found,
+}
+
 /// All providers.
 pub struct Providers {
-    addresses: Addresses,
+    policy: EgressPolicy,
     allowed: Vec<UpstreamNetwork>,
-    askers: Mutex<HashMap<String, Arc<Http>>>,
-    known: Mutex<HashMap<String, (Instant, Found)>>,
+    clients: Cache<String, Arc<ProviderClient>>,
+    known: Cache<String, Discovery>,
 }
 
 impl Providers {
     /// At public addresses over TLS, and in these networks with or without it.
     pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
-        let addresses = Addresses::new(allowed, Arc::new(SystemNames));
-        let (askers, known) = (Mutex::default(), Mutex::default());
-        Providers { addresses, allowed: allowed.to_vec(), askers, known }
+        let policy = EgressPolicy::new(allowed, Arc::new(SystemLookup));
+        let (clients, known) = (Cache::new(MOST), Cache::new(MOST));
+        Providers { policy, allowed: allowed.to_vec(), clients, known }
     }
 
     /// For what asks this provider: at its own address, and where it may lead.
@@ -69,29 +76,25 @@ impl Providers {
         &self,
         issuer: &str,
     ) -> impl Fn(HttpRequest) -> BoxFuture<'static, Result<HttpResponse, ProviderError>> + use<> {
-        let http = self.asker(issuer);
+        let client = self.client(issuer);
         move |request| {
-            let http = http.clone();
-            Box::pin(async move { http?.send(request).await })
+            let client = client.clone();
+            Box::pin(async move { client?.send(request).await })
         }
     }
 
-    fn asker(&self, issuer: &str) -> Result<Arc<Http>, ProviderError> {
+    fn client(&self, issuer: &str) -> Result<Arc<ProviderClient>, ProviderError> {
         let home: Url = issuer.parse().map_err(|error| ProviderError::of("issuer", &error))?;
-        let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
-        if askers.len() >= MOST {
-            askers.clear();
-        }
-        let http = askers.entry(issuer.to_owned()).or_insert_with(|| {
-            let reach = Reach::of(&self.addresses, &home);
-            Arc::new(Http { reach, allowed: self.allowed.clone(), clients: Default::default() })
-        });
-        Ok(Arc::clone(http))
+        self.clients.get_or_insert_with(issuer, || {
+            let egress = UpstreamEgress::of(&self.policy, &home);
+            let allowed = self.allowed.clone();
+            Ok(Arc::new(ProviderClient { egress, allowed, clients: Default::default() }))
+        })
     }
 
     /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
     pub fn check(&self, url: &Url) -> Result<(), ProviderError> {
-        self.addresses.check(url).map_err(|error| ProviderError(error.to_string()))?;
+        self.policy.check(url).map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(url, &self.allowed)
     }
 
@@ -101,19 +104,15 @@ impl Providers {
             return found;
         }
         let found = self.discover(issuer).await;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST {
-            known.clear();
-        }
-        known.insert(issuer.to_owned(), (Instant::now(), found.clone()));
+        let discovery = Discovery { asked_at: Instant::now(), found: found.clone() };
+        self.known.insert(issuer.to_owned(), discovery);
         found
     }
 
     fn kept(&self, issuer: &str) -> Option<Found> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, found) = known.get(issuer)?;
+        let Discovery { asked_at, found } = self.known.get(issuer)?;
         let fresh = if found.is_ok() { FRESH } else { PAUSE };
-        (at.elapsed() < fresh).then(|| found.clone())
+        (asked_at.elapsed() < fresh).then_some(found)
     }
 
     async fn discover(&self, issuer: &str) -> Found {
@@ -132,10 +131,10 @@ impl Providers {
 }
 
 /// How one provider is asked.
-struct Http {
-    reach: Reach,
+struct ProviderClient {
+    egress: UpstreamEgress,
     allowed: Vec<UpstreamNetwork>,
-    /// One for each way, made when it is first gone.
+    /// One for each kind of destination, built when it is first needed.
     clients: [OnceLock<Result<Client, ProviderError>>; 3],
 }
 
@@ -149,22 +148,26 @@ fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderEr
         Some(Host::Domain(name)) => name == "localhost" && allowed([127, 0, 0, 1].into()),
         None => false,
     };
-    match url.scheme() == "https" || near {
-        true => Ok(()),
-        false => Err(ProviderError("a provider is reached over https".to_owned())),
+    if url.scheme() == "https" || near {
+        Ok(())
+    } else {
+        Err(ProviderError("a provider is reached over https".to_owned()))
     }
 }
 
-impl Http {
-    fn client(&self, way: Way) -> Result<&Client, ProviderError> {
-        let [home, beside, public] = &self.clients;
-        let known = match way {
-            Way::Home => home,
-            Way::Beside => beside,
-            Way::Public => public,
+impl ProviderClient {
+    fn http_client(&self, destination: Destination) -> Result<&Client, ProviderError> {
+        let [provider, allowed_network, public] = &self.clients;
+        let known = match destination {
+            Destination::Upstream => provider,
+            Destination::AllowedNetwork => allowed_network,
+            Destination::Public => public,
         };
-        let made = || client(&self.reach, way).map_err(|error| ProviderError::of("no HTTP client", &error));
-        known.get_or_init(made).as_ref().map_err(Clone::clone)
+        let build = || {
+            build_client(&self.egress, destination)
+                .map_err(|error| ProviderError::of("no HTTP client", &error))
+        };
+        known.get_or_init(build).as_ref().map_err(Clone::clone)
     }
 
     fn send(
@@ -181,9 +184,9 @@ impl Http {
         let wrong = |error: reqwest::Error| ProviderError::of("it cannot be reached", &error.without_url());
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
-        let way = self.reach.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
+        let destination = self.egress.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(&url, &self.allowed)?;
-        let client = self.client(way)?;
+        let client = self.http_client(destination)?;
         let asked = client.request(parts.method, url).headers(parts.headers).body(body);
         let mut answer = asked.send().await.map_err(wrong)?;
         let mut bytes = Vec::new();
@@ -200,7 +203,7 @@ impl Http {
     }
 }
 
-fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
+fn build_client(egress: &UpstreamEgress, destination: Destination) -> Result<Client, reqwest::Error> {
     let builder = || {
         Client::builder()
             .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
@@ -208,7 +211,7 @@ fn client(reach: &Reach, way: Way) -> Result<Client, reqwest::Error> {
             .referer(false)
             .no_proxy()
             .connect_timeout(PATIENCE)
-            .dns_resolver(reach.resolver(way))
+            .dns_resolver(egress.resolver(destination))
     };
     // A system without certificates of its own can still reach a provider that needs none.
     builder().build().or_else(|_| builder().tls_certs_only([]).build())

@@ -1,42 +1,21 @@
 //! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
 
 use bytes::Bytes;
-use packhouse_store::{Algorithm, Arriving, Blob, Stager, Upload};
+use packhouse_store::{Algorithm, Blob};
 use wasmtime::Result;
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::bindings::packhouse::format::blobs::{Host, HostBlob, HostUpload, HostWriter};
-use crate::imports::HostError;
+use crate::bindings::packhouse::format::blobs::{self as wit, Host, HostBlob, HostUpload, HostWriter};
+use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::request::Action;
+use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
 use crate::state::{Access, HostState};
 
 /// Most bytes of one `read`.
 const MAX_READ: u32 = 1 << 20;
 /// Longest needle of `find`.
 const MAX_NEEDLE: usize = 4 << 10;
-
-/// The right to read these bytes, which may still be arriving.
-pub struct BlobRep(pub(crate) Content);
-
-/// Bytes behind a handle.
-#[derive(Clone)]
-pub enum Content {
-    /// All of them are there.
-    Whole(Blob),
-    /// They still come in from an upstream.
-    Arriving(Arriving),
-}
-
-impl BlobRep {
-    pub(crate) fn whole(blob: Blob) -> BlobRep {
-        BlobRep(Content::Whole(blob))
-    }
-
-    pub(crate) fn arriving(arriving: Arriving) -> BlobRep {
-        BlobRep(arriving.now().map_or(Content::Arriving(arriving), Content::Whole))
-    }
-}
 
 impl HostState {
     /// The bytes behind a handle once all are there; the time until then is not the guest's.
@@ -45,20 +24,16 @@ impl HostState {
             Content::Whole(blob) => Ok(blob.clone()),
             Content::Arriving(arriving) => {
                 let arriving = arriving.clone();
-                let _excused = self.clock.excuse();
+                let _host_work = self.clock.begin_host_work();
                 Ok(arriving.wait().await?)
             }
         }
     }
 }
 
-/// Bytes on their way to becoming a blob.
-pub struct WriterRep(Stager);
-
-/// An upload of the target, and how much of it this request brought.
-pub struct UploadRep {
-    pub(crate) upload: Upload,
-    pub(crate) received: u64,
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
 
 impl Host for HostState {}
@@ -74,7 +49,7 @@ impl HostBlob for HostState {
         if let Some(known) = blob.known(algorithm) {
             return Ok(known.to_string());
         }
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(blob.digest(algorithm).await?.to_string())
     }
 
@@ -86,7 +61,7 @@ impl HostBlob for HostState {
     ) -> Result<Vec<u8>, HostError> {
         if let Content::Arriving(arriving) = &self.held(&blob)?.0 {
             let arriving = arriving.clone();
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             return Ok(arriving.read_at(offset, length.min(MAX_READ)).await?.into());
         }
         let blob = self.whole(&blob).await?;
@@ -145,13 +120,13 @@ impl HostBlob for HostState {
         let encoding = decode::Encoding::named(&encoding)?;
         let digests = digests.iter().map(|name| name.parse()).collect::<Result<Vec<Algorithm>, _>>()?;
         let blob = self.whole(&blob).await?;
-        let limit = limit.min(decode::most(blob.size())).min(self.may_decode());
+        let limit = limit.min(decode::most(blob.size())).min(self.volume.may_decode(&self.limits));
         let stager = self.storage()?.stage(&digests, limit).of(self.repository);
         let decoded = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             decode::decode(&blob, encoding, stager).await?
         };
-        self.count_decoded(decoded.size());
+        self.volume.count_decoded(decoded.size());
         Ok(self.push(BlobRep::whole(decoded))?)
     }
 
@@ -163,12 +138,12 @@ impl HostBlob for HostState {
 
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
-        let stager = self.storage()?.stage(&[], self.may_write()).of(self.repository);
+        let stager = self.storage()?.stage(&[], self.volume.may_write(&self.limits)).of(self.repository);
         Ok(self.push(WriterRep(stager))?)
     }
 
     async fn write(&mut self, writer: Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
-        self.count_written(bytes.len())?;
+        self.volume.count_written(bytes.len(), &self.limits)?;
         let stager = &mut self.held_mut(&writer)?.0;
         Ok(stager.write(Bytes::from(bytes)).await?)
     }
@@ -200,11 +175,11 @@ impl HostUpload for HostState {
 
     async fn finish(&mut self, upload: Resource<UploadRep>) -> Result<Resource<BlobRep>, HostError> {
         let upload = self.take(upload)?.upload;
-        if self.access != Access::Act(Action::Publish) {
+        if self.access != Access::Intent(Action::Publish) {
             return Err(HostError::denied());
         }
         let finished = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             upload.finish().await?
         };
         let blob =
@@ -215,7 +190,7 @@ impl HostUpload for HostState {
     async fn abort(&mut self, upload: Resource<UploadRep>) -> Result<(), HostError> {
         let upload = self.take(upload)?.upload;
         match self.access {
-            Access::Act(action) if action.writes() => Ok(upload.abort().await?),
+            Access::Intent(action) if action.writes() => Ok(upload.abort().await?),
             _ => Err(HostError::denied()),
         }
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::io::StreamReader;
 
 use crate::error::CallError;
-use crate::imports::HostError;
+use crate::host_error::HostError;
 
 /// Bytes that are decoded at a time.
 const PIECE: usize = 256 << 10;

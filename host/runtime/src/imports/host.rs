@@ -1,21 +1,29 @@
 //! `host`: a plugin's log lines and its clock.
 
 use wasmtime::Result;
+use wasmtime::component::{HasSelf, Linker};
 
-use crate::bindings::packhouse::format::host::Host;
+use crate::bindings::packhouse::format::host::{self as wit, Host};
 use crate::state::HostState;
+use crate::state::host::{Line, LogAndClock};
 
-const MAX_LINES: u32 = 100;
 const MAX_LINE_BYTES: usize = 8 << 10;
+
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
+}
 
 impl Host for HostState {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {
-        self.log_lines = self.log_lines.saturating_add(1);
-        if self.log_lines > MAX_LINES {
-            if self.log_lines == MAX_LINES + 1 {
-                tracing::warn!(plugin = %self.plugin, "a plugin wrote more than {MAX_LINES} log lines; the rest are cut");
+        match self.host.line() {
+            Line::Written => {}
+            Line::FirstCut => {
+                let most = LogAndClock::MAX_LINES;
+                tracing::warn!(plugin = %self.plugin, "a plugin wrote more than {most} log lines; the rest are cut");
+                return Ok(());
             }
-            return Ok(());
+            Line::Cut => return Ok(()),
         }
         let message = cut(&message, MAX_LINE_BYTES);
         let fields = render(&fields, MAX_LINE_BYTES.saturating_sub(message.len()));
@@ -33,9 +41,8 @@ impl Host for HostState {
     }
 
     fn now(&mut self) -> Result<u64> {
-        self.looked_outside = true;
-        // A clock before 1970 is set wrong, and no plugin can do anything about it.
-        Ok(*self.now.get_or_insert_with(|| packhouse_store::now_ms().unsigned_abs()))
+        self.uncacheable = true;
+        Ok(self.host.now())
     }
 }
 

@@ -1,42 +1,24 @@
 //! `http`: the request as a plugin sees it, the intent it makes, and the options of its answer.
 
 use wasmtime::Result;
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::bindings::packhouse::format::http::{
-    Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
+    self as wit, Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
 };
 use crate::error::CallError;
-use crate::imports::blobs::BlobRep;
 use crate::request::BodyPlan;
 use crate::state::HostState;
+use crate::state::blobs::BlobRep;
+use crate::state::http::{IntentRep, RequestRep, ResponseOptionsRep};
 
 /// Bounds of what an intent holds, far beyond what any needs.
 const MAX_INTENT_TEXT: usize = 4 << 10;
 const MAX_INTENT_ITEMS: usize = 64;
 
-/// The call's one request; what it is stands in the call's state.
-pub struct RequestRep;
-
-/// An intent as the guest makes it; judged when `route` has returned it.
-#[derive(Default)]
-pub struct IntentRep {
-    pub(crate) action: String,
-    pub(crate) subject: Option<String>,
-    pub(crate) body: BodyPlan,
-    pub(crate) limit: Option<String>,
-    pub(crate) digests: Vec<String>,
-    pub(crate) also_read: Vec<String>,
-    pub(crate) check: bool,
-    pub(crate) for_publish: bool,
-    pub(crate) packages: Vec<String>,
-    pub(crate) many_packages: bool,
-}
-
-/// What an answer says besides its record.
-#[derive(Default)]
-pub struct ResponseOptionsRep {
-    pub(crate) modified: Option<u64>,
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
 
 impl Host for HostState {}
@@ -67,7 +49,7 @@ impl HostRequest for HostState {
     }
 
     fn caller(&mut self, _request: Resource<RequestRep>) -> Result<Option<String>> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         Ok(self.head.caller.clone())
     }
 

@@ -2,25 +2,30 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::bindings::packhouse::format::identity::{Host, Login, LoginState, Token};
-use crate::imports::HostError;
-use crate::imports::records::RepositoryRep;
+use crate::bindings::packhouse::format::identity::{self as wit, Host, Login, LoginState, Token};
+use crate::host_error::HostError;
 use crate::services::{self, TokenView};
 use crate::state::HostState;
+use crate::state::records::RepositoryRep;
+
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
+}
 
 impl Host for HostState {
     async fn begin_login(&mut self, target: Resource<RepositoryRep>) -> Result<Login, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.held(&target)?.view.clone();
-        let login = Arc::clone(&self.services).begin_login(&view).await?;
+        let login = Arc::clone(&self.services.identity).begin_login(&view).await?;
         Ok(Login { id: login.id, url: login.url })
     }
 
     async fn finish_login(&mut self, id: String) -> Result<LoginState, HostError> {
-        self.looked_outside = true;
-        Ok(match Arc::clone(&self.services).finish_login(&id).await? {
+        self.uncacheable = true;
+        Ok(match Arc::clone(&self.services.identity).finish_login(&id).await? {
             services::LoginState::Waiting(seconds) => LoginState::Waiting(seconds),
             services::LoginState::Granted(placeholder) => LoginState::Granted(placeholder),
             services::LoginState::Gone => LoginState::Gone,
@@ -28,14 +33,14 @@ impl Host for HostState {
     }
 
     async fn tokens(&mut self) -> Result<Vec<Token>, HostError> {
-        self.looked_outside = true;
-        let tokens = Arc::clone(&self.services).tokens().await?;
+        self.uncacheable = true;
+        let tokens = Arc::clone(&self.services.identity).tokens().await?;
         Ok(tokens.into_iter().map(token).collect())
     }
 
     async fn revoke(&mut self, id: String) -> Result<bool, HostError> {
-        self.looked_outside = true;
-        Ok(Arc::clone(&self.services).revoke(&id).await?)
+        self.uncacheable = true;
+        Ok(Arc::clone(&self.services.identity).revoke(&id).await?)
     }
 }
 

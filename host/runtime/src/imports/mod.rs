@@ -1,21 +1,15 @@
 //! What a plugin may import, one file for each interface of the contract, and the linkers made of them.
 
-#![allow(
-    unreachable_pub,
-    reason = "what stands behind a handle is named by the generated code, which is public"
-)]
-
-pub(crate) mod blobs;
+mod blobs;
 mod decode;
 mod host;
-pub(crate) mod http;
+mod http;
 mod identity;
-pub(crate) mod records;
+mod records;
 mod signing;
-pub(crate) mod transaction;
-pub(crate) mod upstream;
+mod transaction;
+mod upstream;
 
-use packhouse_store::StoreError;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, Result};
@@ -23,68 +17,25 @@ use wasmtime::{Engine, Result};
 use crate::bindings::packhouse::format as wit;
 use crate::bindings::packhouse::format::types::Error;
 use crate::error::CallError;
-use crate::services::ServiceError;
+use crate::host_error::{GuestError, HostError};
 use crate::state::HostState;
-
-/// Why a host function did not do what it was asked: either the guest is told, or its call ends.
-pub enum HostError {
-    /// The guest's own business.
-    Tell(Error),
-    /// The call ends: the host's storage failed, or a limit is broken.
-    Stop(CallError),
-}
-
-impl HostError {
-    pub(crate) fn invalid(what: impl Into<String>) -> HostError {
-        HostError::Tell(Error::Invalid(what.into()))
-    }
-
-    pub(crate) fn too_large(bytes: u64) -> HostError {
-        HostError::Tell(Error::TooLarge(bytes))
-    }
-
-    pub(crate) fn denied() -> HostError {
-        HostError::Tell(Error::Denied)
-    }
-}
-
-impl From<CallError> for HostError {
-    fn from(error: CallError) -> HostError {
-        HostError::Stop(error)
-    }
-}
-
-impl From<StoreError> for HostError {
-    fn from(error: StoreError) -> HostError {
-        match error {
-            StoreError::TooLarge { observed, .. } => HostError::too_large(observed),
-            StoreError::Invalid(what) => HostError::invalid(what),
-            StoreError::BrokenOff(why) => HostError::Tell(Error::Unavailable(why)),
-            other => HostError::Stop(CallError::Store(other)),
-        }
-    }
-}
-
-impl From<ServiceError> for HostError {
-    fn from(error: ServiceError) -> HostError {
-        match error {
-            ServiceError::Denied => HostError::denied(),
-            ServiceError::Invalid(what) => HostError::invalid(what),
-            ServiceError::TooLarge(bytes) => HostError::too_large(bytes),
-            ServiceError::Unavailable(why) => HostError::Tell(Error::Unavailable(why)),
-            ServiceError::TooMany { retry_after_s } => HostError::Stop(CallError::TooMany { retry_after_s }),
-            ServiceError::Other(why) => HostError::Tell(Error::Other(why)),
-            ServiceError::Store(error) => HostError::Stop(CallError::Store(error)),
-        }
-    }
-}
 
 impl wit::types::Host for HostState {
     fn convert_error(&mut self, error: HostError) -> Result<Error> {
         match error {
-            HostError::Tell(error) => Ok(error),
+            HostError::Tell(error) => Ok(told(error)),
             HostError::Stop(error) => Err(error.into()),
         }
+    }
+}
+
+fn told(error: GuestError) -> Error {
+    match error {
+        GuestError::Denied => Error::Denied,
+        GuestError::Invalid(what) => Error::Invalid(what),
+        GuestError::TooLarge(bytes) => Error::TooLarge(bytes),
+        GuestError::Unavailable(why) => Error::Unavailable(why),
+        GuestError::Other(why) => Error::Other(why),
     }
 }
 
@@ -103,13 +54,13 @@ pub(crate) const PURE: Allowed = |interface, function| {
 pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
     wit::types::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::host::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::http::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::blobs::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::records::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::upstream::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::identity::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    wit::signing::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
+    host::add_to_linker(&mut linker)?;
+    http::add_to_linker(&mut linker)?;
+    blobs::add_to_linker(&mut linker)?;
+    records::add_to_linker(&mut linker)?;
+    upstream::add_to_linker(&mut linker)?;
+    identity::add_to_linker(&mut linker)?;
+    signing::add_to_linker(&mut linker)?;
     if wasi {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     }

@@ -2,14 +2,15 @@
 
 use packhouse_store::Digest;
 use wasmtime::Result;
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::bindings::packhouse::format::records::{Entry, Host, HostRepository, Matches};
-use crate::call::RepositoryView;
-use crate::imports::HostError;
-use crate::imports::blobs::{BlobRep, UploadRep};
-use crate::imports::transaction::TransactionRep;
-use crate::state::{Access, HostState};
+use crate::bindings::packhouse::format::records::{self as wit, Entry, Host, HostRepository, Matches};
+use crate::host_error::HostError;
+use crate::state::HostState;
+use crate::state::blobs::{BlobRep, UploadRep};
+use crate::state::records::RepositoryRep;
+use crate::state::transaction::TransactionRep;
+use crate::view::RepositoryView;
 
 const MAX_SCAN: u32 = 1_000;
 const MAX_KEYS: u32 = 10_000;
@@ -17,29 +18,6 @@ const MAX_SEARCH: u32 = 250;
 const MAX_NOTE: usize = 4 << 10;
 const MAX_NAMES: usize = 10_000;
 const MAX_NAMES_BYTES: usize = 1 << 20;
-
-/// One repository of the call.
-pub struct RepositoryRep {
-    pub(crate) view: RepositoryView,
-    /// Whether it is the target, or one of the others.
-    pub(crate) target: bool,
-}
-
-impl RepositoryRep {
-    /// Whether its records may be changed: the target by an intent to write; a proxy's, which are its memory of its upstream, also
-    /// while it is read.
-    fn may_change(&self, access: Access) -> bool {
-        match access {
-            Access::Look => false,
-            Access::Act(_) if self.view.kind == "proxy" => true,
-            Access::Act(action) => self.target && action.writes(),
-        }
-    }
-
-    fn may_upload(&self, access: Access) -> bool {
-        matches!(access, Access::Act(action) if self.target && action.writes())
-    }
-}
 
 impl HostState {
     fn reading(&mut self, handle: &Resource<RepositoryRep>) -> Result<RepositoryView, HostError> {
@@ -53,6 +31,11 @@ impl HostState {
         }
         Ok(repository.view.clone())
     }
+}
+
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
 
 impl Host for HostState {}
@@ -128,10 +111,10 @@ impl HostRepository for HostState {
             return Err(HostError::invalid(format!("{} names of {bytes} bytes", names.len())));
         }
         // Of groups that the target is a member of the answer's revisions say nothing.
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.reading(&repository)?;
-        let _excused = self.clock.excuse();
-        Ok(self.services.withheld(&view, names).await?)
+        let _host_work = self.clock.begin_host_work();
+        Ok(self.services.upstream.withheld(&view, names).await?)
     }
 
     fn begin(&mut self, repository: Resource<RepositoryRep>) -> Result<Resource<TransactionRep>, HostError> {
@@ -150,13 +133,14 @@ impl HostRepository for HostState {
         })?;
         let repository = self.reading(&repository)?.id;
         let storage = self.storage()?;
-        let found = match self.for_publish {
-            true => storage.blob_for_publish(repository, sha256).await?,
-            false => storage.blob(repository, sha256).await?,
+        let found = if self.for_publish {
+            storage.blob_for_publish(repository, sha256).await?
+        } else {
+            storage.blob(repository, sha256).await?
         };
         let Some(blob) = found else {
             // Whether a blob that no record names is there changes with time and not with the records.
-            self.looked_outside = true;
+            self.uncacheable = true;
             return Ok(None);
         };
         Ok(Some(self.push(BlobRep::whole(blob))?))
@@ -170,7 +154,7 @@ impl HostRepository for HostState {
         let view = self.changing(&repository)?;
         let blob = self.whole(&blob).await?;
         let digest = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
         // Durable with the next commit, or before the answer is sent.
@@ -201,7 +185,7 @@ impl HostRepository for HostState {
     ) -> Result<Option<Resource<UploadRep>>, HostError> {
         let target = self.held(&repository)?.target;
         let id = self.reading(&repository)?.id;
-        self.looked_outside = true;
+        self.uncacheable = true;
         let Some(upload) = self.storage()?.upload(id, &name).await? else { return Ok(None) };
         let appended = self.appended.as_ref().filter(|appended| target && appended.upload == name);
         let received = appended.map_or(0, |appended| appended.received);
@@ -222,44 +206,5 @@ fn one_byte(delimiter: &str) -> Result<char, HostError> {
     match delimiter.as_bytes() {
         [byte] => Ok(char::from(*byte)),
         _ => Err(HostError::invalid(format!("a delimiter is one byte, not {delimiter:?}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use packhouse_store::RepositoryId;
-
-    use super::*;
-    use crate::request::Action;
-
-    fn repository(kind: &str, target: bool) -> RepositoryRep {
-        let view = RepositoryView {
-            id: RepositoryId(1),
-            name: "r".to_owned(),
-            kind: kind.to_owned(),
-            settings: "{}".into(),
-        };
-        RepositoryRep { view, target }
-    }
-
-    #[test]
-    fn handles_match_the_intent() {
-        let (hosted, other) = (repository("hosted", true), repository("hosted", false));
-        for action in [Action::Publish, Action::Delete] {
-            assert!(hosted.may_change(Access::Act(action)) && hosted.may_upload(Access::Act(action)));
-            assert!(!other.may_change(Access::Act(action)) && !other.may_upload(Access::Act(action)));
-        }
-        for access in [Access::Look, Access::Act(Action::Read), Access::Act(Action::Open)] {
-            assert!(!hosted.may_change(access) && !hosted.may_upload(access), "{access:?}");
-        }
-    }
-
-    #[test]
-    fn a_proxy_remembers_while_it_is_read() {
-        for proxy in [repository("proxy", true), repository("proxy", false)] {
-            assert!(proxy.may_change(Access::Act(Action::Read)));
-            assert!(!proxy.may_upload(Access::Act(Action::Read)));
-            assert!(!proxy.may_change(Access::Look));
-        }
     }
 }

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::bindings::packhouse::format::signing::{Host, PublicKey, Signature};
-use crate::imports::HostError;
-use crate::imports::records::RepositoryRep;
+use crate::bindings::packhouse::format::signing::{self as wit, Host, PublicKey, Signature};
+use crate::host_error::HostError;
 use crate::request::Action;
 use crate::services;
+use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
+
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
+}
 
 impl Host for HostState {
     async fn keys(&mut self, target: Resource<RepositoryRep>) -> Result<Vec<PublicKey>, HostError> {
         // A key can be replaced without any record being changed.
-        self.looked_outside = true;
+        self.uncacheable = true;
         let view = self.held(&target)?.view.clone();
-        let keys = Arc::clone(&self.services).keys(&view).await?;
+        let keys = Arc::clone(&self.services.signing).keys(&view).await?;
         Ok(keys.into_iter().map(public_key).collect())
     }
 
@@ -26,11 +31,11 @@ impl Host for HostState {
         message: Vec<u8>,
     ) -> Result<Signature, HostError> {
         let repository = self.held(&target)?;
-        if !repository.target || self.access != Access::Act(Action::Publish) {
+        if !repository.target || self.access != Access::Intent(Action::Publish) {
             return Err(HostError::denied());
         }
         let view = repository.view.clone();
-        let signature = Arc::clone(&self.services).sign(&view, &message).await?;
+        let signature = Arc::clone(&self.services.signing).sign(&view, &message).await?;
         Ok(Signature { key_id: signature.key_id, value: signature.value })
     }
 }

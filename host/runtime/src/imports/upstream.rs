@@ -1,26 +1,25 @@
 //! `upstream`: what a proxy's plugin asks of it. The server's services do the work; here a fetch is put together.
 
 use wasmtime::Result;
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::bindings::packhouse::format::upstream::{Freshness, Header, Host, HostFetch, HostReply};
-use crate::imports::HostError;
-use crate::imports::blobs::BlobRep;
-use crate::imports::records::RepositoryRep;
-use crate::services::{Fetch, Reply};
+use crate::bindings::packhouse::format::upstream::{
+    self as wit, Freshness, Header, Host, HostFetch, HostReply,
+};
+use crate::host_error::HostError;
+use crate::services::Fetch;
+use crate::state::blobs::BlobRep;
+use crate::state::records::RepositoryRep;
+use crate::state::upstream::{FetchRep, ReplyRep};
 use crate::state::{Access, HostState};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
 
-/// A fetch that is being put together; what is wrong with it is told by `start`.
-pub struct FetchRep {
-    fetch: Fetch,
-    problem: Option<String>,
+/// Offers the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
+    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
-
-/// An upstream's reply.
-pub struct ReplyRep(Box<dyn Reply>);
 
 impl Host for HostState {}
 
@@ -32,7 +31,7 @@ impl HostState {
         bytes: usize,
         step: impl FnOnce(&mut Fetch) -> Result<(), String>,
     ) -> Result<()> {
-        let counted = self.count_written(bytes);
+        let counted = self.volume.count_written(bytes, &self.limits);
         let it = self.held_mut(handle)?;
         let done = match counted {
             Ok(()) => step(&mut it.fetch),
@@ -47,7 +46,7 @@ impl HostState {
 
 impl HostFetch for HostState {
     fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
-        let counted = self.count_written(target.len()).is_err();
+        let counted = self.volume.count_written(target.len(), &self.limits).is_err();
         let mut problem = counted.then(|| "this call has written more than it may".to_owned());
         if !METHODS.contains(&method.as_str()) {
             problem = Some(format!("a fetch is GET, HEAD or POST, not {method:?}"));
@@ -116,16 +115,16 @@ impl HostFetch for HostState {
         fetch: Resource<FetchRep>,
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
-        self.looked_outside = true;
+        self.uncacheable = true;
         // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
-        if self.access == Access::Look {
+        if self.access == Access::ReadOnly {
             return Err(HostError::denied());
         }
         let FetchRep { fetch, problem } = self.take(fetch)?;
         if let Some(problem) = problem {
             return Err(HostError::invalid(problem));
         }
-        let reply = self.services.fetch(&self.held(&proxy)?.view, fetch)?;
+        let reply = self.services.upstream.fetch(&self.held(&proxy)?.view, fetch)?;
         Ok(self.push(ReplyRep(reply))?)
     }
 
@@ -138,20 +137,20 @@ impl HostFetch for HostState {
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(reply.status().await?)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         let headers = reply.headers().await?;
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
         let reply = &self.held(&reply)?.0;
-        let _excused = self.clock.excuse();
+        let _host_work = self.clock.begin_host_work();
         Ok(reply.address().await?)
     }
 
@@ -167,7 +166,7 @@ impl HostReply for HostState {
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
         let reply = self.take(reply)?.0;
         let arriving = {
-            let _excused = self.clock.excuse();
+            let _host_work = self.clock.begin_host_work();
             reply.body().await?
         };
         Ok(self.push(BlobRep::arriving(arriving))?)

@@ -58,10 +58,7 @@ fn line(found: &Inspection) -> String {
 }
 
 fn describe(found: &Inspection) -> String {
-    let list = |items: &[String]| match items.is_empty() {
-        true => "nothing".to_owned(),
-        false => items.join(", "),
-    };
+    let list = |items: &[String]| if items.is_empty() { "nothing".to_owned() } else { items.join(", ") };
     format!(
         "{} is a plugin for this server\nformat   {}\nversion  {}\nkinds    {}\nimports  {}\noffers   {}",
         found.file.display(),

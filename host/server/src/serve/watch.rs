@@ -162,10 +162,12 @@ async fn disk(app: Arc<App>) -> Outcome {
     metrics::gauge!("packhouse_disk_available_bytes").set(room.available as f64);
     metrics::gauge!("packhouse_disk_size_bytes").set(room.total as f64);
     let few = room.files.is_some_and(|files| files < FEW_FILES);
-    match room.available < LITTLE_ROOM || few {
-        true if few => Err("the disk of the data folder takes no more files".to_owned().into()),
-        true => Err(format!("the disk of the data folder has {} bytes left", room.available).into()),
-        false => Ok(Vec::new()),
+    if few {
+        Err("the disk of the data folder takes no more files".to_owned().into())
+    } else if room.available < LITTLE_ROOM {
+        Err(format!("the disk of the data folder has {} bytes left", room.available).into())
+    } else {
+        Ok(Vec::new())
     }
 }
 
@@ -173,7 +175,7 @@ async fn disk(app: Arc<App>) -> Outcome {
 async fn formats(app: Arc<App>) -> Outcome {
     let used = app.store.formats_in_use(None).await.map_err(|error| reason("not known", &error))?;
     let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
-    let finding = |(format, repositories): (String, u64)| Finding {
+    let finding = |(format, repositories)| Finding {
         what: PLUGIN,
         detail: format!(
             "no plugin of the format {format} is in the folder {}, and {repositories} repositories need it",

@@ -3,47 +3,12 @@
 use std::fmt;
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
-use crate::db::{Columns, Transaction, Value, values};
+use crate::accounts::event::remember;
+use crate::accounts::rows::access_key::{AccessKeyRow, KEY_COLUMNS, key};
+use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
-
-/// An access key. Its `Debug` hides the secret's hash.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AccessKeyRow {
-    /// Its identifier.
-    pub id: AccessKeyId,
-    /// Where it is good.
-    pub organization: OrganizationId,
-    /// SHA-256 of the secret.
-    pub secret_sha256: [u8; 32],
-    /// As people call it.
-    pub name: Option<String>,
-    /// The subscriber or group that it belongs to.
-    pub owner: KeyOwnerId,
-    /// E-mail of who made it.
-    pub created_by: String,
-    /// ms since 1970; none: never.
-    pub expires_at: Option<i64>,
-    /// ms since 1970: the end of the overlap after a rotation.
-    pub ends_at: Option<i64>,
-    /// ms since 1970.
-    pub revoked_at: Option<i64>,
-    /// ms since 1970.
-    pub created_at: i64,
-    /// ms since 1970; behind the truth by some seconds.
-    pub last_used_at: Option<i64>,
-}
-
-impl fmt::Debug for AccessKeyRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessKeyRow")
-            .field("id", &self.id)
-            .field("owner", &self.owner)
-            .finish_non_exhaustive()
-    }
-}
 
 /// An access key to be made.
 #[derive(Clone)]
@@ -66,7 +31,7 @@ impl fmt::Debug for NewAccessKey {
     }
 }
 
-/// What became of a key's rotation.
+/// The result of rotating a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyRotation {
     /// The successor is made.
@@ -113,7 +78,7 @@ impl Store {
         self.access_keys("k.owner = $1 AND k.id > $2 ORDER BY k.id LIMIT $3", values).await
     }
 
-    /// Revokes a key at `now` (ms since 1970); false when there is none such or it is revoked already.
+    /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already.
     pub async fn revoke_access_key(
         &self,
         owner: KeyOwnerId,
@@ -182,35 +147,15 @@ impl Store {
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<AccessKeyRow>, StoreError> {
-        let sql = format!("SELECT {KEY_COLUMNS} FROM access_keys k WHERE {condition}");
+        let sql = format!("SELECT {} FROM access_keys k WHERE {condition}", columns_of("k", KEY_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| key(&mut row.columns())).collect()
+        rows.iter().map(|row| key(&mut row.columns_of("k"))).collect()
     }
 }
 
 /// The row's key, a new value, and what the row must still be.
 fn as_read(read: &AccessKeyRow, value: Option<i64>) -> Vec<Value> {
     values![read.owner.0, read.id.0, value, read.ends_at, read.revoked_at, read.expires_at]
-}
-
-/// The columns that [`key`] takes, of the table `access_keys` as `k`.
-pub(super) const KEY_COLUMNS: &str = "k.id, k.organization, k.secret_sha256, k.name, k.owner, k.created_by, k.expires_at, \
-    k.ends_at, k.revoked_at, k.created_at, k.last_used_at";
-
-pub(super) fn key(columns: &mut Columns<'_>) -> Result<AccessKeyRow, StoreError> {
-    Ok(AccessKeyRow {
-        id: AccessKeyId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        secret_sha256: columns.hash()?,
-        name: columns.opt_text()?,
-        owner: KeyOwnerId(columns.int()?),
-        created_by: columns.text()?,
-        expires_at: columns.opt_int()?,
-        ends_at: columns.opt_int()?,
-        revoked_at: columns.opt_int()?,
-        created_at: columns.int()?,
-        last_used_at: columns.opt_int()?,
-    })
 }
 
 /// None when the owner is not there.

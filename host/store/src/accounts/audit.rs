@@ -3,31 +3,11 @@
 //! A change and its event are written in one transaction. Refusals are counted (`refusals`), one row for each credential,
 //! address, code and minute.
 
-use crate::db::{OverRows, Row, Transaction, Value, values};
+use crate::accounts::event::{AuditEvent, remember};
+use crate::db::{Row, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, first_id_at, new_id, now_ms};
+use crate::ids::{OrganizationId, first_id_at};
 use crate::store::Store;
-
-/// Something that was done and is to be remembered. No field may hold a secret.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct AuditEvent {
-    /// Where.
-    pub organization: OrganizationId,
-    /// Who: an e-mail, or the name of a token.
-    pub actor: String,
-    /// By which credential: `token:ID`, `session:…`, …; never a part of its secret.
-    pub credential: String,
-    /// What: `create_token`, `sign_in`, `publish`, …
-    pub action: String,
-    /// To what.
-    pub subject: String,
-    /// From which address; empty: from the command line of the machine.
-    pub address: String,
-    /// In which request.
-    pub request_id: String,
-    /// Further facts, as a JSON object; empty: none.
-    pub detail: String,
-}
 
 /// A remembered event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +24,7 @@ pub struct AuditRow {
     pub times: u64,
 }
 
-/// Which events are asked for; what is none does not matter.
+/// Which events are asked for; a field that is none matches all.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditFilter {
     /// By this actor.
@@ -97,14 +77,12 @@ impl Store {
     }
 
     /// Forgets events of before `before` (ms since 1970), at most `limit` of them: how many. A bounded number at a time, so that
-    /// nobody waits long for the database.
+    /// no request waits long for the database.
     pub async fn forget_audit(&self, before: i64, limit: u32) -> Result<u64, StoreError> {
         self.inner.db.execute(FORGET, values![first_id_at(before), i64::from(limit)]).await
     }
 }
 
-const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, \
-    request_id, allowed, detail) VALUES ";
 const LIST: &str = "SELECT id, at, actor, credential, action, subject, address, request_id, refused, times, detail \
     FROM audit_events WHERE organization = $1 AND id < $2 AND id >= $3 AND at >= $4 AND at < $5 \
     AND ($6 IS NULL OR actor = $6) AND ($7 IS NULL OR action = $7) AND ($8 IS NULL OR credential = $8) \
@@ -112,50 +90,19 @@ const LIST: &str = "SELECT id, at, actor, credential, action, subject, address, 
 const FORGET: &str = "DELETE FROM audit_events WHERE id IN \
     (SELECT id FROM audit_events WHERE id < $1 ORDER BY id LIMIT $2)";
 
-/// Writes an event together with what it tells of.
-pub(super) async fn remember(
-    transaction: &mut Transaction,
-    event: Option<AuditEvent>,
-) -> Result<(), StoreError> {
-    transaction.execute_each(vec![insert(event.iter())]).await?;
-    Ok(())
-}
-
-/// Writes events in one statement.
-pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> OverRows {
-    let now = now_ms();
-    let row = |event: &AuditEvent| {
-        let text = |text: &str| Value::from(text);
-        [
-            Value::from(new_id()),
-            Value::from(event.organization.0),
-            Value::from(now),
-            text(&event.actor),
-            text(&event.credential),
-            text(&event.action),
-            text(&event.subject),
-            text(&event.address),
-            text(&event.request_id),
-            Value::from(1),
-            text(if event.detail.is_empty() { "{}" } else { &event.detail }),
-        ]
-    };
-    OverRows::new(INSERT, events.map(row).collect(), "")
-}
-
 fn audit_row(organization: OrganizationId, row: &Row) -> Result<AuditRow, StoreError> {
     let mut columns = row.columns();
-    let (id, at) = (columns.int()?, columns.int()?);
+    let (id, at) = (columns.int("id")?, columns.int("at")?);
     let event = AuditEvent {
         organization,
-        actor: columns.text()?,
-        credential: columns.text()?,
-        action: columns.text()?,
-        subject: columns.text()?,
-        address: columns.text()?,
-        request_id: columns.text()?,
+        actor: columns.text("actor")?,
+        credential: columns.text("credential")?,
+        action: columns.text("action")?,
+        subject: columns.text("subject")?,
+        address: columns.text("address")?,
+        request_id: columns.text("request_id")?,
         detail: String::new(),
     };
-    let (refused, times) = (columns.opt_text()?, columns.unsigned()?);
-    Ok(AuditRow { id, at, event: AuditEvent { detail: columns.text()?, ..event }, refused, times })
+    let (refused, times) = (columns.opt_text("refused")?, columns.unsigned("times")?);
+    Ok(AuditRow { id, at, event: AuditEvent { detail: columns.text("detail")?, ..event }, refused, times })
 }

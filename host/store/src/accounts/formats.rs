@@ -1,7 +1,7 @@
 //! Which formats an organization has switched on or off. A format without a row is as the settings have it.
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::OrganizationId;
@@ -33,7 +33,7 @@ impl Store {
         let rows = self.inner.db.fetch(list, values![organization.0]).await?;
         let switched = rows.iter().map(|row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.bool()?))
+            Ok((columns.text("format")?, columns.bool("enabled")?))
         });
         switched.collect()
     }

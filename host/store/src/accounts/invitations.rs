@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
 use crate::db::{Row, values};
 use crate::error::StoreError;
@@ -48,7 +48,7 @@ impl fmt::Debug for NewPassword {
     }
 }
 
-/// What became of an acceptance.
+/// The result of accepting an invitation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Accepted {
     /// There is a new member.
@@ -104,7 +104,7 @@ impl Store {
             return Ok(Accepted::Gone);
         };
         // Before the code is touched, as every change of a member does.
-        let inviter = members::lock(&mut transaction, &[MemberId(row.columns().int()?)]).await?;
+        let inviter = members::lock(&mut transaction, &[MemberId(row.columns().int("invited_by")?)]).await?;
         let take = format!("DELETE FROM invitations WHERE secret_sha256 = $1 RETURNING {COLUMNS}");
         let Some(row) = transaction.fetch_one(take, values![secret_sha256]).await? else {
             return Ok(Accepted::Gone);
@@ -132,10 +132,10 @@ fn invitation(secret_sha256: &[u8; 32], row: &Row) -> Result<InvitationRow, Stor
     let mut columns = row.columns();
     Ok(InvitationRow {
         secret_sha256: *secret_sha256,
-        organization: OrganizationId(columns.int()?),
-        email: columns.text()?,
-        permissions: columns.text()?,
-        invited_by: MemberId(columns.int()?),
-        expires_at: columns.int()?,
+        organization: OrganizationId(columns.int("organization")?),
+        email: columns.text("email")?,
+        permissions: columns.text("permissions")?,
+        invited_by: MemberId(columns.int("invited_by")?),
+        expires_at: columns.int("expires_at")?,
     })
 }

@@ -1,7 +1,7 @@
 //! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given.
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::db::{Columns, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{KeyOwnerId, OrganizationId, RepositoryId, new_id, now_ms};
@@ -89,8 +89,8 @@ impl Store {
         let (name, email) = (new.name.as_str(), new.email.as_deref());
         let values = values![id.0, organization.0, new.kind.name(), name, email, created_at];
         transaction.execute(insert, values).await?;
-        give(&mut transaction, id, new.repositories).await?;
-        gather(&mut transaction, id, new.subscribers).await?;
+        insert_repositories(&mut transaction, id, new.repositories).await?;
+        insert_subscribers(&mut transaction, id, new.subscribers).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         let made = self.find_key_owner(organization, new.kind, id).await?;
@@ -126,7 +126,7 @@ impl Store {
             names.join(",")
         );
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| row.columns().int().map(KeyOwnerId)).collect()
+        rows.iter().map(|row| row.columns().int("id").map(KeyOwnerId)).collect()
     }
 
     /// Subscribers or groups in the order of their making, after the identifier `after`, at most `limit`.
@@ -142,7 +142,7 @@ impl Store {
         self.key_owners(condition, values![organization.0, kind.name(), after, i64::from(limit)]).await
     }
 
-    /// Changes a subscriber or group; none when there is none such.
+    /// Changes a subscriber or group; none when there is none.
     pub async fn change_key_owner(
         &self,
         organization: OrganizationId,
@@ -164,19 +164,19 @@ impl Store {
         if let Some(repositories) = repositories {
             let take = "DELETE FROM key_owner_repositories WHERE owner = $1";
             transaction.execute(take, values![id.0]).await?;
-            give(&mut transaction, id, repositories).await?;
+            insert_repositories(&mut transaction, id, repositories).await?;
         }
         if let Some(subscribers) = subscribers {
             let part = "DELETE FROM subscriber_groups WHERE subscriber_group = $1";
             transaction.execute(part, values![id.0]).await?;
-            gather(&mut transaction, id, subscribers).await?;
+            insert_subscribers(&mut transaction, id, subscribers).await?;
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         self.find_key_owner(organization, kind, id).await
     }
 
-    /// Deletes a subscriber or group with its access keys; false when there is none such.
+    /// Deletes a subscriber or group with its access keys; false when there is none.
     pub async fn delete_key_owner(
         &self,
         organization: OrganizationId,
@@ -200,7 +200,7 @@ impl Store {
                      UNION SELECT y.repository FROM subscriber_groups g \
                      JOIN key_owner_repositories y ON y.owner = g.subscriber_group WHERE g.subscriber = $1";
         let rows = self.inner.db.fetch(reach, values![owner.0]).await?;
-        rows.iter().map(|row| row.columns().int().map(RepositoryId)).collect()
+        rows.iter().map(|row| row.columns().int("repository").map(RepositoryId)).collect()
     }
 
     async fn key_owners(&self, condition: &str, values: Vec<Value>) -> Result<Vec<KeyOwnerRow>, StoreError> {
@@ -215,20 +215,22 @@ impl Store {
         }
         let ids: Vec<Value> = owners.iter().map(|owner| Value::from(owner.id.0)).collect();
         let names: Vec<String> = (1..ids.len() + 1).map(|at| format!("${at}")).collect();
-        // Both lists at once: 0 before a repository, 1 before a subscriber.
+        // Both lists at once.
         let of = names.join(",");
         let sql = format!(
-            "SELECT owner, CAST(0 AS BIGINT) AS what, repository FROM key_owner_repositories WHERE owner IN ({of}) \
+            "SELECT owner, CAST(0 AS BIGINT) AS is_subscriber, repository AS reached FROM key_owner_repositories WHERE owner IN ({of}) \
              UNION ALL SELECT subscriber_group, CAST(1 AS BIGINT), subscriber FROM subscriber_groups \
-             WHERE subscriber_group IN ({of}) ORDER BY 3"
+             WHERE subscriber_group IN ({of}) ORDER BY reached"
         );
         for row in self.inner.db.fetch(sql, ids).await? {
             let mut columns = row.columns();
-            let (owner, subscriber, id) = (KeyOwnerId(columns.int()?), columns.bool()?, columns.int()?);
+            let owner = KeyOwnerId(columns.int("owner")?);
+            let (is_subscriber, reached) = (columns.bool("is_subscriber")?, columns.int("reached")?);
             let Some(owner) = owners.iter_mut().find(|row| row.id == owner) else { continue };
-            match subscriber {
-                true => owner.subscribers.push(KeyOwnerId(id)),
-                false => owner.repositories.push(RepositoryId(id)),
+            if is_subscriber {
+                owner.subscribers.push(KeyOwnerId(reached));
+            } else {
+                owner.repositories.push(RepositoryId(reached));
             }
         }
         Ok(owners)
@@ -237,17 +239,17 @@ impl Store {
 
 fn key_owner(columns: &mut Columns<'_>) -> Result<KeyOwnerRow, StoreError> {
     Ok(KeyOwnerRow {
-        id: KeyOwnerId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        email: columns.opt_text()?,
-        created_at: columns.int()?,
+        id: KeyOwnerId(columns.int("id")?),
+        organization: OrganizationId(columns.int("organization")?),
+        name: columns.text("name")?,
+        email: columns.opt_text("email")?,
+        created_at: columns.int("created_at")?,
         repositories: Vec::new(),
         subscribers: Vec::new(),
     })
 }
 
-async fn give(
+async fn insert_repositories(
     transaction: &mut Transaction,
     owner: KeyOwnerId,
     mut repositories: Vec<RepositoryId>,
@@ -260,7 +262,7 @@ async fn give(
     Ok(())
 }
 
-async fn gather(
+async fn insert_subscribers(
     transaction: &mut Transaction,
     group: KeyOwnerId,
     mut subscribers: Vec<KeyOwnerId>,

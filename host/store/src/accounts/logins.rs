@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::tokens::insert;
 use crate::accounts::{AuditEvent, NewToken, TokenRow};
 use crate::db::values;
@@ -68,8 +68,8 @@ impl fmt::Debug for LoginRow {
 
 impl Store {
     /// Begins a sign-in and forgets those that have expired. An address that has `from_one` open begins no more; where the
-    /// organization has `of_all` open, the oldest make room: whoever fills the table keeps nobody else out. Those that a person has
-    /// finished are not open.
+    /// organization has `of_all` open, the oldest make room, so that one client that fills the table does not keep others out.
+    /// Those that a person has finished are not open.
     ///
     /// # Errors
     /// Those of the database.
@@ -105,9 +105,9 @@ impl Store {
             transaction.execute(make_room, values).await?;
             LoginBegun::Begun
         } else {
-            let first = "SELECT MIN(expires_at) FROM logins WHERE organization = $1 AND address = $2 AND token IS NULL";
+            let first = "SELECT MIN(expires_at) AS until FROM logins WHERE organization = $1 AND address = $2 AND token IS NULL";
             let row = transaction.fetch_one(first, values![login.organization.0, login.address]).await?;
-            let until = row.map_or(Ok(None), |row| row.columns().opt_int())?;
+            let until = row.map_or(Ok(None), |row| row.columns().opt_int("until"))?;
             LoginBegun::TooMany { until: until.unwrap_or(login.created_at) }
         };
         transaction.commit().await?;
@@ -131,22 +131,23 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![sha256]).await? else { return Ok(None) };
         let mut columns = row.columns();
         Ok(Some(LoginRow {
-            organization: OrganizationId(columns.int()?),
-            repository: columns.opt_int()?.map(RepositoryId),
-            name: columns.text()?,
-            token: columns.opt_int()?.map(TokenId),
-            sealed: columns.opt_text()?,
-            expires_at: columns.int()?,
+            organization: OrganizationId(columns.int("organization")?),
+            repository: columns.opt_int("repository")?.map(RepositoryId),
+            name: columns.text("name")?,
+            token: columns.opt_int("token")?.map(TokenId),
+            sealed: columns.opt_text("sealed")?,
+            expires_at: columns.int("expires_at")?,
         }))
     }
 
-    /// Makes the token of a sign-in, whose secret waits sealed to be fetched until `until` (ms since 1970); none when the
+    /// Makes the token of a sign-in, whose secret waits as `sealed` to be fetched until `until` (ms since 1970); none when the
     /// sign-in is finished already, or gone.
     pub async fn finish_login(
         &self,
         page_sha256: &[u8; 32],
         organization: OrganizationId,
-        (token, sealed): (NewToken, &str),
+        token: NewToken,
+        sealed: &str,
         until: i64,
         audit: Option<AuditEvent>,
     ) -> Result<Option<TokenRow>, StoreError> {
@@ -163,7 +164,7 @@ impl Store {
         Ok(Some(row))
     }
 
-    /// Takes the sealed secret away; false when somebody was faster.
+    /// Takes the sealed secret away; false when another request has taken it.
     pub async fn take_login(&self, poll_sha256: &[u8; 32], sealed: &str) -> Result<bool, StoreError> {
         let take = "UPDATE logins SET sealed = NULL WHERE poll_sha256 = $1 AND sealed = $2";
         Ok(self.inner.db.execute(take, values![poll_sha256, sealed]).await? == 1)

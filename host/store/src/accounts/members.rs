@@ -3,36 +3,12 @@
 use std::fmt;
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
-use crate::db::{Columns, Row, Transaction, Value, values};
+use crate::accounts::event::remember;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, MemberRow, member};
+use crate::db::{Row, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
-
-/// A member. Its `Debug` hides the password's hash.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MemberRow {
-    /// Its identifier.
-    pub id: MemberId,
-    /// The one organization that it belongs to.
-    pub organization: OrganizationId,
-    /// In lower case; unique in the organization.
-    pub email: String,
-    /// As people see it.
-    pub name: String,
-    /// Argon2id in PHC form, or empty: no password is right.
-    pub password_hash: String,
-    /// What it may do, as the API's JSON.
-    pub permissions: String,
-    /// ms since 1970.
-    pub created_at: i64,
-}
-
-impl fmt::Debug for MemberRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemberRow").field("id", &self.id).field("email", &self.email).finish_non_exhaustive()
-    }
-}
 
 /// A member to be made.
 #[derive(Clone)]
@@ -53,7 +29,7 @@ impl fmt::Debug for NewMember {
     }
 }
 
-/// What became of a change to a member.
+/// The result of changing a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberChange {
     /// It is done.
@@ -144,7 +120,7 @@ impl Store {
         Ok(MemberChange::Done)
     }
 
-    /// Sets a member's password hash and ends its sessions; false when there is none such.
+    /// Sets a member's password hash and ends its sessions; false when there is none.
     pub async fn set_member_password(
         &self,
         organization: OrganizationId,
@@ -190,26 +166,10 @@ impl Store {
     }
 
     async fn members(&self, condition: &str, values: Vec<Value>) -> Result<Vec<MemberRow>, StoreError> {
-        let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE {condition}");
+        let sql = format!("SELECT {} FROM members m WHERE {condition}", columns_of("m", MEMBER_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row: &Row| member(&mut row.columns())).collect()
+        rows.iter().map(|row: &Row| member(&mut row.columns_of("m"))).collect()
     }
-}
-
-/// The columns that [`member`] takes, of the table `members` as `m`.
-pub(super) const MEMBER_COLUMNS: &str =
-    "m.id, m.organization, m.email, m.name, m.password_hash, m.permissions, m.created_at";
-
-pub(super) fn member(columns: &mut Columns<'_>) -> Result<MemberRow, StoreError> {
-    Ok(MemberRow {
-        id: MemberId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        email: columns.text()?,
-        name: columns.text()?,
-        password_hash: columns.text()?,
-        permissions: columns.text()?,
-        created_at: columns.int()?,
-    })
 }
 
 /// Those of these members who are there, who do not change before the transaction ends.
@@ -221,11 +181,12 @@ pub(super) async fn lock(
     // In one order, so that two who lock the same never wait for each other.
     ids.sort_unstable();
     ids.dedup();
-    let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE m.id = $1{}", transaction.for_update());
+    let columns = columns_of("m", MEMBER_COLUMNS);
+    let sql = format!("SELECT {columns} FROM members m WHERE m.id = $1{}", transaction.for_update());
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         let row = transaction.fetch_one(sql.clone(), values![id]).await?;
-        found.extend(row.map(|row| member(&mut row.columns())).transpose()?);
+        found.extend(row.map(|row| member(&mut row.columns_of("m"))).transpose()?);
     }
     Ok(found)
 }
@@ -269,7 +230,7 @@ pub(super) async fn set_password(
 }
 
 /// Whether another member of the organization is one of whom one must remain. Two who ask at one time wait for each other,
-/// so that they cannot both be told of the other.
+/// so that they cannot both count on the other.
 async fn another(
     transaction: &mut Transaction,
     read: &MemberRow,
@@ -279,7 +240,7 @@ async fn another(
     transaction.fetch(lock, values![read.organization.0]).await?;
     let others = "SELECT permissions FROM members WHERE organization = $1 AND id <> $2";
     for row in transaction.fetch(others, values![read.organization.0, read.id.0]).await? {
-        if needed(&row.columns().text()?) {
+        if needed(&row.columns().text("permissions")?) {
             return Ok(true);
         }
     }

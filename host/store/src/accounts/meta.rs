@@ -1,23 +1,23 @@
-//! Small facts of the database itself, the same for every process that shares it.
+//! Small facts of the database, shared by every process that uses it.
 
 use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;
 
 impl Store {
-    /// The text kept under this name, which is `fresh` where nothing was kept yet: whoever asks first decides, and every
+    /// The text kept under this name, which is `fresh` where nothing was kept yet: the first caller decides, and every
     /// process of this database gets the same.
     pub async fn agreed(&self, name: &str, fresh: &str) -> Result<String, StoreError> {
         let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         let find = "SELECT value FROM meta WHERE name = $1";
         if let Some(row) = self.inner.db.fetch_one(find, values![name]).await? {
-            return row.columns().text();
+            return row.columns().text("value");
         }
         self.inner.db.execute(insert, values![name, fresh]).await?;
         let row = self.inner.db.fetch_one(find, values![name]).await?;
         row.map_or_else(
             || Err(StoreError::Corrupt(format!("`{name}` is not kept"))),
-            |row| row.columns().text(),
+            |row| row.columns().text("value"),
         )
     }
 
@@ -27,12 +27,12 @@ impl Store {
         let take = "DELETE FROM meta WHERE name = $1 RETURNING value";
         let before = transaction.fetch_one(take, values![name]).await?;
         if let Some(text) = text {
-            // Another process may have put its own there meanwhile: the last one stays.
+            // If another process has inserted its own, the later one stays.
             let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) \
                           ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             transaction.execute(insert, values![name, text]).await?;
         }
         transaction.commit().await?;
-        before.map(|row| row.columns().text()).transpose()
+        before.map(|row| row.columns().text("value")).transpose()
     }
 }

@@ -1,6 +1,6 @@
 //! Organizations, and the first of them with its owner.
 
-use crate::accounts::audit::remember;
+use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
 use crate::db::{Row, Transaction, Value, values};
 use crate::error::StoreError;
@@ -85,7 +85,7 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Sets an organization's public address; false when there is none such or the host is another's.
+    /// Sets an organization's public address; false when there is none or the host is another's.
     pub async fn set_base_url(
         &self,
         id: OrganizationId,
@@ -118,11 +118,11 @@ impl Store {
 fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
     let mut columns = row.columns();
     Ok(OrganizationRow {
-        id: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        base_url: columns.opt_text()?,
-        host: columns.opt_text()?,
-        created_at: columns.int()?,
+        id: OrganizationId(columns.int("id")?),
+        name: columns.text("name")?,
+        base_url: columns.opt_text("base_url")?,
+        host: columns.opt_text("host")?,
+        created_at: columns.int("created_at")?,
     })
 }
 

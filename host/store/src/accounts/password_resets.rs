@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
-use crate::accounts::members::{MEMBER_COLUMNS, member};
+use crate::accounts::event::remember;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow, members};
-use crate::db::{Row, Transaction, values};
+use crate::db::{Row, Transaction, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, now_ms};
 use crate::store::Store;
@@ -60,15 +60,15 @@ impl Store {
         secret_sha256: &[u8; 32],
         now: i64,
     ) -> Result<Option<PasswordReset>, StoreError> {
-        let maker = MEMBER_COLUMNS.replace("m.", "b.");
+        let (member_columns, maker) = (columns_of("m", MEMBER_COLUMNS), columns_of("maker", MEMBER_COLUMNS));
         let sql = format!(
-            "SELECT {MEMBER_COLUMNS}, {maker} FROM password_resets p JOIN members m ON m.id = p.member \
-             JOIN members b ON b.id = p.made_by WHERE p.secret_sha256 = $1 AND p.expires_at > $2"
+            "SELECT {member_columns}, {maker} FROM password_resets p JOIN members m ON m.id = p.member \
+             JOIN members maker ON maker.id = p.made_by WHERE p.secret_sha256 = $1 AND p.expires_at > $2"
         );
         let row = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await?;
         let read = |row: Row| {
-            let mut columns = row.columns();
-            Ok(PasswordReset { member: member(&mut columns)?, made_by: member(&mut columns)? })
+            let (target, maker) = (member(&mut row.columns_of("m"))?, member(&mut row.columns_of("maker"))?);
+            Ok(PasswordReset { member: target, made_by: maker })
         };
         row.map(read).transpose()
     }
@@ -110,7 +110,7 @@ async fn locked(
     let find = "SELECT member, made_by FROM password_resets WHERE secret_sha256 = $1 AND expires_at > $2";
     let Some(row) = transaction.fetch_one(find, values![secret_sha256, now]).await? else { return Ok(None) };
     let mut columns = row.columns();
-    let (target, maker) = (MemberId(columns.int()?), MemberId(columns.int()?));
+    let (target, maker) = (MemberId(columns.int("member")?), MemberId(columns.int("made_by")?));
     let found = members::lock(transaction, &[target, maker]).await?;
     let of = |id: MemberId| found.iter().find(|row| row.id == id).cloned();
     Ok(of(target).zip(of(maker)).map(|(member, made_by)| PasswordReset { member, made_by }))

@@ -1,42 +1,12 @@
 //! Repositories.
 
-use std::sync::Arc;
-
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
-use crate::db::{Columns, Row, Transaction, Value, signed, values};
+use crate::accounts::event::remember;
+use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, RepositoryRow, repository};
+use crate::db::{Row, Transaction, Value, columns_of, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
-
-/// A repository.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RepositoryRow {
-    /// Its identifier.
-    pub id: RepositoryId,
-    /// Whose it is.
-    pub organization: OrganizationId,
-    /// Unique in the organization.
-    pub name: String,
-    /// Which plugin serves it.
-    pub format: String,
-    /// `hosted`, `proxy` or `group`.
-    pub kind: String,
-    /// Whether anyone may read it.
-    pub public: bool,
-    /// As JSON: what was set, without the defaults.
-    pub settings: Arc<str>,
-    /// A proxy's upstream address.
-    pub upstream: Option<String>,
-    /// A group's members, in order.
-    pub members: Vec<RepositoryId>,
-    /// Of the last commit; rises with each.
-    pub revision: u64,
-    /// Rises with each change of this row that is not a commit.
-    pub settings_revision: u64,
-    /// ms since 1970.
-    pub created_at: i64,
-}
 
 /// A repository to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,12 +93,13 @@ impl Store {
             Some(organization) => ("WHERE organization = $1", values![organization.0]),
             None => ("", vec![]),
         };
-        let sql =
-            format!("SELECT format, COUNT(*) FROM repositories {condition} GROUP BY format ORDER BY format");
-        let rows = self.inner.db.look(sql, values).await?;
+        let sql = format!(
+            "SELECT format, COUNT(*) AS repositories FROM repositories {condition} GROUP BY format ORDER BY format"
+        );
+        let rows = self.inner.db.fetch_uncounted(sql, values).await?;
         let read = |row: &Row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.unsigned()?))
+            Ok((columns.text("format")?, columns.unsigned("repositories")?))
         };
         rows.iter().map(read).collect()
     }
@@ -166,7 +137,7 @@ impl Store {
         Ok(changed)
     }
 
-    /// Deletes a repository with all that it holds; false when there is none such. Its blobs are left to the collection of
+    /// Deletes a repository with all that it holds; false when there is none. Its blobs are left to the collection of
     /// garbage.
     pub async fn delete_repository(
         &self,
@@ -214,31 +185,11 @@ impl Store {
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<RepositoryRow>, StoreError> {
-        let sql = format!("SELECT {REPOSITORY_COLUMNS} FROM repositories r WHERE {condition}");
+        let sql =
+            format!("SELECT {} FROM repositories r WHERE {condition}", columns_of("r", REPOSITORY_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| repository(&mut row.columns())).collect()
+        rows.iter().map(|row| repository(&mut row.columns_of("r"))).collect()
     }
-}
-
-/// The columns that [`repository`] takes, of the table `repositories` as `r`.
-pub(super) const REPOSITORY_COLUMNS: &str = "r.id, r.organization, r.name, r.format, r.kind, r.public, r.settings, \
-    r.upstream, r.members, r.revision, r.settings_revision, r.created_at";
-
-pub(super) fn repository(columns: &mut Columns<'_>) -> Result<RepositoryRow, StoreError> {
-    Ok(RepositoryRow {
-        id: RepositoryId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        name: columns.text()?,
-        format: columns.text()?,
-        kind: columns.text()?,
-        public: columns.bool()?,
-        settings: columns.text()?.into(),
-        upstream: columns.opt_text()?,
-        members: members(&columns.text()?)?,
-        revision: columns.unsigned()?,
-        settings_revision: columns.unsigned()?,
-        created_at: columns.int()?,
-    })
 }
 
 /// None when the name is in use.
@@ -287,10 +238,4 @@ async fn insert(
 fn members_json(members: &[RepositoryId]) -> String {
     let ids: Vec<String> = members.iter().map(RepositoryId::to_string).collect();
     format!("[{}]", ids.join(","))
-}
-
-fn members(json: &str) -> Result<Vec<RepositoryId>, StoreError> {
-    let ids: Vec<i64> = serde_json::from_str(json)
-        .map_err(|problem| StoreError::Corrupt(format!("the members of a group: {problem}")))?;
-    Ok(ids.into_iter().map(RepositoryId).collect())
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::accounts::audit::remember;
-use crate::accounts::members::{MEMBER_COLUMNS, member};
+use crate::accounts::event::remember;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow};
-use crate::db::values;
+use crate::db::{columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
@@ -54,10 +54,12 @@ impl Store {
         secret_sha256: &[u8; 32],
         now: i64,
     ) -> Result<Option<(SessionRow, MemberRow)>, StoreError> {
+        // The sign-in settings are not read from the answer: a session must fail where they are out of reach.
         let sql = format!(
-            "SELECT s.organization, s.member, s.created_at, s.expires_at, {MEMBER_COLUMNS}, x.settings \
+            "SELECT s.organization, s.member, s.created_at, s.expires_at, {}, x.settings \
              FROM sessions s JOIN members m ON m.id = s.member \
-             LEFT JOIN sso_settings x ON x.organization = s.organization WHERE s.secret_sha256 = $1 AND s.expires_at > $2"
+             LEFT JOIN sso_settings x ON x.organization = s.organization WHERE s.secret_sha256 = $1 AND s.expires_at > $2",
+            columns_of("m", MEMBER_COLUMNS)
         );
         let Some(row) = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await? else {
             return Ok(None);
@@ -65,12 +67,12 @@ impl Store {
         let mut columns = row.columns();
         let session = SessionRow {
             secret_sha256: *secret_sha256,
-            organization: OrganizationId(columns.int()?),
-            member: MemberId(columns.int()?),
-            created_at: columns.int()?,
-            expires_at: columns.int()?,
+            organization: OrganizationId(columns.int("organization")?),
+            member: MemberId(columns.int("member")?),
+            created_at: columns.int("created_at")?,
+            expires_at: columns.int("expires_at")?,
         };
-        Ok(Some((session, member(&mut columns)?)))
+        Ok(Some((session, member(&mut row.columns_of("m"))?)))
     }
 
     /// Ends a session; true if there was one.

@@ -42,7 +42,8 @@ impl Store {
         let row = self.inner.db.fetch_one(sql, values![organization.0, format]).await?;
         let read = |row: crate::db::Row| {
             let mut columns = row.columns();
-            let (id, public_key, sealed) = (columns.text()?, columns.text()?, columns.text()?);
+            let (id, public_key, sealed) =
+                (columns.text("id")?, columns.text("public_key")?, columns.text("sealed")?);
             Ok(SigningKeyRow { organization, format: format.to_owned(), id, public_key, sealed })
         };
         row.map(read).transpose()

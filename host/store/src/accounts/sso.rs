@@ -1,19 +1,20 @@
 //! Sign-in by a provider: an organization's settings, who its members are there, and which sign-ins were used up.
 
-use crate::accounts::audit::remember;
-use crate::accounts::members::{MEMBER_COLUMNS, insert, member};
+use crate::accounts::event::remember;
+use crate::accounts::members::insert;
+use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow, NewMember};
-use crate::db::{Row, Transaction, values};
+use crate::db::{Row, Transaction, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
 use crate::store::Store;
 
-/// Somebody at a provider.
+/// A person at an identity provider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SsoIdentity {
     /// The provider.
     pub issuer: String,
-    /// Who it is there; never given to somebody else.
+    /// Its subject there; never reused.
     pub subject: String,
     /// In lower case, and verified by the provider.
     pub email: String,
@@ -26,9 +27,9 @@ pub enum SsoMember {
     Known(MemberRow),
     /// A member who was made just now.
     Made(MemberRow),
-    /// Nobody: no member has that e-mail, and none was to be made.
+    /// No member has that e-mail, and none was to be made.
     Nobody,
-    /// The member with that e-mail is somebody else at this provider.
+    /// The member with that e-mail has another subject at this provider.
     Another,
 }
 
@@ -37,7 +38,7 @@ impl Store {
     pub async fn sso_settings(&self, organization: OrganizationId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT settings FROM sso_settings WHERE organization = $1";
         let row = self.inner.db.fetch_one(sql, values![organization.0]).await?;
-        row.map(|row| row.columns().text()).transpose()
+        row.map(|row| row.columns().text("settings")).transpose()
     }
 
     /// Sets an organization's sign-in settings.
@@ -77,13 +78,11 @@ impl Store {
         email: &str,
     ) -> Result<Vec<(MemberRow, Option<String>)>, StoreError> {
         let sql = format!(
-            "SELECT {MEMBER_COLUMNS}, s.settings FROM members m \
-             LEFT JOIN sso_settings s ON s.organization = m.organization WHERE m.email = $1 ORDER BY m.organization"
+            "SELECT {}, s.settings FROM members m \
+             LEFT JOIN sso_settings s ON s.organization = m.organization WHERE m.email = $1 ORDER BY m.organization",
+            columns_of("m", MEMBER_COLUMNS)
         );
-        let read = |row: &Row| {
-            let mut columns = row.columns();
-            Ok((member(&mut columns)?, columns.opt_text()?))
-        };
+        let read = |row: &Row| Ok((member(&mut row.columns_of("m"))?, row.columns().opt_text("settings")?));
         self.inner.db.fetch(sql, values![email]).await?.iter().map(read).collect()
     }
 
@@ -107,7 +106,7 @@ impl Store {
     pub async fn sso_subject(&self, member: &MemberRow, issuer: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT subject FROM sso_identities WHERE member = $1 AND issuer = $2";
         let row = self.inner.db.fetch_one(sql, values![member.id.0, issuer]).await?;
-        row.map(|row| row.columns().text()).transpose()
+        row.map(|row| row.columns().text("subject")).transpose()
     }
 
     /// The member who is this identity: the one who was before; else the one with its e-mail, who is from now on; else `new`,
@@ -131,7 +130,7 @@ impl Store {
         let outcome = match (found, new) {
             (Some(member), _) => SsoMember::Known(member),
             (None, None) => return Ok(SsoMember::Nobody),
-            // Somebody else makes the same member at this moment; the next sign-in finds it.
+            // Another request is making the same member; the next sign-in finds it.
             (None, Some(new)) => match insert(&mut transaction, organization, new).await? {
                 Some(member) => SsoMember::Made(member),
                 None => return Ok(SsoMember::Nobody),
@@ -155,12 +154,12 @@ async fn find(
     condition: &str,
     values: Vec<crate::db::Value>,
 ) -> Result<Option<MemberRow>, StoreError> {
-    let sql = format!("SELECT {MEMBER_COLUMNS} FROM members m WHERE {condition}");
+    let sql = format!("SELECT {} FROM members m WHERE {condition}", columns_of("m", MEMBER_COLUMNS));
     let row = transaction.fetch_one(sql, values).await?;
-    row.map(|row| member(&mut row.columns())).transpose()
+    row.map(|row| member(&mut row.columns_of("m"))).transpose()
 }
 
-/// False when the member is somebody else there.
+/// False when the member has another subject there.
 async fn bind(
     transaction: &mut Transaction,
     member: &MemberRow,

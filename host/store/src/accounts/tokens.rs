@@ -3,73 +3,12 @@
 use std::fmt;
 
 use crate::accounts::AuditEvent;
-use crate::accounts::audit::remember;
-use crate::db::{Columns, Transaction, Value, values};
+use crate::accounts::event::remember;
+use crate::accounts::rows::token::{Scope, TOKEN_COLUMNS, TokenRow, token};
+use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};
 use crate::store::Store;
-
-/// What a token may do where it reaches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scope {
-    /// Read packages.
-    pub read: bool,
-    /// Publish and delete packages.
-    pub write: bool,
-}
-
-impl Scope {
-    pub(crate) fn bits(self) -> i64 {
-        i64::from(self.read) | i64::from(self.write) << 1
-    }
-
-    pub(crate) fn from_bits(bits: i64) -> Scope {
-        Scope { read: bits & 1 != 0, write: bits & 2 != 0 }
-    }
-}
-
-/// A token. Its `Debug` hides the secret's hash.
-#[derive(Clone, PartialEq, Eq)]
-pub struct TokenRow {
-    /// Its identifier.
-    pub id: TokenId,
-    /// Where it is good.
-    pub organization: OrganizationId,
-    /// SHA-256 of the secret.
-    pub secret_sha256: [u8; 32],
-    /// As its owner calls it.
-    pub name: String,
-    /// What it may do.
-    pub scope: Scope,
-    /// `generic` or a format's name.
-    pub format: String,
-    /// The member whose rights bound it; none for a service key or a legacy token.
-    pub owner: Option<MemberId>,
-    /// E-mail of who made it.
-    pub created_by: String,
-    /// `None` for a member's token; `org`, `repo` or `legacy`.
-    pub backing: Option<String>,
-    /// The repository behind a `repo` backing.
-    pub backing_repository: Option<RepositoryId>,
-    /// The repositories that it reaches.
-    pub repositories: Vec<RepositoryId>,
-    /// ms since 1970; none: never.
-    pub expires_at: Option<i64>,
-    /// ms since 1970: the end of the overlap after a rotation.
-    pub ends_at: Option<i64>,
-    /// ms since 1970.
-    pub revoked_at: Option<i64>,
-    /// ms since 1970.
-    pub created_at: i64,
-    /// ms since 1970; behind the truth by some seconds.
-    pub last_used_at: Option<i64>,
-}
-
-impl fmt::Debug for TokenRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenRow").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// A token to be made.
 #[derive(Clone)]
@@ -102,7 +41,7 @@ impl fmt::Debug for NewToken {
     }
 }
 
-/// What became of a rotation.
+/// The result of rotating a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rotation {
     /// The successor is made.
@@ -162,7 +101,7 @@ impl Store {
         }
     }
 
-    /// Revokes a token at `now` (ms since 1970); false when there is none such or it is revoked already.
+    /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already.
     pub async fn revoke_token(
         &self,
         organization: OrganizationId,
@@ -262,10 +201,10 @@ impl Store {
     }
 
     async fn tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<TokenRow>, StoreError> {
-        let sql = format!("SELECT {TOKEN_COLUMNS} FROM tokens t WHERE {condition}");
+        let sql = format!("SELECT {} FROM tokens t WHERE {condition}", columns_of("t", TOKEN_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
         let mut tokens: Vec<TokenRow> =
-            rows.iter().map(|row| token(&mut row.columns())).collect::<Result<_, _>>()?;
+            rows.iter().map(|row| token(&mut row.columns_of("t"))).collect::<Result<_, _>>()?;
         if tokens.is_empty() {
             return Ok(tokens);
         }
@@ -277,39 +216,13 @@ impl Store {
         let ids = tokens.iter().map(|token| Value::from(token.id.0)).collect();
         for row in self.inner.db.fetch(sql, ids).await? {
             let mut columns = row.columns();
-            let (id, repository) = (TokenId(columns.int()?), RepositoryId(columns.int()?));
+            let (id, repository) = (TokenId(columns.int("token")?), RepositoryId(columns.int("repository")?));
             if let Some(token) = tokens.iter_mut().find(|token| token.id == id) {
                 token.repositories.push(repository);
             }
         }
         Ok(tokens)
     }
-}
-
-/// The columns that [`token`] takes, of the table `tokens` as `t`.
-pub(super) const TOKEN_COLUMNS: &str = "t.id, t.organization, t.secret_sha256, t.name, t.scope, t.format, t.owner, \
-    t.created_by, t.backing, t.backing_repository, t.expires_at, t.ends_at, t.revoked_at, t.created_at, t.last_used_at";
-
-/// Without its repositories, which are a table of their own.
-pub(super) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
-    Ok(TokenRow {
-        id: TokenId(columns.int()?),
-        organization: OrganizationId(columns.int()?),
-        secret_sha256: columns.hash()?,
-        name: columns.text()?,
-        scope: Scope::from_bits(columns.int()?),
-        format: columns.text()?,
-        owner: columns.opt_int()?.map(MemberId),
-        created_by: columns.text()?,
-        backing: columns.opt_text()?,
-        backing_repository: columns.opt_int()?.map(RepositoryId),
-        repositories: Vec::new(),
-        expires_at: columns.opt_int()?,
-        ends_at: columns.opt_int()?,
-        revoked_at: columns.opt_int()?,
-        created_at: columns.int()?,
-        last_used_at: columns.opt_int()?,
-    })
 }
 
 /// The event with the token's identifier: names are not unique.

@@ -7,7 +7,7 @@ use crate::error::{Part, StoreError};
 use crate::ids::OrganizationId;
 use crate::store::Store;
 
-/// How long is asked: whoever waits for an answer has waited already.
+/// How long the tables are probed: the caller has waited already.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Without these nothing can be judged.
@@ -39,7 +39,7 @@ impl Store {
 
     /// What a look-up's failure was. That of the members concerns a token alone, whose owner is among them: the token is still
     /// found. Everybody else is told that the store is unavailable.
-    pub(super) async fn why(
+    pub(super) async fn explain_failure(
         &self,
         failed: StoreError,
         organization: OrganizationId,

@@ -1,6 +1,6 @@
 //! Credentials for proxies' upstreams, as the server sealed them.
 
-use super::audit::{AuditEvent, remember};
+use super::event::{AuditEvent, remember};
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
@@ -11,7 +11,7 @@ impl Store {
     pub async fn upstream_credentials(&self, repository: RepositoryId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT sealed FROM upstream_credentials WHERE repository = $1";
         let row = self.inner.db.fetch_one(sql, values![repository.0]).await?;
-        row.map(|row| row.columns().text()).transpose()
+        row.map(|row| row.columns().text("sealed")).transpose()
     }
 
     /// Sets them, or takes them away. False when there is no such repository.

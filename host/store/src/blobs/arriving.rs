@@ -115,12 +115,12 @@ impl Arrival {
         self.stager.take().ok_or_else(lost)?.finish().await
     }
 
-    /// The bytes are right and kept: streams show the last piece, and whoever waits for the whole has it.
+    /// The bytes are right and kept: streams show the last piece, and [`Arriving::wait`] returns.
     pub fn end(self, blob: Blob) {
         self.finish(End::Whole(blob));
     }
 
-    /// They are not: every stream breaks off before its last piece, and whoever waits is told why.
+    /// They are not: every stream breaks off before its last piece, and [`Arriving::wait`] returns the error.
     pub fn fail(self, error: &StoreError) {
         self.finish(match error {
             StoreError::TooLarge { limit, observed } => End::TooLarge { limit: *limit, observed: *observed },

@@ -1,5 +1,5 @@
 //! How many bytes may be staged: received, decoded or uploaded, and named by no record yet. Counted for each repository and for
-//! the whole store, and refused before the disk is full. What is given up is given back at once.
+//! the whole store, and refused before the disk is full. Bytes that are given up are subtracted at once.
 //!
 //! Uploads outlive a request and may be added to by other servers of the same database: theirs are read when one is added to.
 
@@ -85,7 +85,7 @@ impl Budget {
         }
         state.since = state.since.saturating_add(bytes);
         if state.since >= ASKED_AFTER {
-            self.ask_disk()?;
+            self.check_free_space()?;
             state.since = 0;
         }
         state.all = state.all.saturating_add(bytes);
@@ -97,7 +97,7 @@ impl Budget {
     }
 
     /// A disk that does not tell is not asked to.
-    fn ask_disk(&self) -> Result<(), StoreError> {
+    fn check_free_space(&self) -> Result<(), StoreError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         match rustix::fs::statvfs(folder) {
             Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < self.limits.keep_free_bytes => {

@@ -62,8 +62,8 @@ impl Folder {
         }
     }
 
-    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the file is lost: what the
-    /// system has dropped no second sync brings back, so none is tried.
+    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the
+    /// file is lost: what the system has dropped no second sync brings back, so none is tried.
     pub(crate) fn settle(&self, file: &BlobFile, now: SystemTime) -> io::Result<String> {
         file.check()?;
         let mut path = file.path();
@@ -89,7 +89,7 @@ impl Folder {
     }
 
     /// Whether the folder of blobs is there and can be listed.
-    pub(crate) fn knock(&self) -> io::Result<()> {
+    pub(crate) fn ping(&self) -> io::Result<()> {
         fs::read_dir(self.root.join("blobs"))?.next().transpose().map(|_| ())
     }
 
@@ -284,10 +284,10 @@ impl BlobFile {
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.lost.load(Ordering::Acquire) {
-            true => Err(io::Error::other("a sync of this file has failed before")),
-            false => Ok(()),
+        if self.lost.load(Ordering::Acquire) {
+            return Err(io::Error::other("a sync of this file has failed before"));
         }
+        Ok(())
     }
 
     fn path(&self) -> MutexGuard<'_, PathBuf> {

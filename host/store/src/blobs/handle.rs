@@ -1,62 +1,35 @@
 //! `Blob`: a handle to bytes, the same whether they were just received, are stored, or lie in memory.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::task::spawn_blocking;
 
+use super::bytes::{BlobBytes, Known, Settled, StoredRow};
 use super::hashing::Hasher;
 use super::row::BlobRow;
 use super::source::{Source, part};
 use super::stream::{BlobStream, CHUNK};
+use crate::db::Database;
 use crate::digest::{Algorithm, Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
-use crate::store::Store;
 
 /// How much of a blob `find` looks through at a time.
 const WINDOW: u64 = 256 * 1024;
 /// The longest needle.
 const MAX_NEEDLE: usize = 4096;
-/// Bytes in memory of at most as many are hashed in place: handing them to another thread costs more.
+/// Up to this length, bytes in memory are hashed in place: handing them to another thread costs more.
 const HASHED_IN_PLACE: u64 = 64 * 1024;
 
 /// A handle to bytes. To hold it is the right to read them; the bytes stay while it lives. Cheap to clone.
 ///
 /// A new blob is gone when its last handle is dropped before it was kept.
 #[derive(Clone)]
-pub struct Blob(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) source: Source,
-    /// Where in the source the blob begins: not at 0 only for a slice.
-    pub(crate) start: u64,
-    pub(crate) size: u64,
-    pub(crate) origin: Option<RepositoryId>,
-    known: Mutex<Known>,
-    pub(crate) settled: tokio::sync::Mutex<Settled>,
-    /// The row that was read, of a stored blob, and where to note what is computed later.
-    stored: Option<(Store, i64)>,
-}
-
-/// What is known of the bytes besides their number.
-#[derive(Clone, Default)]
-pub(crate) struct Known {
-    pub(crate) check: Option<u64>,
-    pub(crate) digests: BTreeMap<Algorithm, Vec<u8>>,
-}
-
-/// What became of a new blob that was made durable.
-#[derive(Default)]
-pub(crate) struct Settled {
-    pub(crate) row: Option<BlobRow>,
-    /// The blob that holds the bytes for a slice, or for bytes that were in memory only.
-    pub(crate) copy: Option<Blob>,
-}
+pub struct Blob(pub(crate) Arc<BlobBytes>);
 
 impl Blob {
     /// A blob of bytes in memory. Their digests are computed when they are wanted.
@@ -69,7 +42,7 @@ impl Blob {
     /// A blob that was received.
     pub(crate) fn new(source: Source, size: u64, known: Known, origin: Option<RepositoryId>) -> Blob {
         let settled = tokio::sync::Mutex::default();
-        Blob(Arc::new(Inner {
+        Blob(Arc::new(BlobBytes {
             source,
             start: 0,
             size,
@@ -81,7 +54,7 @@ impl Blob {
     }
 
     /// A blob that a row names.
-    pub(crate) fn stored(store: &Store, source: Source, row: BlobRow, origin: RepositoryId) -> Blob {
+    pub(crate) fn stored(database: &Database, source: Source, row: BlobRow, origin: RepositoryId) -> Blob {
         let digests = row
             .digests
             .iter()
@@ -89,10 +62,11 @@ impl Blob {
             .map(|d| (d.algorithm, d.bytes.clone()))
             .collect();
         let known = Known { check: Some(row.check.cast_unsigned()), digests };
-        let (size, stored) = (row.size, Some((store.clone(), row.id)));
+        let stored = Some(StoredRow { database: database.clone(), id: row.id });
+        let size = row.size;
         let settled = tokio::sync::Mutex::new(Settled { row: Some(row), copy: None });
         let (origin, known) = (Some(origin), Mutex::new(known));
-        Blob(Arc::new(Inner { source, start: 0, size, origin, known, settled, stored }))
+        Blob(Arc::new(BlobBytes { source, start: 0, size, origin, known, settled, stored }))
     }
 
     /// How many bytes.
@@ -116,8 +90,7 @@ impl Blob {
     /// Its digest by this algorithm, if that needs no reading.
     #[must_use]
     pub fn known(&self, algorithm: Algorithm) -> Option<Digest> {
-        let bytes = self.facts().digests.get(&algorithm)?.clone();
-        Some(Digest { algorithm, bytes })
+        self.0.known(algorithm)
     }
 
     /// Its digest by this algorithm; the bytes are read again when it is not known yet. `Corrupt` when they are damaged,
@@ -128,12 +101,12 @@ impl Blob {
         }
         let bytes = match &self.0.source {
             Source::Bytes(bytes) if self.size() <= HASHED_IN_PLACE => {
-                Hasher::of(algorithm, &part(bytes, self.range()))
+                Hasher::of(algorithm, &part(bytes, self.0.range()))
             }
             _ => self.hash_again(algorithm).await?,
         };
-        self.facts().digests.insert(algorithm, bytes.clone());
-        self.note_digests().await;
+        self.0.facts().digests.insert(algorithm, bytes.clone());
+        self.0.remember_digests().await;
         Ok(Digest { algorithm, bytes })
     }
 
@@ -144,7 +117,7 @@ impl Blob {
         let end = start.saturating_add(length.into()).min(self.size());
         let bytes = self.0.source.read(self.0.start + start..self.0.start + end).await?;
         if bytes.len() as u64 != end - start {
-            return Err(self.corrupt("is cut short"));
+            return Err(self.0.corrupt("is cut short"));
         }
         Ok(bytes)
     }
@@ -187,41 +160,20 @@ impl Blob {
         let (source, start) = (self.0.source.clone(), self.0.start + offset);
         let (known, settled) = (Mutex::default(), tokio::sync::Mutex::default());
         let origin = self.0.origin;
-        Ok(Blob(Arc::new(Inner { source, start, size: length, origin, known, settled, stored: None })))
+        Ok(Blob(Arc::new(BlobBytes { source, start, size: length, origin, known, settled, stored: None })))
     }
 
     /// The bytes of a range (cut off at the blob's end), in chunks of 256 KiB. When it is the whole blob they are checked, and
     /// the last chunk is withheld and `Corrupt` told if they are not what was stored: so nobody receives a damaged blob to its
     /// end.
     pub fn stream(&self, range: Range<u64>) -> BlobStream {
-        BlobStream::new(self, range, CHUNK)
+        BlobStream::new(&self.0, range, CHUNK)
     }
 
-    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes from an
-    /// object store comes in the pieces in which that sends it.
+    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes
+    /// from an object store comes in the pieces in which that sends it.
     pub fn stream_in(&self, range: Range<u64>, chunk: usize) -> BlobStream {
-        BlobStream::new(self, range, chunk)
-    }
-
-    pub(crate) fn facts(&self) -> MutexGuard<'_, Known> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where it lies in the source.
-    pub(crate) fn range(&self) -> Range<u64> {
-        self.0.start..self.0.start + self.0.size
-    }
-
-    /// Counts and logs that the bytes are damaged.
-    pub(crate) fn corrupt(&self, how: &str) -> StoreError {
-        let name = match (self.known(Algorithm::Sha256), &self.0.stored) {
-            (Some(digest), Some((_, id))) => format!("{id} ({digest})"),
-            (Some(digest), None) => digest.to_string(),
-            _ => "of an unknown digest".to_owned(),
-        };
-        metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
-        tracing::error!(blob = name, "a blob {how}");
-        StoreError::Corrupt(format!("blob {name} {how}"))
+        BlobStream::new(&self.0, range, chunk)
     }
 
     async fn hash_again(&self, algorithm: Algorithm) -> Result<Vec<u8>, StoreError> {
@@ -237,22 +189,6 @@ impl Blob {
             .map_err(StoreError::storage)?;
         }
         Ok(hasher.finish())
-    }
-
-    /// Remembers in the row what was computed. It can be computed again, so a failure is nobody's trouble.
-    async fn note_digests(&self) {
-        let Some((store, id)) = &self.0.stored else { return };
-        let digests = self.other_digests();
-        if let Err(error) = store.note_digests(*id, &digests).await {
-            tracing::debug!(%error, blob = id, "a digest that was computed was not remembered");
-        }
-    }
-
-    /// The digests that are known, besides SHA-256.
-    pub(crate) fn other_digests(&self) -> Vec<Digest> {
-        let facts = self.facts();
-        let others = facts.digests.iter().filter(|(algorithm, _)| **algorithm != Algorithm::Sha256);
-        others.map(|(algorithm, bytes)| Digest { algorithm: *algorithm, bytes: bytes.clone() }).collect()
     }
 }
 

@@ -1,17 +1,13 @@
 //! What a repository holds: blobs that its records name, and blobs leased to it.
 
-use super::check::Check;
 use super::handle::Blob;
-use super::row::{BlobRow, Place};
+use super::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
 use super::source::Source;
-use crate::db::{Row, is_retryable, values};
-use crate::digest::{Digest, Sha256};
+use crate::db::{is_retryable, values};
+use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
-
-/// The columns of a blob's row, in the order in which `read_row` takes them.
-pub(crate) const COLUMNS: &str = "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests";
 
 impl Store {
     /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it is leased to it, which begins
@@ -44,23 +40,16 @@ impl Store {
         }
         let source = match &row.place {
             Place::Inline(bytes) => Ok(Source::Bytes(bytes.clone())),
-            Place::Stored(key) => self.inner.storage.open_blob(key, row.size).await,
+            Place::Stored(key) => Source::open(&self.inner.storage, key, row.size).await,
         };
         match source {
-            Ok(source) => Ok(Some(Blob::stored(self, source, row, repository))),
+            Ok(source) => Ok(Some(Blob::stored(&self.inner.db, source, row, repository))),
             // It may have been removed just now.
             Err(error) => match self.held_row(repository, sha256).await? {
                 Some(_) => Err(error),
                 None => Ok(None),
             },
         }
-    }
-
-    /// Remembers digests that were computed later.
-    pub(crate) async fn note_digests(&self, id: i64, digests: &[Digest]) -> Result<(), StoreError> {
-        let text = write_digests(digests);
-        self.inner.db.execute("UPDATE blobs SET digests = $2 WHERE id = $1", values![id, text]).await?;
-        Ok(())
     }
 
     /// The row, and until when it is leased, if it is.
@@ -70,7 +59,7 @@ impl Store {
         sha256: Sha256,
     ) -> Result<Option<(BlobRow, Option<i64>)>, StoreError> {
         let sql = format!(
-            "SELECT {COLUMNS}, l.until FROM blobs b LEFT JOIN leases l ON l.blob = b.id AND l.repository = $1 \
+            "SELECT {BLOB_COLUMNS}, l.until FROM blobs b LEFT JOIN leases l ON l.blob = b.id AND l.repository = $1 \
              WHERE b.sha256 = $2 AND (l.until > $3 \
              OR EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = b.id AND r.repository = $1))"
         );
@@ -78,9 +67,7 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
-        let (blob, mut columns) = read_row(&row, 0)?;
-        let until = columns.opt_int()?;
-        Ok(Some((blob, until)))
+        Ok(Some((read_row(&row)?, row.columns().opt_int("until")?)))
     }
 
     /// Leases a blob, or does so for longer; false when it was collected just now.
@@ -110,37 +97,4 @@ impl Store {
     pub(crate) fn grace_ms(&self) -> i64 {
         i64::try_from(self.inner.config.gc_grace.as_millis()).unwrap_or(i64::MAX / 4)
     }
-}
-
-/// A blob from a row in which `COLUMNS` stand after `skip` others, and the columns that follow. `Corrupt` when it makes no sense, or when bytes in
-/// the row are not what was stored.
-pub(crate) fn read_row(row: &Row, skip: usize) -> Result<(BlobRow, crate::db::Columns<'_>), StoreError> {
-    let mut columns = row.columns();
-    columns.skip(skip);
-    let (id, sha256, size) = (columns.int()?, Sha256(columns.hash()?), columns.unsigned()?);
-    let (check, key, data) = (columns.int()?, columns.opt_text()?, columns.opt_vec()?);
-    let digests = read_digests(&columns.text()?)?;
-    let place = match (key, data) {
-        (Some(key), None) => Place::Stored(key),
-        (None, Some(data)) if data.len() as u64 == size && Check::of(&data).cast_signed() == check => {
-            Place::Inline(data.into())
-        }
-        _ => {
-            metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
-            tracing::error!(blob = id, %sha256, "the bytes of a blob in the database are not what was stored");
-            return Err(StoreError::Corrupt(format!("blob {id} ({sha256}) in the database")));
-        }
-    };
-    Ok((BlobRow { id, sha256, size, check, place, fresh: false, digests }, columns))
-}
-
-/// `md5:<hex> sha1:<hex>`.
-pub(crate) fn write_digests(digests: &[Digest]) -> String {
-    digests.iter().map(Digest::to_string).collect::<Vec<_>>().join(" ")
-}
-
-fn read_digests(text: &str) -> Result<Vec<Digest>, StoreError> {
-    text.split_whitespace().map(str::parse).collect::<Result<_, _>>().map_err(|_: StoreError| {
-        StoreError::Corrupt("the digests of a blob in the database make no sense".to_owned())
-    })
 }

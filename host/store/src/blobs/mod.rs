@@ -2,14 +2,17 @@
 
 mod arriving;
 pub(crate) mod budget;
+pub(crate) mod bytes;
 mod check;
 pub(crate) mod fs;
 mod handle;
 pub(crate) mod hashing;
 pub(crate) mod held;
 pub(crate) mod objects;
+pub(crate) mod orphans;
 pub(crate) mod row;
 mod settle;
+pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod stage;
 pub(crate) mod storage;

@@ -1,7 +1,7 @@
 //! Blobs as objects: in S3, or in memory for tests.
 //!
 //! An object is written under its final key from the start, as a multipart upload when it has more than one part. No record
-//! may name it before; in the database it is a *stray* until a row of the table `blobs` names it, so that whatever a crash
+//! may name it before; in the database it is an *orphan* until a row of the table `blobs` names it, so that whatever a crash
 //! leaves behind is known and removed when it is due.
 
 use std::ops::Range;
@@ -78,9 +78,10 @@ impl Objects {
         Objects { bucket, prefix, canary, idle }
     }
 
-    /// The bucket, or the part of one, of `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address
-    /// does not say comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write
-    /// after three times as long. `Invalid` names what is wrong, without the values.
+    /// The bucket, or the part of one, of
+    /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address does not say
+    /// comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write after three
+    /// times as long. `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(address: &str, idle: Duration) -> std::result::Result<Objects, StoreError> {
         let url = url::Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
         let bucket =
@@ -149,7 +150,7 @@ impl Objects {
             };
             let parts: Vec<_> = found.location.prefix_match(&folder)?.collect();
             let key = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
-            // Whoever wrote a canary is about to remove it.
+            // A canary is about to be removed by the process that wrote it.
             let until = if key.starts_with(CANARY) { until.saturating_sub(CANARY_LIVES_MS) } else { until };
             (found.last_modified.timestamp_millis() <= until).then_some(Ok(key))
         };
@@ -234,13 +235,13 @@ impl Objects {
             .collect()
     }
 
-    /// Whether the bucket answers: asks for an object that nobody ever makes.
-    pub(crate) async fn knock(&self) -> Result<()> {
+    /// Whether the bucket answers: asks for an object that never exists.
+    pub(crate) async fn ping(&self) -> Result<()> {
         self.length("canary/none").await.map(|_| ())
     }
 
     /// As [`canary`](Objects::canary); `Invalid` where the bucket answers that this program may not use it.
-    pub(crate) async fn admits(&self) -> std::result::Result<(), StoreError> {
+    pub(crate) async fn check_access(&self) -> std::result::Result<(), StoreError> {
         match self.canary().await {
             Ok(()) => Ok(()),
             Err(Error::PermissionDenied { .. } | Error::Unauthenticated { .. }) => Err(StoreError::Invalid(

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
+use super::check::Check;
+use crate::db::Row;
 use crate::digest::{Digest, Sha256};
+use crate::error::StoreError;
 
 /// A row of the table `blobs`: what a settled blob hands to the writer, and what is read back.
 #[derive(Clone, Debug)]
@@ -17,8 +20,8 @@ pub(crate) struct BlobRow {
     pub(crate) check: i64,
     /// Where the bytes are.
     pub(crate) place: Place,
-    /// The bytes are newly durable at this place: insert it unless there is a row of the same SHA-256. Otherwise it was read from the
-    /// database and must still be there; inserting it would name bytes that are gone.
+    /// The bytes are newly durable at this place: insert it unless there is a row of the same SHA-256. Otherwise it was read from
+    /// the database and must still be there; inserting it would name bytes that are gone.
     pub(crate) fresh: bool,
     /// Digests besides SHA-256 that are known.
     pub(crate) digests: Vec<Digest>,
@@ -31,4 +34,38 @@ pub(crate) enum Place {
     Inline(Bytes),
     /// In the storage of blobs, under this key.
     Stored(String),
+}
+
+/// The columns of `blobs` as `b` that [`read_row`] reads.
+pub(crate) const BLOB_COLUMNS: &str = "b.id, b.sha256, b.size, b.checked, b.place, b.data, b.digests";
+
+/// A blob from a row with [`BLOB_COLUMNS`]. `Corrupt` when it makes no sense, or when bytes in the row are not what was stored.
+pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
+    let mut columns = row.columns();
+    let (id, sha256, size) = (columns.int("id")?, Sha256(columns.hash("sha256")?), columns.unsigned("size")?);
+    let (check, key, data) = (columns.int("checked")?, columns.opt_text("place")?, columns.opt_vec("data")?);
+    let digests = read_digests(&columns.text("digests")?)?;
+    let place = match (key, data) {
+        (Some(key), None) => Place::Stored(key),
+        (None, Some(data)) if data.len() as u64 == size && Check::of(&data).cast_signed() == check => {
+            Place::Inline(data.into())
+        }
+        _ => {
+            metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+            tracing::error!(blob = id, %sha256, "the bytes of a blob in the database are not what was stored");
+            return Err(StoreError::Corrupt(format!("blob {id} ({sha256}) in the database")));
+        }
+    };
+    Ok(BlobRow { id, sha256, size, check, place, fresh: false, digests })
+}
+
+/// `md5:<hex> sha1:<hex>`.
+pub(crate) fn write_digests(digests: &[Digest]) -> String {
+    digests.iter().map(Digest::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn read_digests(text: &str) -> Result<Vec<Digest>, StoreError> {
+    text.split_whitespace().map(str::parse).collect::<Result<_, _>>().map_err(|_: StoreError| {
+        StoreError::Corrupt("the digests of a blob in the database make no sense".to_owned())
+    })
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::StreamExt;
 
+use super::bytes::Settled;
 use super::check::Check;
 use super::fs::new_key;
-use super::handle::{Blob, Settled};
+use super::handle::Blob;
 use super::objects::{Objects, PART};
 use super::row::{BlobRow, Place};
 use super::source::{Source, part};
@@ -25,17 +26,17 @@ impl Blob {
         let mut settled = self.0.settled.lock().await;
         if let Some(row) = &settled.row {
             if let (true, Source::Object(object)) = (row.fresh, &self.0.source) {
-                store.renew_stray(&object.key).await?;
+                store.inner.orphans.renew(&object.key).await?;
             }
             return Ok(row.clone());
         }
         let row = match (&self.0.source, &store.inner.storage.place) {
             (Source::Bytes(bytes), _) if self.size() <= store.inner.config.inline_max => {
-                let bytes = part(bytes, self.range());
+                let bytes = part(bytes, self.0.range());
                 self.row(Check::of(&bytes), Place::Inline(bytes)).await?
             }
             (Source::Bytes(bytes), StoragePlace::Bucket(bucket)) if self.size() < PART as u64 => {
-                self.put(store, bucket, part(bytes, self.range())).await?
+                self.put(store, bucket, part(bytes, self.0.range())).await?
             }
             (Source::File(file), StoragePlace::Folder(folder)) if let Some(check) = self.received() => {
                 let (folder, file) = (Arc::clone(folder), Arc::clone(file));
@@ -44,7 +45,7 @@ impl Blob {
                 self.row(check, Place::Stored(key)).await?
             }
             (Source::Object(object), StoragePlace::Bucket(_)) if let Some(check) = self.received() => {
-                store.renew_stray(&object.key).await?;
+                store.inner.orphans.renew(&object.key).await?;
                 object.own(false);
                 self.row(check, Place::Stored(object.key.clone())).await?
             }
@@ -66,35 +67,36 @@ impl Blob {
             return;
         }
         match (&self.0.source, copy) {
-            (_, Some(copy)) => copy.settled(store, winner),
+            (_, Some(copy)) => Blob(Arc::clone(copy)).settled(store, winner),
             (Source::File(file), None) => file.disown(),
             (Source::Object(object), None) => object.own(true),
-            (Source::Bytes(_), None) => store.forget_stray(key.clone()),
+            (Source::Bytes(_), None) => store.inner.orphans.remove_later(key.clone()),
         }
         *settled = Settled::default();
     }
 
     /// The check value of a blob that was received; none for bytes in memory and for a part of another blob.
     fn received(&self) -> Option<u64> {
-        self.facts().check
+        self.0.facts().check
     }
 
     async fn row(&self, check: u64, place: Place) -> Result<BlobRow, StoreError> {
-        let (id, sha256, size, digests) = (new_id(), self.sha256().await?, self.size(), self.other_digests());
+        let (id, sha256, size, digests) =
+            (new_id(), self.sha256().await?, self.size(), self.0.other_digests());
         Ok(BlobRow { id, sha256, size, check: check.cast_signed(), place, fresh: true, digests })
     }
 
     /// Puts bytes in memory as one object.
     async fn put(&self, store: &Store, bucket: &Objects, bytes: Bytes) -> Result<BlobRow, StoreError> {
         let (key, check) = (new_key(), Check::of(&bytes));
-        store.add_stray(&key, None).await?;
+        store.inner.orphans.add(&key, None).await?;
         bucket.put(&key, bytes).await.map_err(StoreError::storage)?;
         self.row(check, Place::Stored(key)).await
     }
 
     /// Settles a new blob of the same bytes in this one's stead: of what is a part of another, or large and only in memory.
     async fn settle_copy(&self, store: &Store, settled: &mut Settled) -> Result<BlobRow, StoreError> {
-        let known: Vec<Algorithm> = self.facts().digests.keys().copied().collect();
+        let known: Vec<Algorithm> = self.0.facts().digests.keys().copied().collect();
         let mut stager = store.stage(&known, self.size());
         let mut bytes = self.stream(0..self.size());
         while let Some(chunk) = bytes.next().await {
@@ -103,9 +105,9 @@ impl Blob {
         let copy = stager.finish().await?;
         let row = Box::pin(copy.settle(store)).await?;
         if let Some(sha256) = copy.known(Algorithm::Sha256) {
-            self.facts().digests.insert(Algorithm::Sha256, sha256.bytes);
+            self.0.facts().digests.insert(Algorithm::Sha256, sha256.bytes);
         }
-        settled.copy = Some(copy);
+        settled.copy = Some(copy.0);
         Ok(row)
     }
 }

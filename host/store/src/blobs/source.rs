@@ -11,9 +11,9 @@ use futures::{StreamExt, TryStreamExt};
 use super::budget::Lease;
 use super::fs::BlobFile;
 use super::objects::Objects;
-use super::storage::{blocking, missing};
+use super::orphans::Orphans;
+use super::storage::{Storage, StoragePlace, blocking};
 use crate::error::StoreError;
-use crate::store::Store;
 
 /// Bytes that stay readable while this lives. Cheap to clone.
 #[derive(Clone)]
@@ -24,7 +24,21 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The bytes of a range, or as many as there are.
+    /// The bytes with this key. `Corrupt` when they are not there or not so many.
+    pub(crate) async fn open(storage: &Storage, key: &str, size: u64) -> Result<Source, StoreError> {
+        match &storage.place {
+            StoragePlace::Folder(folder) => {
+                let (folder, wanted) = (Arc::clone(folder), key.to_owned());
+                let file = blocking(move || folder.open_blob(&wanted)).await?;
+                file.map(|file| Source::File(Arc::new(file))).ok_or_else(|| missing(key))
+            }
+            StoragePlace::Bucket(bucket) => {
+                Ok(Source::Object(Arc::new(BlobObject::stored(bucket.clone(), key.to_owned(), size))))
+            }
+        }
+    }
+
+    /// The bytes of a range, fewer at the end of the source.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         match self {
             Source::Bytes(bytes) => Ok(part(bytes, range)),
@@ -76,7 +90,7 @@ pub(crate) struct BlobObject {
     /// Set while nothing names it: it goes when this is dropped.
     owned: AtomicBool,
     /// To remove it by; none for what is stored.
-    store: Option<Store>,
+    orphans: Option<Orphans>,
     /// While it is staged.
     lease: Mutex<Option<Lease>>,
 }
@@ -84,13 +98,20 @@ pub(crate) struct BlobObject {
 impl BlobObject {
     /// An object that a row names.
     pub(crate) fn stored(bucket: Objects, key: String, size: u64) -> BlobObject {
-        BlobObject { bucket, key, size, owned: AtomicBool::new(false), store: None, lease: Mutex::default() }
+        BlobObject {
+            bucket,
+            key,
+            size,
+            owned: AtomicBool::new(false),
+            orphans: None,
+            lease: Mutex::default(),
+        }
     }
 
     /// A new object, which goes when it is dropped unsettled.
-    pub(crate) fn staged(store: &Store, bucket: Objects, key: String, size: u64) -> BlobObject {
-        let (owned, store) = (AtomicBool::new(true), Some(store.clone()));
-        BlobObject { bucket, key, size, owned, store, lease: Mutex::default() }
+    pub(crate) fn staged(orphans: &Orphans, bucket: Objects, key: String, size: u64) -> BlobObject {
+        let (owned, orphans) = (AtomicBool::new(true), Some(orphans.clone()));
+        BlobObject { bucket, key, size, owned, orphans, lease: Mutex::default() }
     }
 
     /// A row may name it from now on, or nothing does after all.
@@ -127,9 +148,16 @@ impl BlobObject {
 impl Drop for BlobObject {
     fn drop(&mut self) {
         if self.owned.load(Ordering::Acquire)
-            && let Some(store) = &self.store
+            && let Some(orphans) = &self.orphans
         {
-            store.forget_stray(std::mem::take(&mut self.key));
+            orphans.remove_later(std::mem::take(&mut self.key));
         }
     }
+}
+
+/// A blob's bytes are not where they should be.
+fn missing(key: &str) -> StoreError {
+    metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+    tracing::error!(blob = key, "a stored blob is missing");
+    StoreError::Corrupt(format!("blob {key} is missing"))
 }

@@ -12,10 +12,11 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::task::TaskTracker;
 
 use super::budget::Lease;
-use super::handle::{Blob, Known};
+use super::bytes::Known;
+use super::handle::Blob;
 use super::hashing::{Hasher, Sums};
+use super::sink::{Sink, join};
 use super::source::Source;
-use super::storage::{Sink, join};
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -23,7 +24,7 @@ use crate::store::Store;
 
 /// How many bytes are handed over at a time.
 const BATCH_BYTES: usize = 512 * 1024;
-/// As many pieces, however small, make a batch too: they cost memory of their own.
+/// This many pieces make a batch too, however small they are: each costs memory of its own.
 const BATCH_PIECES: usize = 1024;
 
 /// The pieces of a batch, shared by those who hash and who write them.
@@ -157,7 +158,7 @@ pub(crate) struct Lane {
 impl Flow {
     async fn begin(store: &Store, others: &[Algorithm], batch: Batch) -> Result<Flow, StoreError> {
         let lane = Lane {
-            sink: Sink::begin(store).await?,
+            sink: Sink::begin(&store.inner.storage, &store.inner.orphans).await?,
             sums: Sums::default(),
             tasks: store.inner.storage.tasks.clone(),
         };
@@ -201,8 +202,8 @@ impl Flow {
 }
 
 impl Lane {
-    /// Writes and sums a batch on another thread. Where nobody waits for the lane any more it ends within its task, so that
-    /// whoever waits for the tasks knows that what it left behind is being removed.
+    /// Writes and sums a batch on another thread. If the caller has stopped waiting, the lane ends within its task, so that
+    /// waiting for the tasks also waits for the removal of what it left behind.
     pub(crate) fn add(self, batch: Batch) -> oneshot::Receiver<Result<Lane, StoreError>> {
         let Lane { sink, mut sums, tasks } = self;
         let tracker = tasks.clone();

@@ -11,32 +11,32 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::bytes::BlobBytes;
 use super::check::Check;
 use super::fs::BlobFile;
-use super::handle::Blob;
 use super::source::{BlobObject, Source, part};
 use crate::error::StoreError;
 
 /// A chunk: large, because a send and a read cost the same whatever their size.
 pub(super) const CHUNK: usize = 256 * 1024;
 
-/// The bytes of a blob, as [`Blob::stream`] gives them. Ends with its first error.
+/// The bytes of a blob, as [`Blob::stream`](super::Blob::stream) gives them. Ends with its first error.
 pub struct BlobStream {
     chunks: Chunks,
 }
 
 impl BlobStream {
-    pub(super) fn new(blob: &Blob, range: Range<u64>, chunk: usize) -> BlobStream {
+    pub(super) fn new(blob: &Arc<BlobBytes>, range: Range<u64>, chunk: usize) -> BlobStream {
         let chunk = chunk.clamp(1, CHUNK);
-        let end = range.end.min(blob.size());
+        let end = range.end.min(blob.size);
         let range = range.start.min(end)..end;
-        let whole = range == (0..blob.size());
+        let whole = range == (0..blob.size);
         let expected = if whole { blob.facts().check } else { None };
         let length = range.end - range.start;
         let chunks = chunks(blob, range, chunk);
         let chunks = match expected {
-            Some(expected) => checked(chunks, blob.clone(), expected),
-            None => counted(chunks, blob.clone(), length),
+            Some(expected) => checked(chunks, Arc::clone(blob), expected),
+            None => counted(chunks, Arc::clone(blob), length),
         };
         BlobStream { chunks }
     }
@@ -59,10 +59,10 @@ impl Stream for BlobStream {
 
 type Chunks = BoxStream<'static, Result<Bytes, StoreError>>;
 
-fn chunks(blob: &Blob, range: Range<u64>, chunk: usize) -> Chunks {
-    let offset = blob.0.start;
+fn chunks(blob: &Arc<BlobBytes>, range: Range<u64>, chunk: usize) -> Chunks {
+    let offset = blob.start;
     let (start, end) = (offset + range.start, offset + range.end);
-    match &blob.0.source {
+    match &blob.source {
         Source::Bytes(bytes) => from_memory(part(bytes, start..end), chunk),
         Source::File(file) => from_file(Arc::clone(file), start..end, chunk),
         Source::Object(object) => from_object(Arc::clone(object), start..end),
@@ -129,7 +129,7 @@ struct Checking {
     held: Option<Bytes>,
     check: Check,
     seen: u64,
-    blob: Blob,
+    blob: Arc<BlobBytes>,
 }
 
 impl Checking {
@@ -143,7 +143,7 @@ impl Checking {
                 return Ok((Some(before), Some(self)));
             }
         }
-        if self.seen != self.blob.size() {
+        if self.seen != self.blob.size {
             return Err(self.blob.corrupt("is cut short"));
         }
         if self.check.value() != expected {
@@ -153,7 +153,7 @@ impl Checking {
     }
 }
 
-fn checked(chunks: Chunks, blob: Blob, expected: u64) -> Chunks {
+fn checked(chunks: Chunks, blob: Arc<BlobBytes>, expected: u64) -> Chunks {
     let begin = Checking { chunks, held: None, check: Check::default(), seen: 0, blob };
     stream::try_unfold(Some(begin), move |state| async move {
         let Some(checking) = state else { return Ok(None) };
@@ -163,8 +163,8 @@ fn checked(chunks: Chunks, blob: Blob, expected: u64) -> Chunks {
     .boxed()
 }
 
-/// Passes chunks on and sees to it that there are as many bytes as asked for.
-fn counted(chunks: Chunks, blob: Blob, length: u64) -> Chunks {
+/// Passes chunks on and checks that their length is the one asked for.
+fn counted(chunks: Chunks, blob: Arc<BlobBytes>, length: u64) -> Chunks {
     stream::try_unfold((chunks, length, blob), |(mut chunks, missing, blob)| async move {
         match chunks.try_next().await? {
             Some(chunk) => {

@@ -2,25 +2,19 @@
 
 mod page;
 mod shrink;
-mod usage;
 
 pub use page::{CacheEntry, CacheTotals};
-pub(crate) use usage::UsedAnswer;
 
 use crate::blobs::Blob;
-use crate::blobs::held::{COLUMNS, read_row};
-use crate::blobs::row::Place;
+use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
 use crate::blobs::source::Source;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
 use crate::digest::Algorithm;
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::{CacheName, RepositoryId, now_ms};
 use crate::records::Commit;
 use crate::store::Store;
-
-/// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.
-pub type CacheName = [u8; 32];
 
 /// An answer that is kept, or is to be.
 #[derive(Clone, Debug)]
@@ -55,7 +49,7 @@ impl Store {
         name: &CacheName,
     ) -> Result<Option<CachedAnswer>, StoreError> {
         let sql = format!(
-            "SELECT {ANSWER}, {COLUMNS} FROM cached_answers c LEFT JOIN blobs b ON b.id = c.blob \
+            "SELECT {ANSWER}, {BLOB_COLUMNS} FROM cached_answers c LEFT JOIN blobs b ON b.id = c.blob \
              WHERE c.repository = $1 AND c.name = $2"
         );
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, name]).await? else {
@@ -77,14 +71,16 @@ impl Store {
         row: &Row,
     ) -> Result<CachedAnswer, StoreError> {
         let mut columns = row.columns();
-        let (method, target, status) = (columns.text()?, columns.text()?, columns.unsigned()?);
-        let (headers, address) = (columns.text()?, columns.text()?);
-        let (fetched_at, validated_at) = (columns.int()?, columns.int()?);
+        let (method, target, status) =
+            (columns.text("method")?, columns.text("target")?, columns.unsigned("status")?);
+        let (headers, address) = (columns.text("headers")?, columns.text("address")?);
+        let (fetched_at, validated_at) = (columns.int("fetched_at")?, columns.int("validated_at")?);
         let headers = serde_json::from_str(&headers)
             .map_err(|problem| StoreError::Corrupt(format!("the headers of a kept answer: {problem}")))?;
-        let blob = match columns.opt_int()? {
-            Some(_) => Some(self.cached_blob(repository, row).await?),
-            None => None,
+        let blob = if columns.opt_int("id")?.is_some() {
+            Some(self.cached_blob(repository, row).await?)
+        } else {
+            None
         };
         let status = u16::try_from(status).unwrap_or(u16::MAX);
         Ok(CachedAnswer {
@@ -101,12 +97,12 @@ impl Store {
     }
 
     async fn cached_blob(&self, repository: RepositoryId, row: &Row) -> Result<Blob, StoreError> {
-        let (found, _) = read_row(row, ANSWER.split(',').count())?;
+        let found = read_row(row)?;
         let source = match &found.place {
             Place::Inline(bytes) => Source::Bytes(bytes.clone()),
-            Place::Stored(key) => self.inner.storage.open_blob(key, found.size).await?,
+            Place::Stored(key) => Source::open(&self.inner.storage, key, found.size).await?,
         };
-        Ok(Blob::stored(self, source, found, repository))
+        Ok(Blob::stored(&self.inner.db, source, found, repository))
     }
 
     /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of

@@ -53,11 +53,12 @@ impl Store {
 
     /// How much is kept.
     pub async fn cache_totals(&self, repository: RepositoryId) -> Result<CacheTotals, StoreError> {
-        let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM cached_answers WHERE repository = $1";
+        let sql = "SELECT COUNT(*) AS entries, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes \
+                   FROM cached_answers WHERE repository = $1";
         let row = self.inner.db.fetch_one(sql, values![repository.0]).await?;
         row.map_or(Ok(CacheTotals::default()), |row| {
             let mut columns = row.columns();
-            Ok(CacheTotals { entries: columns.unsigned()?, bytes: columns.unsigned()? })
+            Ok(CacheTotals { entries: columns.unsigned("entries")?, bytes: columns.unsigned("bytes")? })
         })
     }
 
@@ -74,12 +75,12 @@ impl Store {
 fn entry(row: &Row) -> Result<CacheEntry, StoreError> {
     let mut columns = row.columns();
     Ok(CacheEntry {
-        method: columns.text()?,
-        target: columns.text()?,
-        status: u16::try_from(columns.unsigned()?).unwrap_or(u16::MAX),
-        size: columns.unsigned()?,
-        fetched_at: columns.int()?,
-        validated_at: columns.int()?,
-        last_used_at: columns.int()?,
+        method: columns.text("method")?,
+        target: columns.text("target")?,
+        status: u16::try_from(columns.unsigned("status")?).unwrap_or(u16::MAX),
+        size: columns.unsigned("size")?,
+        fetched_at: columns.int("fetched_at")?,
+        validated_at: columns.int("validated_at")?,
+        last_used_at: columns.int("last_used_at")?,
     })
 }

@@ -27,7 +27,7 @@ impl Store {
         }
     }
 
-    /// As many of the oldest as make up these bytes, or a page of them.
+    /// The oldest that together have these bytes, at most a page.
     async fn oldest(&self, repository: RepositoryId, bytes: u64) -> Result<Vec<Value>, StoreError> {
         let sql = "SELECT name, size FROM cached_answers WHERE repository = $1 ORDER BY last_used_at, name LIMIT $2";
         let (mut names, mut sum) = (Vec::new(), 0_u64);
@@ -36,8 +36,8 @@ impl Store {
             if sum >= bytes {
                 break;
             }
-            names.push(Value::from(columns.vec()?));
-            sum = sum.saturating_add(columns.unsigned()?);
+            names.push(Value::from(columns.vec("name")?));
+            sum = sum.saturating_add(columns.unsigned("size")?);
         }
         Ok(names)
     }

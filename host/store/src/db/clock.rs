@@ -11,8 +11,8 @@ pub(super) const EVERY: Duration = Duration::from_secs(5);
 /// An answer that took longer says too little, unless there is none yet.
 const PROMPT: Duration = Duration::from_millis(500);
 /// From what difference on the log says so, in ms; and how often.
-const TOLD_FROM: u64 = 1000;
-const TOLD_EVERY: Duration = Duration::from_mins(10);
+const WARN_FROM: u64 = 1000;
+const WARN_EVERY: Duration = Duration::from_mins(10);
 
 /// What is known of the database's time; with SQLite, whose time is the process's, nothing.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Clock(Mutex<State>);
 #[derive(Default)]
 struct State {
     seen: Option<Seen>,
-    told: Option<Instant>,
+    warned: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ impl Clock {
     }
 
     /// Takes in what the database answered to a question that was asked at `asked`.
-    pub(super) fn saw(&self, database_ms: i64, asked: Instant) {
+    pub(super) fn observe(&self, database_ms: i64, asked: Instant) {
         let took = asked.elapsed();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if took > PROMPT && state.seen.is_some() {
@@ -57,10 +57,10 @@ impl Clock {
         let database_ms = database_ms.saturating_add(millis(took / 2));
         let ahead_ms = now_ms().saturating_sub(database_ms);
         state.seen = Some(Seen { at: Instant::now(), database_ms, ahead_ms });
-        if ahead_ms.unsigned_abs() <= TOLD_FROM {
-            state.told = None;
-        } else if state.told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            state.told = Some(Instant::now());
+        if ahead_ms.unsigned_abs() <= WARN_FROM {
+            state.warned = None;
+        } else if state.warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
+            state.warned = Some(Instant::now());
             tracing::warn!(
                 ahead_ms,
                 "this machine's clock differs from the database's: uploads, leases and the collection of garbage go by the \
@@ -84,7 +84,7 @@ mod tests {
         assert!(clock.ahead_ms().is_none());
         assert!((clock.now_ms() - now_ms()).abs() < 1000);
         let two_days = 2 * 24 * 60 * 60 * 1000;
-        clock.saw(now_ms() - two_days, Instant::now());
+        clock.observe(now_ms() - two_days, Instant::now());
         assert!((clock.now_ms() - (now_ms() - two_days)).abs() < 1000);
         assert!(clock.ahead_ms().is_some_and(|ahead| (ahead - two_days).abs() < 1000));
     }

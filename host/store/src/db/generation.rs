@@ -8,8 +8,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::open::sqlite_options;
 use crate::error::StoreError;
+use crate::sqlite::sqlite_options;
 
 const HEADER: usize = 48;
 

@@ -1,6 +1,9 @@
 //! The schema, step by step. A step that was released is never changed.
 
-use super::{Database, Engine, Patience, Purpose, values};
+use super::database::{Database, Engine};
+use super::pool::Purpose;
+use super::transaction::Patience;
+use super::value::values;
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
@@ -27,8 +30,8 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     }
     let table = "CREATE TABLE IF NOT EXISTS migrations (step BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
     transaction.execute(table, vec![]).await?;
-    let row = transaction.fetch_one("SELECT COALESCE(MAX(step), 0) FROM migrations", vec![]).await?;
-    let done = row.map_or(Ok(0), |row| row.columns().unsigned())?;
+    let row = transaction.fetch_one("SELECT COALESCE(MAX(step), 0) AS step FROM migrations", vec![]).await?;
+    let done = row.map_or(Ok(0), |row| row.columns().unsigned("step"))?;
     let done = usize::try_from(done).unwrap_or(usize::MAX);
     if done > STEPS.len() {
         let newer = "the database was written by a newer version of this program: start that one".to_owned();
@@ -45,17 +48,17 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
 
 /// The statements of a step, with what differs between the databases filled in.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
-    let [id, bytes, text, rowless] = match engine {
+    let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
         Engine::Postgres(_) => ["BIGINT PRIMARY KEY", "BYTEA", "TEXT COLLATE \"C\"", ""],
     };
     let lines: Vec<&str> = sql.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     lines
         .join("\n")
-        .replace("{id}", id)
-        .replace("{bytes}", bytes)
-        .replace("{text}", text)
-        .replace("{rowless}", rowless)
+        .replace("{integer_primary_key}", integer_primary_key)
+        .replace("{blob}", blob)
+        .replace("{text_collate_c}", text_collate_c)
+        .replace("{without_rowid}", without_rowid)
         .split(';')
         .map(str::trim)
         .filter(|statement| !statement.is_empty())

@@ -1,25 +1,39 @@
-//! Connecting.
+//! Connecting, and bringing the schema up to date.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 use tracing::log::LevelFilter;
 
-use super::Engine;
+use super::database::{Database, Engine};
+use super::generation::Header;
+use super::migrate::migrate;
 use super::pool::Pool;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
+use crate::sqlite::{STATEMENTS, sqlite_options};
 
 const READERS: u32 = 4;
-/// How long SQLite waits for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
-const STATEMENTS: usize = 512;
 
-pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
+impl Database {
+    /// Connects and brings the schema up to date.
+    pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
+        let mut database = Database::new(connect(config).await?, config.database);
+        database.sync_clock().await?;
+        database.sync_clock_periodically();
+        migrate(&database).await?;
+        // After the migration: the file is certain to be there then.
+        if let Engine::Sqlite { header, .. } = &mut database.engine {
+            *header = Header::open(&config.database_url)?;
+        }
+        Ok(database)
+    }
+}
+
+async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
     let url = &config.database_url;
     if url.starts_with("sqlite:") {
         return sqlite(config).await;
@@ -32,25 +46,6 @@ pub(super) async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> 
     ))
 }
 
-/// The options for a `sqlite://` address.
-pub(crate) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
-    let options = SqliteConnectOptions::from_str(url)
-        .map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
-    if url.contains(":memory:") || url.contains("mode=memory") {
-        return Err(StoreError::Invalid("SQLite in memory is not supported: name a file".to_owned()));
-    }
-    Ok(options
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("temp_store", "MEMORY")
-        .statement_cache_capacity(STATEMENTS)
-        .log_statements(LevelFilter::Trace)
-        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1)))
-}
-
 async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
     let options = sqlite_options(&config.database_url)?;
     if let Some(folder) = options.get_filename().parent() {
@@ -58,7 +53,7 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
     }
     // Larger than the default of 4 MiB: pages that many commits change are then written back once.
     let write = options.clone().pragma("wal_autocheckpoint", "8000").pragma("cache_size", "-16384");
-    let writer = sqlite_pool(1).after_release(|connection, _| Box::pin(sound(connection)));
+    let writer = sqlite_pool(1).after_release(|connection, _| Box::pin(is_reusable(connection)));
     let writer = writer.connect_with(write).await.map_err(StoreError::database)?;
     let read = options.pragma("query_only", "ON").pragma("cache_size", "-4096");
     let readers: SqlitePool = sqlite_pool(READERS).connect_lazy_with(read);
@@ -67,13 +62,13 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
 
 /// Whether a connection may be used again. SQLite ends a transaction by itself when the disk fails under it; sqlx goes on
 /// counting it, since its own ROLLBACK then finds none, and would refuse every later one.
-async fn sound(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     // What was dropped is rolled back once this is answered.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
 
-/// Connections that are sound are never given up: the last one to go would take the WAL index along, from which `generation` is
+/// Connections without faults are never closed: closing the last one removes the WAL index, from which `generation` is
 /// read. A reader is there at all times.
 fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()

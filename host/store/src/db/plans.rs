@@ -1,7 +1,7 @@
 //! The statements of every request are seeks: none reads a table from end to end.
 
 use super::{Database, placeholders, values};
-use crate::accounts::{look_up_sql, reached_sql};
+use crate::accounts::{LOOK_UP, reached_sql};
 use crate::config::StoreConfig;
 use crate::ids::RepositoryId;
 use crate::names::{PackageName, Statement, shown_sql};
@@ -11,13 +11,7 @@ use crate::writer::sql;
 
 async fn plan(database: &Database, statement: &str) -> Vec<String> {
     let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
-    rows.iter()
-        .map(|row| {
-            let mut columns = row.columns();
-            columns.skip(3);
-            columns.text().unwrap()
-        })
-        .collect()
+    rows.iter().map(|row| row.columns().text("detail").unwrap()).collect()
 }
 
 /// The tables of the schema and their short names in the statements.
@@ -62,7 +56,7 @@ async fn hot_statements_seek() {
         read::SCAN.to_owned(),
         keys::KEYS.to_owned(),
         keys::LEVEL.replace("{position}", "instr"),
-        look_up_sql(),
+        LOOK_UP.clone(),
         reached_sql("r.id", 3),
         reached_sql("r.name", 3),
         rows(sql::ENTRIES, 2),

@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::{Connections, Sql};
+use super::value::Sql;
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
@@ -34,6 +34,17 @@ const MAX_IDLE: Duration = Duration::from_mins(10);
 const MAX_AGE: Duration = Duration::from_mins(30);
 /// How long a close waits for what is under way.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// The connections to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Those that are open.
+    pub open: u32,
+    /// Those of them that are not in use.
+    pub idle: u32,
+    /// The most there may be.
+    pub most: u32,
+}
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug)]

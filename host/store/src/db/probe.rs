@@ -6,7 +6,8 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use super::{Database, Engine};
+use super::database::{Database, Engine};
+use super::pool::Connections;
 use crate::error::StoreError;
 
 /// How long the pool may take to answer a probe.
@@ -23,21 +24,10 @@ pub enum Answering {
     Busy,
 }
 
-/// The connections to the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connections {
-    /// Those that are open.
-    pub open: u32,
-    /// Those of them that nobody uses at the moment.
-    pub idle: u32,
-    /// As many as there may be.
-    pub most: u32,
-}
-
 impl Database {
     /// Asks it for next to nothing. `Unavailable` says what it said, or that it said nothing.
     pub(crate) async fn probe(&self) -> Result<Answering, StoreError> {
-        let asked = tokio::time::timeout(POOL, self.look("SELECT 1", vec![])).await;
+        let asked = tokio::time::timeout(POOL, self.fetch_uncounted("SELECT 1", vec![])).await;
         match (asked, &self.engine) {
             (Ok(Ok(_)), _) => Ok(Answering::Well),
             (Ok(Err(error)), Engine::Sqlite { .. }) => Err(error),

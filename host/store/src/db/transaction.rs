@@ -7,10 +7,10 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Sqlite};
 
 use super::clock::Clock;
-use super::over_rows::{OverRows, Script};
+use super::counters::Counters;
+use super::multi_row::{MultiRow, Script};
 use super::pool::{Leased, Pool};
-use super::value::{postgres_arguments, sqlite_arguments};
-use super::{Counters, Row, Sql, Value};
+use super::value::{Row, Sql, Value, postgres_arguments, sqlite_arguments};
 use crate::error::StoreError;
 
 /// Dropped without `commit`, nothing happens.
@@ -32,7 +32,7 @@ pub(crate) enum Patience {
     Ordinary,
     /// 30 times as long: the upkeep.
     Slow,
-    /// For ever: a change of the schema.
+    /// Without end: a change of the schema.
     Endless,
 }
 
@@ -87,13 +87,12 @@ impl Transaction {
         matches!(self.inner, Inner::Postgres(_))
     }
 
-    /// As [`Database::now_ms`](super::Database::now_ms).
+    /// Milliseconds since 1970 by the database's clock, as the database itself tells it outside of a transaction.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    /// What a SELECT that ends with [`for_update`](Self::for_update) ends with besides to leave out rows that another
-    /// transaction has locked.
+    /// Added to [`for_update`](Self::for_update), leaves out rows that another transaction has locked.
     pub(crate) fn skip_locked(&self) -> &'static str {
         match self.inner {
             Inner::Sqlite(_) => "",
@@ -101,7 +100,7 @@ impl Transaction {
         }
     }
 
-    /// What a SELECT ends with so that nobody else changes its rows meanwhile: nothing on SQLite, where nobody else can.
+    /// The lock clause of a SELECT whose rows must not change before the transaction ends; empty on SQLite, which has one writer.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.inner {
             Inner::Sqlite(_) => "",
@@ -142,15 +141,15 @@ impl Transaction {
         rows: Vec<[Value; N]>,
         after: &'static str,
     ) -> Result<u64, StoreError> {
-        self.execute_each(vec![OverRows::new(before, rows, after)]).await
+        self.execute_each(vec![MultiRow::new(before, rows, after)]).await
     }
 
     /// What each of these finds. SQLite is asked for all at once: to hand a statement to its thread costs more than most
     /// statements do.
-    pub(crate) async fn fetch_each(&mut self, asked: Vec<OverRows>) -> Result<Vec<Vec<Row>>, StoreError> {
+    pub(crate) async fn fetch_each(&mut self, asked: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, StoreError> {
         let mut found = Vec::with_capacity(asked.len());
         if let Inner::Sqlite(inner) = &mut self.inner {
-            let parts: Vec<usize> = asked.iter().map(OverRows::parts).collect();
+            let parts: Vec<usize> = asked.iter().map(MultiRow::parts).collect();
             let script = Script::of(asked);
             self.counters.statements_ran(script.statements);
             let mut answers = script.fetch(inner).await?.into_iter();
@@ -170,7 +169,7 @@ impl Transaction {
     }
 
     /// Runs these one after the other; how many rows they changed together.
-    pub(crate) async fn execute_each(&mut self, changes: Vec<OverRows>) -> Result<u64, StoreError> {
+    pub(crate) async fn execute_each(&mut self, changes: Vec<MultiRow>) -> Result<u64, StoreError> {
         if let Inner::Sqlite(inner) = &mut self.inner {
             let script = Script::of(changes);
             self.counters.statements_ran(script.statements);

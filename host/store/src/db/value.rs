@@ -1,11 +1,16 @@
 //! Values that go into a statement and rows that come out of it, the same for both databases.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments, Row as _};
+use sqlx::{Arguments, Column, Row as _};
 
 use crate::error::StoreError;
+
+/// A statement: never holds what came from outside, which is bound.
+pub(crate) type Sql = Cow<'static, str>;
 
 /// What a `$n` stands for.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,27 +83,76 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// Its columns, to be taken in their order.
+    /// Its columns by their names.
     pub(crate) fn columns(&self) -> Columns<'_> {
-        Columns { row: self, next: 0 }
+        Columns { row: self, table: "", next: 0 }
+    }
+
+    /// Those that [`columns_of`] named for this table.
+    pub(crate) fn columns_of(&self, table: &'static str) -> Columns<'_> {
+        Columns { row: self, table, next: 0 }
+    }
+
+    /// What a LEFT JOIN found of a table whose columns [`columns_of`] named; none when its `id` is NULL.
+    pub(crate) fn joined<T>(
+        &self,
+        table: &'static str,
+        read: impl FnOnce(&mut Columns<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut columns = self.columns_of(table);
+        let there = columns.opt_int("id")?.is_some();
+        // Readers begin with the same column.
+        columns.next = columns.next.saturating_sub(1);
+        if there { read(&mut columns).map(Some) } else { Ok(None) }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Row::Sqlite(row) => row.len(),
+            Row::Postgres(row) => row.len(),
+        }
+    }
+
+    /// Whether the column at this position is the one of this table with this name.
+    fn is_named(&self, position: usize, table: &str, name: &str) -> bool {
+        let found = match self {
+            Row::Sqlite(row) => row.columns().get(position).map(Column::name),
+            Row::Postgres(row) => row.columns().get(position).map(Column::name),
+        };
+        let Some(found) = found else { return false };
+        if table.is_empty() {
+            return found == name;
+        }
+        found.strip_prefix(table).and_then(|rest| rest.strip_prefix('_')) == Some(name)
     }
 }
 
-/// Takes the columns of a row one after the other.
+/// `t.id AS t_id, t.name AS t_name`: the columns of a table that a statement knows as `t`, named so that they stay apart from
+/// those of other tables. [`Row::columns_of`] reads them.
+pub(crate) fn columns_of(table: &str, names: &[&str]) -> String {
+    let named: Vec<String> = names.iter().map(|name| format!("{table}.{name} AS {table}_{name}")).collect();
+    named.join(", ")
+}
+
+/// Reads the columns of a row by name.
+///
+/// A name is looked for from the column after the last one that was read, and then from the first: in the order of the
+/// statement each costs one comparison, in another order it only takes longer.
 pub(crate) struct Columns<'a> {
     row: &'a Row,
+    /// Empty for columns that carry no table's name.
+    table: &'static str,
     next: usize,
 }
 
-macro_rules! take {
-    ($($(#[$doc:meta])* $name:ident -> $type:ty;)*) => {$(
-        $(#[$doc])*
-        pub(crate) fn $name(&mut self) -> Result<$type, StoreError> {
-            let column = self.next;
-            self.next += 1;
+macro_rules! read {
+    ($($name:ident -> $type:ty;)*) => {$(
+        pub(crate) fn $name(&mut self, column: &str) -> Result<$type, StoreError> {
+            let position = self.find(column)?;
+            self.next = position + 1;
             match self.row {
-                Row::Sqlite(row) => row.try_get(column),
-                Row::Postgres(row) => row.try_get(column),
+                Row::Sqlite(row) => row.try_get(position),
+                Row::Postgres(row) => row.try_get(position),
             }
             .map_err(|problem| StoreError::Corrupt(format!("a row of the database: {problem}")))
         }
@@ -106,7 +160,7 @@ macro_rules! take {
 }
 
 impl Columns<'_> {
-    take! {
+    read! {
         int -> i64;
         opt_int -> Option<i64>;
         text -> String;
@@ -115,42 +169,41 @@ impl Columns<'_> {
         opt_vec -> Option<Vec<u8>>;
     }
 
-    /// Passes over columns.
-    pub(crate) fn skip(&mut self, columns: usize) {
-        self.next += columns;
-    }
-
-    /// What a LEFT JOIN found: an identifier, or NULL, and then as many columns.
-    pub(crate) fn optional<T>(
-        &mut self,
-        columns: usize,
-        take: impl FnOnce(&mut Self) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        if self.opt_int()?.is_some() {
-            return take(self).map(Some);
+    /// Where the column of this name is. `Corrupt` when there is none, and in debug builds when there are two.
+    fn find(&self, name: &str) -> Result<usize, StoreError> {
+        let mut found = (self.next..self.row.len())
+            .chain(0..self.next)
+            .filter(|position| self.row.is_named(*position, self.table, name));
+        let first = found.next().ok_or_else(|| self.wrong(name, "no column"))?;
+        if cfg!(debug_assertions) && found.next().is_some() {
+            return Err(self.wrong(name, "two columns"));
         }
-        self.skip(columns);
-        Ok(None)
+        Ok(first)
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<Bytes, StoreError> {
-        self.vec().map(Bytes::from)
+    fn wrong(&self, name: &str, what: &str) -> StoreError {
+        let separator = if self.table.is_empty() { "" } else { "_" };
+        StoreError::Corrupt(format!("a row of the database has {what} `{}{separator}{name}`", self.table))
     }
 
-    pub(crate) fn bool(&mut self) -> Result<bool, StoreError> {
-        Ok(self.int()? != 0)
+    pub(crate) fn bytes(&mut self, column: &str) -> Result<Bytes, StoreError> {
+        self.vec(column).map(Bytes::from)
+    }
+
+    pub(crate) fn bool(&mut self, column: &str) -> Result<bool, StoreError> {
+        Ok(self.int(column)? != 0)
     }
 
     /// A number that is never negative.
-    pub(crate) fn unsigned(&mut self) -> Result<u64, StoreError> {
-        let number = self.int()?;
+    pub(crate) fn unsigned(&mut self, column: &str) -> Result<u64, StoreError> {
+        let number = self.int(column)?;
         u64::try_from(number)
             .map_err(|_| StoreError::Corrupt(format!("a negative number in the database: {number}")))
     }
 
     /// A digest of 32 bytes.
-    pub(crate) fn hash(&mut self) -> Result<[u8; 32], StoreError> {
-        let bytes = self.vec()?;
+    pub(crate) fn hash(&mut self, column: &str) -> Result<[u8; 32], StoreError> {
+        let bytes = self.vec(column)?;
         bytes.try_into().map_err(|_| StoreError::Corrupt("a hash in the database is not 32 bytes".to_owned()))
     }
 }
@@ -158,4 +211,61 @@ impl Columns<'_> {
 /// As the database counts: BIGINT. What is larger does not occur, but must not wrap around.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::StoreConfig;
+    use crate::db::Database;
+
+    async fn row(sql: &'static str) -> Row {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
+        let row = database.fetch_one(sql, values![]).await.unwrap().unwrap();
+        database.close().await;
+        row
+    }
+
+    fn corrupt<T>(read: Result<T, StoreError>) -> String {
+        match read {
+            Err(StoreError::Corrupt(what)) => what,
+            _ => String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn columns_are_read_by_name_in_any_order() {
+        let row = row("SELECT 1 AS one, 'b' AS two, 3 AS three").await;
+        let mut columns = row.columns();
+        assert_eq!(columns.int("three").unwrap(), 3);
+        assert_eq!(columns.text("two").unwrap(), "b");
+        assert_eq!(columns.unsigned("one").unwrap(), 1);
+        assert!(columns.bool("one").unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_wrong_name_is_an_error() {
+        let row = row("SELECT 1 AS one, 2 AS t_two, 3 AS double, 4 AS double").await;
+        assert_eq!(corrupt(row.columns().int("on")), "a row of the database has no column `on`");
+        assert_eq!(corrupt(row.columns().int("two")), "a row of the database has no column `two`");
+        assert_eq!(corrupt(row.columns_of("t").int("one")), "a row of the database has no column `t_one`");
+        assert_eq!(corrupt(row.joined("t", |_| Ok(()))), "a row of the database has no column `t_id`");
+        assert_eq!(corrupt(row.columns().int("double")), "a row of the database has two columns `double`");
+    }
+
+    #[tokio::test]
+    async fn tables_of_a_join_stay_apart() {
+        let row =
+            row("SELECT 1 AS t_id, 'a' AS t_name, NULL AS m_id, NULL AS m_name, 2 AS token, 3 AS id").await;
+        let read = |columns: &mut Columns<'_>| Ok((columns.int("id")?, columns.text("name")?));
+        assert_eq!(row.joined("t", read).unwrap(), Some((1, "a".to_owned())));
+        assert_eq!(row.joined("m", read).unwrap(), None);
+        assert_eq!(row.columns().int("id").unwrap(), 3);
+    }
+
+    #[test]
+    fn columns_carry_their_tables_name() {
+        assert_eq!(columns_of("t", &["id", "name"]), "t.id AS t_id, t.name AS t_name");
+    }
 }

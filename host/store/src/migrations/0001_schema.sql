@@ -1,27 +1,27 @@
--- The first schema. {id} is a primary key that SQLite takes as the row's own number, {bytes} the type of bytes, {text} a text
--- in the order of its bytes, {rowless} what makes SQLite keep a table in the order of its key.
+-- The first schema. {integer_primary_key} is a primary key that SQLite takes as the row's own number, {blob} the type of bytes, {text_collate_c} a text
+-- in the order of its bytes, {without_rowid} what makes SQLite keep a table in the order of its key.
 
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE organizations (
-    id {id}, name TEXT NOT NULL UNIQUE, base_url TEXT, host TEXT UNIQUE, created_at BIGINT NOT NULL
+    id {integer_primary_key}, name TEXT NOT NULL UNIQUE, base_url TEXT, host TEXT UNIQUE, created_at BIGINT NOT NULL
 );
 
 CREATE TABLE members (
-    id {id}, organization BIGINT NOT NULL REFERENCES organizations, email TEXT NOT NULL, name TEXT NOT NULL,
+    id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, email TEXT NOT NULL, name TEXT NOT NULL,
     password_hash TEXT NOT NULL, permissions TEXT NOT NULL, created_at BIGINT NOT NULL, UNIQUE (organization, email)
 );
 CREATE INDEX members_by_email ON members (email);
 
 CREATE TABLE sessions (
-    secret_sha256 {bytes} PRIMARY KEY, organization BIGINT NOT NULL REFERENCES organizations,
+    secret_sha256 {blob} PRIMARY KEY, organization BIGINT NOT NULL REFERENCES organizations,
     member BIGINT NOT NULL REFERENCES members ON DELETE CASCADE, created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL
 );
 CREATE INDEX sessions_by_member ON sessions (member);
 CREATE INDEX sessions_by_end ON sessions (expires_at);
 
 CREATE TABLE confirmations (
-    secret_sha256 {bytes} PRIMARY KEY, organization BIGINT NOT NULL REFERENCES organizations,
+    secret_sha256 {blob} PRIMARY KEY, organization BIGINT NOT NULL REFERENCES organizations,
     member BIGINT NOT NULL REFERENCES members ON DELETE CASCADE, action TEXT NOT NULL, expires_at BIGINT NOT NULL
 );
 CREATE INDEX confirmations_by_member ON confirmations (member);
@@ -33,14 +33,14 @@ CREATE TABLE sso_settings (
 
 -- `members` is a JSON list of repositories, of a group; `revision` that of the last commit.
 CREATE TABLE repositories (
-    id {id}, organization BIGINT NOT NULL REFERENCES organizations, name {text} NOT NULL, format TEXT NOT NULL,
+    id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, name {text_collate_c} NOT NULL, format TEXT NOT NULL,
     kind TEXT NOT NULL, public BIGINT NOT NULL, settings TEXT NOT NULL, upstream TEXT, members TEXT NOT NULL,
     revision BIGINT NOT NULL, settings_revision BIGINT NOT NULL, created_at BIGINT NOT NULL, UNIQUE (organization, name)
 );
 
 -- `scope` is 1 for read, 2 for write, 3 for both; `owner` has no foreign key: the row outlives its owner.
 CREATE TABLE tokens (
-    id {id}, organization BIGINT NOT NULL REFERENCES organizations, secret_sha256 {bytes} NOT NULL UNIQUE,
+    id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, secret_sha256 {blob} NOT NULL UNIQUE,
     name TEXT NOT NULL, scope BIGINT NOT NULL, format TEXT NOT NULL, owner BIGINT, created_by TEXT NOT NULL, backing TEXT,
     backing_repository BIGINT, expires_at BIGINT, ends_at BIGINT, revoked_at BIGINT, created_at BIGINT NOT NULL,
     last_used_at BIGINT
@@ -50,11 +50,11 @@ CREATE INDEX tokens_by_owner ON tokens (organization, owner, id);
 CREATE TABLE token_repositories (
     token BIGINT NOT NULL REFERENCES tokens ON DELETE CASCADE,
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, PRIMARY KEY (token, repository)
-){rowless};
+){without_rowid};
 CREATE INDEX token_repositories_by_repository ON token_repositories (repository);
 
 CREATE TABLE audit_events (
-    id {id}, organization BIGINT NOT NULL REFERENCES organizations, at BIGINT NOT NULL, actor TEXT NOT NULL,
+    id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, at BIGINT NOT NULL, actor TEXT NOT NULL,
     action TEXT NOT NULL, subject TEXT NOT NULL, address TEXT NOT NULL, allowed BIGINT NOT NULL, detail TEXT NOT NULL
 );
 CREATE INDEX audit_events_by_organization ON audit_events (organization, id);
@@ -63,7 +63,7 @@ CREATE INDEX audit_events_by_organization ON audit_events (organization, id);
 -- the check value of the bytes, `digests` others than SHA-256, as `md5:<hex> sha1:<hex>`. `marked_at`: since when nothing
 -- was found to name or lease it.
 CREATE TABLE blobs (
-    id {id}, sha256 {bytes} NOT NULL UNIQUE, size BIGINT NOT NULL, checked BIGINT NOT NULL, place TEXT UNIQUE, data {bytes},
+    id {integer_primary_key}, sha256 {blob} NOT NULL UNIQUE, size BIGINT NOT NULL, checked BIGINT NOT NULL, place TEXT UNIQUE, data {blob},
     digests TEXT NOT NULL, marked_at BIGINT, created_at BIGINT NOT NULL
 );
 CREATE INDEX blobs_by_mark ON blobs (marked_at) WHERE marked_at IS NOT NULL;
@@ -74,22 +74,22 @@ CREATE TABLE strays (place TEXT PRIMARY KEY, multipart TEXT, due BIGINT NOT NULL
 CREATE INDEX strays_by_time ON strays (due);
 
 CREATE TABLE records (
-    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, key {text} NOT NULL, value {bytes} NOT NULL,
+    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, key {text_collate_c} NOT NULL, value {blob} NOT NULL,
     revision BIGINT NOT NULL, PRIMARY KEY (repository, key)
-){rowless};
+){without_rowid};
 
 -- Which blobs a record keeps alive.
 CREATE TABLE record_blobs (
-    repository BIGINT NOT NULL, key {text} NOT NULL, blob BIGINT NOT NULL REFERENCES blobs,
+    repository BIGINT NOT NULL, key {text_collate_c} NOT NULL, blob BIGINT NOT NULL REFERENCES blobs,
     PRIMARY KEY (repository, key, blob)
-){rowless};
+){without_rowid};
 CREATE INDEX record_blobs_by_blob ON record_blobs (blob, repository);
 
 -- Which blobs are held in a repository for a time, whether a record names them or not.
 CREATE TABLE leases (
     blob BIGINT NOT NULL REFERENCES blobs, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE,
     until BIGINT NOT NULL, PRIMARY KEY (blob, repository)
-){rowless};
+){without_rowid};
 CREATE INDEX leases_by_repository ON leases (repository);
 
 -- `state` is what hashing goes on from. In a bucket the bytes are the parts of the multipart upload `multipart` to the key
@@ -97,7 +97,7 @@ CREATE INDEX leases_by_repository ON leases (repository);
 -- bytes holds `claim`, until `claimed_until` unless it renews it.
 CREATE TABLE uploads (
     name TEXT PRIMARY KEY, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, note TEXT NOT NULL,
-    length BIGINT NOT NULL, state {bytes} NOT NULL, place TEXT, multipart TEXT, tail {bytes}, claim BIGINT NOT NULL,
+    length BIGINT NOT NULL, state {blob} NOT NULL, place TEXT, multipart TEXT, tail {blob}, claim BIGINT NOT NULL,
     claimed_until BIGINT NOT NULL, updated_at BIGINT NOT NULL
 );
 CREATE INDEX uploads_by_repository ON uploads (repository);
@@ -106,24 +106,24 @@ CREATE INDEX uploads_by_time ON uploads (updated_at);
 CREATE TABLE upload_parts (
     upload TEXT NOT NULL REFERENCES uploads ON DELETE CASCADE, number BIGINT NOT NULL, tag TEXT NOT NULL,
     PRIMARY KEY (upload, number)
-){rowless};
+){without_rowid};
 
 -- What people see. `search` is the name, a line feed and the summary of the version shown last, in lower case.
 CREATE TABLE packages (
-    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {text} NOT NULL, search TEXT NOT NULL,
+    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {text_collate_c} NOT NULL, search TEXT NOT NULL,
     updated_at BIGINT NOT NULL, PRIMARY KEY (repository, name)
-){rowless};
+){without_rowid};
 
 -- `properties` is a JSON list of name and value.
 CREATE TABLE versions (
-    repository BIGINT NOT NULL, name {text} NOT NULL, version {text} NOT NULL, published BIGINT, summary TEXT NOT NULL,
+    repository BIGINT NOT NULL, name {text_collate_c} NOT NULL, version {text_collate_c} NOT NULL, published BIGINT, summary TEXT NOT NULL,
     search TEXT NOT NULL, properties TEXT NOT NULL, state TEXT NOT NULL, shown_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL, PRIMARY KEY (repository, name, version),
     FOREIGN KEY (repository, name) REFERENCES packages ON DELETE CASCADE
-){rowless};
+){without_rowid};
 
 CREATE TABLE files (
-    repository BIGINT NOT NULL, name {text} NOT NULL, version {text} NOT NULL, path {text} NOT NULL, digest TEXT NOT NULL,
+    repository BIGINT NOT NULL, name {text_collate_c} NOT NULL, version {text_collate_c} NOT NULL, path {text_collate_c} NOT NULL, digest TEXT NOT NULL,
     size BIGINT NOT NULL, PRIMARY KEY (repository, name, version, path),
     FOREIGN KEY (repository, name, version) REFERENCES versions ON DELETE CASCADE
-){rowless};
+){without_rowid};

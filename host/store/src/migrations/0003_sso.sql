@@ -6,5 +6,5 @@ CREATE TABLE sso_identities (
 );
 
 -- Sign-ins that came back from the provider, by SHA-256 of their state, until they would have expired: none counts twice.
-CREATE TABLE sso_spent (state_sha256 {bytes} PRIMARY KEY, expires_at BIGINT NOT NULL);
+CREATE TABLE sso_spent (state_sha256 {blob} PRIMARY KEY, expires_at BIGINT NOT NULL);
 CREATE INDEX sso_spent_by_end ON sso_spent (expires_at);

@@ -10,6 +10,6 @@ CREATE UNIQUE INDEX audit_refusals ON audit_events (organization, minute, creden
     WHERE minute IS NOT NULL;
 
 CREATE TABLE formats (
-    organization BIGINT NOT NULL REFERENCES organizations, format {text} NOT NULL, enabled BIGINT NOT NULL,
+    organization BIGINT NOT NULL REFERENCES organizations, format {text_collate_c} NOT NULL, enabled BIGINT NOT NULL,
     PRIMARY KEY (organization, format)
-){rowless};
+){without_rowid};

@@ -9,7 +9,7 @@ CREATE TABLE signing_keys (
 -- opened with are two secrets, of which neither tells the other. `token` is the one that was made, `sealed` its secret until the
 -- client has fetched it.
 CREATE TABLE logins (
-    poll_sha256 {bytes} PRIMARY KEY, page_sha256 {bytes} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,
+    poll_sha256 {blob} PRIMARY KEY, page_sha256 {blob} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, address TEXT NOT NULL, token BIGINT, sealed TEXT,
     created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL
 );

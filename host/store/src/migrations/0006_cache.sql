@@ -1,11 +1,11 @@
 -- What a proxy keeps of its upstream. An answer is known by `name`, SHA-256 of method, target and headers. Without a blob it had no
 -- content. `headers` is a JSON list of name and value; `address` where it came from after redirects.
 CREATE TABLE cached_answers (
-    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {bytes} NOT NULL, method TEXT NOT NULL,
-    target {text} NOT NULL, status BIGINT NOT NULL, headers TEXT NOT NULL, address TEXT NOT NULL,
+    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {blob} NOT NULL, method TEXT NOT NULL,
+    target {text_collate_c} NOT NULL, status BIGINT NOT NULL, headers TEXT NOT NULL, address TEXT NOT NULL,
     blob BIGINT REFERENCES blobs, size BIGINT NOT NULL, fetched_at BIGINT NOT NULL, validated_at BIGINT NOT NULL,
     last_used_at BIGINT NOT NULL, PRIMARY KEY (repository, name)
-){rowless};
+){without_rowid};
 CREATE INDEX cached_answers_by_target ON cached_answers (repository, target);
 CREATE INDEX cached_answers_by_use ON cached_answers (repository, last_used_at);
 CREATE INDEX cached_answers_by_blob ON cached_answers (blob);

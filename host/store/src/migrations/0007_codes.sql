@@ -4,7 +4,7 @@
 DROP TABLE password_resets;
 
 CREATE TABLE password_resets (
-    secret_sha256 {bytes} PRIMARY KEY, member BIGINT NOT NULL REFERENCES members ON DELETE CASCADE,
+    secret_sha256 {blob} PRIMARY KEY, member BIGINT NOT NULL REFERENCES members ON DELETE CASCADE,
     made_by BIGINT NOT NULL REFERENCES members ON DELETE CASCADE, expires_at BIGINT NOT NULL
 );
 CREATE INDEX password_resets_by_member ON password_resets (member);

@@ -2,7 +2,7 @@
 -- was none, or none that signs in so. Sign-ins live for minutes, so those that are open at this moment are begun again.
 DROP TABLE logins;
 CREATE TABLE logins (
-    poll_sha256 {bytes} PRIMARY KEY, page_sha256 {bytes} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,
+    poll_sha256 {blob} PRIMARY KEY, page_sha256 {blob} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,
     repository BIGINT REFERENCES repositories ON DELETE CASCADE, name TEXT NOT NULL, address TEXT NOT NULL, token BIGINT, sealed TEXT,
     created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL
 );

@@ -4,7 +4,7 @@ CREATE INDEX versions_by_time ON versions (repository, name, (COALESCE(published
 -- Packages that are being deleted. `versions` is a JSON list of those that are left, `event` what is remembered of each; whoever is
 -- at it has it until `claimed_until`.
 CREATE TABLE deletions (
-    id {id}, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name TEXT NOT NULL, versions TEXT NOT NULL,
+    id {integer_primary_key}, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name TEXT NOT NULL, versions TEXT NOT NULL,
     event TEXT NOT NULL, claimed_until BIGINT NOT NULL
 );
 CREATE INDEX deletions_by_repository ON deletions (repository);

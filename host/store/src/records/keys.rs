@@ -12,7 +12,7 @@ const MAX_KEYS: u32 = 10_000;
 pub(crate) const KEYS: &str =
     "SELECT key FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
 
-// Each step seeks the first key that is not below what the step before cut off: as many seeks as there are answers. $5: the
+// Each step seeks the first key that is not below what the step before cut off: one seek for each answer. $5: the
 // prefix's length in characters, $6: the delimiter, $7: the character after it, $8: the least character of a key.
 pub(crate) const LEVEL: &str = "WITH RECURSIVE level (key, step) AS (\
     SELECT (SELECT r.key FROM records r WHERE r.repository = $1 AND r.key >= $2 AND r.key < $3 ORDER BY r.key LIMIT 1), \
@@ -71,7 +71,7 @@ impl Store {
         values: Vec<crate::db::Value>,
     ) -> Result<Vec<String>, StoreError> {
         let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| row.columns().text()).collect()
+        rows.iter().map(|row| row.columns().text("key")).collect()
     }
 }
 

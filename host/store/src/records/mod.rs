@@ -98,7 +98,7 @@ impl Change {
 /// Changes that are applied together or not at all.
 #[derive(Clone, Default, Debug)]
 pub struct Commit {
-    /// In the order of the calls; of two with one key the later stands in the place of the earlier.
+    /// In the order of the calls. If two have the same key, the later replaces the earlier.
     pub changes: Vec<Change>,
     /// What people see of it.
     pub catalog: Vec<CatalogChange>,
@@ -109,7 +109,7 @@ pub struct Commit {
     pub audit: Option<AuditEvent>,
 }
 
-/// What became of a commit. A lost race is an outcome, not an error.
+/// The result of a commit. A lost race is an outcome, not an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It is applied and durable; its revision.

@@ -31,7 +31,7 @@ impl Store {
     }
 
     /// Records whose key begins with `prefix`, in the order of the keys' bytes, after the key `after` (which need not exist),
-    /// at most `limit` (and 1,000) and as many as make up 1 MiB. Only an empty list is the end.
+    /// at most `limit`, 1,000 and 1 MiB of them. Only an empty list is the end.
     pub async fn scan(
         &self,
         repository: RepositoryId,
@@ -49,5 +49,9 @@ impl Store {
 
 fn entry(row: &crate::db::Row) -> Result<Entry, StoreError> {
     let mut columns = row.columns();
-    Ok(Entry { key: columns.text()?, value: columns.bytes()?, revision: columns.unsigned()? })
+    Ok(Entry {
+        key: columns.text("key")?,
+        value: columns.bytes("value")?,
+        revision: columns.unsigned("revision")?,
+    })
 }

@@ -1,4 +1,4 @@
-//! Finding packages among what is shown.
+//! Searching packages.
 
 use crate::db::{Value, values};
 use crate::error::StoreError;
@@ -14,14 +14,14 @@ const MAX_WORDS: usize = 8;
 const WHERE: &str = "FROM packages WHERE repository = $1 AND search LIKE $2 ESCAPE '!' AND search LIKE $3 ESCAPE '!' \
     AND search LIKE $4 ESCAPE '!' AND search LIKE $5 ESCAPE '!' AND search LIKE $6 ESCAPE '!' \
     AND search LIKE $7 ESCAPE '!' AND search LIKE $8 ESCAPE '!' AND search LIKE $9 ESCAPE '!'";
-// `search` is the name, a line feed, the summary and the keywords: a name that is the text stands before one that begins with it, that before
-// one that holds it, and last where only the words are found.
+// `search` is the name, a line feed, the summary and the keywords: a name that is the text stands before one that begins with it,
+// that before one that holds it, and last where only the words are found.
 const ORDER: &str = "ORDER BY CASE WHEN search LIKE $10 ESCAPE '!' THEN 0 WHEN search LIKE $11 ESCAPE '!' THEN 1 \
     WHEN search LIKE $12 ESCAPE '!' THEN 2 ELSE 3 END, name LIMIT $13 OFFSET $14";
 
 impl Store {
-    /// Packages whose name, summary or keywords hold every word of `text`, in whatever case, the best match first; all by name when it
-    /// is empty. At most `limit` and 250 of them, from `offset` on.
+    /// Packages whose name, summary or keywords hold every word of `text`, in whatever case, the best match first; all by name
+    /// when it is empty. At most `limit` and 250 of them, from `offset` on.
     pub async fn search(
         &self,
         repository: RepositoryId,
@@ -35,9 +35,9 @@ impl Store {
             (0..MAX_WORDS)
                 .map(|at| Value::from(words.get(at).map_or("%".to_owned(), |word| format!("%{word}%")))),
         );
-        let count = format!("SELECT COUNT(*) {WHERE}");
+        let count = format!("SELECT COUNT(*) AS total {WHERE}");
         let row = self.inner.db.fetch_one(count, matching.clone()).await?;
-        let total = row.map_or(Ok(0), |row| row.columns().unsigned())?;
+        let total = row.map_or(Ok(0), |row| row.columns().unsigned("total"))?;
         if u64::from(offset) >= total || limit == 0 {
             return Ok(Matches { names: Vec::new(), total });
         }
@@ -45,7 +45,7 @@ impl Store {
         matching.extend(ranks(&whole).map(Value::from));
         matching.extend(values![i64::from(limit.min(MAX_MATCHES)), i64::from(offset)]);
         let rows = self.inner.db.fetch(format!("SELECT name {WHERE} {ORDER}"), matching).await?;
-        let names = rows.iter().map(|row| row.columns().text()).collect::<Result<_, _>>()?;
+        let names = rows.iter().map(|row| row.columns().text("name")).collect::<Result<_, _>>()?;
         Ok(Matches { names, total })
     }
 }

@@ -10,15 +10,16 @@ use super::Upload;
 use super::rows::{self, Row};
 use crate::blobs::budget::Lease;
 use crate::blobs::hashing::Sums;
+use crate::blobs::sink::{ObjectSink, Sink};
 use crate::blobs::stage::{Batch, Gatherer, Lane};
-use crate::blobs::storage::{ObjectSink, Sink, StoragePlace, blocking};
+use crate::blobs::storage::{StoragePlace, blocking};
 use crate::error::StoreError;
 use crate::store::Store;
 
 /// When a claim is renewed: well before another request may take it.
 const RENEWED_AFTER: Duration = Duration::from_secs(rows::CLAIM.as_secs() / 3);
 
-/// What became of the wish to add bytes to an upload.
+/// The result of beginning to add bytes to an upload.
 pub enum Append {
     /// Go on.
     Ready(Box<UploadAppender>),
@@ -105,7 +106,7 @@ pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option
             Sink::File(file)
         }
         StoragePlace::Bucket(bucket) => {
-            Sink::Object(ObjectSink::resume(store, bucket, multipart, tags, tail, length))
+            Sink::Object(ObjectSink::resume(&store.inner.orphans, bucket, multipart, tags, tail, length))
         }
     };
     Ok(Some(Lane { sink, sums, tasks: store.inner.storage.tasks.clone() }))
@@ -202,7 +203,7 @@ impl Drop for UploadAppender {
         let work = self.lane.take();
         tasks.spawn_on(
             async move {
-                // Whoever claims it next must not find this one's last batch being written.
+                // The last batch must be written before another request can claim the upload.
                 if let Some(work) = work {
                     drop(work.ready().await);
                 }

@@ -13,9 +13,10 @@ pub use append::{Append, UploadAppender};
 
 use crate::blobs::Blob;
 use crate::blobs::budget::Lease;
+use crate::blobs::sink::Sink;
 use crate::blobs::source::Source;
 use crate::blobs::stage::{Lane, blob_of};
-use crate::blobs::storage::{Sink, StoragePlace, blocking};
+use crate::blobs::storage::{StoragePlace, blocking};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
@@ -92,7 +93,7 @@ impl Upload {
         Ok(Some(blob_of(source, sums, BTreeMap::new())))
     }
 
-    /// The upload and its bytes are gone. That it was gone already is no fault; whoever is adding bytes to it fails.
+    /// Removes the upload and its bytes. If it was removed before, nothing happens; a request that is adding bytes to it fails.
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(place) = rows::delete(&self.store, &self.name, None).await? {
             self.store.inner.budget.upload_ended(self.repository, self.length);
@@ -134,7 +135,7 @@ impl Store {
         let ttl = i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX);
         let mut expired = 0;
         for (name, updated_at) in rows::idle_since(self, ttl).await? {
-            // A clock that is wrong, or a slow sender: whatever the row says, somebody is adding to it at this moment.
+            // A request may be adding to it though the row looks idle: the clock may be wrong, or the sender slow.
             if self.is_appended_to(&name).await? {
                 continue;
             }
@@ -161,7 +162,7 @@ impl Store {
                 blocking(move || folder.remove_upload(&name)).await
             }
             (StoragePlace::Bucket(_), Some(key)) => {
-                self.forget_stray(key);
+                self.inner.orphans.remove_later(key);
                 Ok(())
             }
             (StoragePlace::Bucket(_), None) => Ok(()),

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use crate::blobs::fs::random_id;
 use crate::blobs::hashing::Sums;
 use crate::blobs::objects::Multipart;
-use crate::blobs::storage::Parts;
+use crate::blobs::orphans;
+use crate::blobs::sink::Parts;
 use crate::db::{signed, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -25,7 +26,7 @@ pub(super) struct Row {
     pub(super) tags: Vec<String>,
 }
 
-/// A claim that nobody else has; 0 is none.
+/// A unique claim; 0 is none.
 pub(super) fn new_claim() -> i64 {
     rand::random_range(1..i64::MAX)
 }
@@ -58,21 +59,21 @@ pub(super) async fn find(
         return Ok(None);
     };
     let mut columns = row.columns();
-    Ok(Some((columns.text()?, columns.unsigned()?)))
+    Ok(Some((columns.text("note")?, columns.unsigned("length")?)))
 }
 
 pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, StoreError> {
     let row = store.inner.db.fetch_one("SELECT length FROM uploads WHERE name = $1", values![name]).await?;
-    row.map(|row| row.columns().unsigned()).transpose()
+    row.map(|row| row.columns().unsigned("length")).transpose()
 }
 
 /// How many bytes the open uploads of a repository hold, and those of all.
 pub(super) async fn open_bytes(store: &Store, repository: RepositoryId) -> Result<(u64, u64), StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT), \
-               CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM uploads";
+    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT) AS own_bytes, \
+               CAST(COALESCE(SUM(length), 0) AS BIGINT) AS all_bytes FROM uploads";
     let Some(row) = store.inner.db.fetch_one(sql, values![repository.0]).await? else { return Ok((0, 0)) };
     let mut columns = row.columns();
-    Ok((columns.unsigned()?, columns.unsigned()?))
+    Ok((columns.unsigned("own_bytes")?, columns.unsigned("all_bytes")?))
 }
 
 pub(super) async fn exists(store: &Store, name: &str) -> Result<bool, StoreError> {
@@ -106,18 +107,18 @@ pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(),
     Ok(())
 }
 
-/// What is needed to go on, for whoever holds this claim.
+/// The state of an upload, if it has this claim.
 pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<Row>, StoreError> {
     let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
     let Some(row) = store.inner.db.fetch_one(sql, values![name, claim]).await? else { return Ok(None) };
     let mut columns = row.columns();
-    let (length, state) = (columns.unsigned()?, columns.vec()?);
-    let (key, id) = (columns.opt_text()?, columns.opt_text()?);
+    let (length, state) = (columns.unsigned("length")?, columns.vec("state")?);
+    let (key, id) = (columns.opt_text("place")?, columns.opt_text("multipart")?);
     let multipart = key.zip(id).map(|(key, id)| Multipart { key, id });
-    let tail = Bytes::from(columns.opt_vec()?.unwrap_or_default());
+    let tail = Bytes::from(columns.opt_vec("tail")?.unwrap_or_default());
     let sql = "SELECT tag FROM upload_parts WHERE upload = $1 ORDER BY number";
     let parts = store.inner.db.fetch(sql, values![name]).await?;
-    let tags = parts.iter().map(|row| row.columns().text()).collect::<Result<_, _>>()?;
+    let tags = parts.iter().map(|row| row.columns().text("tag")).collect::<Result<_, _>>()?;
     Ok(Some(Row { length, state, multipart, tail, tags }))
 }
 
@@ -146,7 +147,7 @@ pub(super) async fn advance(
     let rows = tags.into_iter().enumerate().skip(known).map(row).collect();
     transaction.execute_rows("INSERT INTO upload_parts (upload, number, tag) VALUES ", rows, "").await?;
     if let Some(key) = key
-        && transaction.execute(crate::strays::RENEW, values![key, store.upload_due()]).await? == 0
+        && transaction.execute(orphans::RENEW, values![key, store.inner.orphans.upload_due()]).await? == 0
     {
         return Ok(false);
     }
@@ -154,13 +155,13 @@ pub(super) async fn advance(
     Ok(true)
 }
 
-/// Removes the row for whoever holds this claim; false when it is lost.
+/// Removes the row if it has this claim; false when the claim is lost.
 pub(super) async fn delete_claimed(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
     let sql = "DELETE FROM uploads WHERE name = $1 AND claim = $2";
     Ok(store.inner.db.execute(sql, values![name, claim]).await? == 1)
 }
 
-/// Removes the row, if it was not touched since; the key of its object, which it may have none of. None when there was no row.
+/// Removes the row, if it was not touched since, and returns the key of its object, if it has one. None when there was no row.
 pub(super) async fn delete(
     store: &Store,
     name: &str,
@@ -169,7 +170,7 @@ pub(super) async fn delete(
     let mut transaction = store.inner.db.begin().await?;
     let sql = "DELETE FROM uploads WHERE name = $1 AND updated_at = COALESCE($2, updated_at) RETURNING place";
     let row = transaction.fetch_one(sql, values![name, untouched_since]).await?;
-    let place = row.map(|row| row.columns().opt_text()).transpose()?;
+    let place = row.map(|row| row.columns().opt_text("place")).transpose()?;
     transaction.commit().await?;
     Ok(place)
 }
@@ -182,7 +183,7 @@ pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i6
     rows.iter()
         .map(|row| {
             let mut columns = row.columns();
-            Ok((columns.text()?, columns.int()?))
+            Ok((columns.text("name")?, columns.int("updated_at")?))
         })
         .collect()
 }

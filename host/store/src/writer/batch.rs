@@ -1,13 +1,14 @@
 //! A batch of jobs, judged in memory in the order of their arrival.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::catalog::Shown;
-use super::{Done, Job, Waiting, sql};
-use crate::accounts::{AuditEvent, insert_audit};
+use super::job::{Done, Job, Waiting};
+use super::sql;
+use crate::accounts::{AuditEvent, Revisions, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
-use crate::db::{OverRows, Transaction, Value};
+use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -187,7 +188,7 @@ impl<'a> Batch<'a> {
     }
 
     /// What the jobs make of it: blobs before what names them.
-    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<OverRows>, StoreError> {
+    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<MultiRow>, StoreError> {
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
@@ -256,6 +257,3 @@ fn blobs_of(change: &Change) -> &[Sha256] {
         Change::Remove { .. } | Change::Require { .. } => &[],
     }
 }
-
-/// A map that iterates in the order of its keys: statements of one shape for one set of rows.
-pub(crate) type Revisions = BTreeMap<RepositoryId, u64>;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::catalog::{CatalogChange, Version, VersionFile};
-use crate::db::{OverRows, Value, signed};
+use crate::db::{MultiRow, Value, signed};
 use crate::digest::Digest;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, now_ms};
@@ -76,14 +76,14 @@ impl<'a> Shown<'a> {
         self.files.extend(version.files.iter().map(file));
     }
 
-    pub(super) fn changes(self) -> Result<Vec<OverRows>, StoreError> {
+    pub(super) fn changes(self) -> Result<Vec<MultiRow>, StoreError> {
         let [new_packages, new_versions] = self.touched();
         let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
         changes.extend(self.hidden());
         Ok(changes)
     }
 
-    fn packages(&self) -> OverRows {
+    fn packages(&self) -> MultiRow {
         let now = now_ms();
         let row = |((repository, name), version): (&(RepositoryId, &'a str), &&'a Version)| {
             [Value::from(repository.0), Value::from(*name), Value::from(search(version)), Value::from(now)]
@@ -91,10 +91,10 @@ impl<'a> Shown<'a> {
         let before = "INSERT INTO packages (repository, name, search, updated_at) VALUES ";
         let after = " ON CONFLICT (repository, name) DO UPDATE SET search = excluded.search, \
                      updated_at = excluded.updated_at";
-        OverRows::new(before, self.packages.iter().map(row).collect(), after)
+        MultiRow::new(before, self.packages.iter().map(row).collect(), after)
     }
 
-    fn versions(&self) -> Result<OverRows, StoreError> {
+    fn versions(&self) -> Result<MultiRow, StoreError> {
         let now = now_ms();
         let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 10], StoreError> {
             let [repository, name, number] = key_values(*key);
@@ -117,11 +117,11 @@ impl<'a> Shown<'a> {
                      published = COALESCE(excluded.published, versions.published), summary = excluded.summary, \
                      search = excluded.search, properties = excluded.properties, state = excluded.state, \
                      updated_at = excluded.updated_at";
-        Ok(OverRows::new(before, rows, after))
+        Ok(MultiRow::new(before, rows, after))
     }
 
     /// Packages and versions of files that are shown, where they are not shown yet.
-    fn touched(&self) -> [OverRows; 2] {
+    fn touched(&self) -> [MultiRow; 2] {
         let now = now_ms();
         let packages: BTreeSet<(RepositoryId, &str)> =
             self.touched.iter().map(|(repository, name, _)| (*repository, *name)).collect();
@@ -149,8 +149,8 @@ impl<'a> Shown<'a> {
         let into_versions = "INSERT INTO versions (repository, name, version, summary, search, properties, state, \
                              shown_at, updated_at) VALUES ";
         [
-            OverRows::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING"),
-            OverRows::new(
+            MultiRow::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING"),
+            MultiRow::new(
                 into_versions,
                 self.touched.iter().map(version).collect(),
                 " ON CONFLICT DO NOTHING",
@@ -158,7 +158,7 @@ impl<'a> Shown<'a> {
         ]
     }
 
-    fn files(&self) -> OverRows {
+    fn files(&self) -> MultiRow {
         let row = |((key, path), (digest, size)): (&(Key<'a>, &'a str), &(&'a Digest, u64))| {
             let [repository, name, version] = key_values(*key);
             let digest = Value::from(digest.to_string());
@@ -167,10 +167,10 @@ impl<'a> Shown<'a> {
         let before = "INSERT INTO files (repository, name, version, path, digest, size) VALUES ";
         let after = " ON CONFLICT (repository, name, version, path) DO UPDATE SET digest = excluded.digest, \
                      size = excluded.size";
-        OverRows::new(before, self.files.iter().map(row).collect(), after)
+        MultiRow::new(before, self.files.iter().map(row).collect(), after)
     }
 
-    fn hidden(&self) -> [OverRows; 5] {
+    fn hidden(&self) -> [MultiRow; 5] {
         let file = |(key, path): &(Key<'a>, &'a str)| {
             let [repository, name, version] = key_values(*key);
             [repository, name, version, Value::from(*path)]
@@ -184,10 +184,10 @@ impl<'a> Shown<'a> {
                              AND f.name = versions.name AND f.version = versions.version)";
         let [packages, found] = packages_without(&touched);
         [
-            OverRows::new(files, self.hidden_files.iter().map(file).collect(), ")"),
-            OverRows::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
+            MultiRow::new(files, self.hidden_files.iter().map(file).collect(), ")"),
+            MultiRow::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
             // With a version go its files: the schema says so.
-            OverRows::new(versions, self.hidden.iter().map(|key| key_values(*key)).collect(), ")"),
+            MultiRow::new(versions, self.hidden.iter().map(|key| key_values(*key)).collect(), ")"),
             packages,
             found,
         ]
@@ -195,7 +195,7 @@ impl<'a> Shown<'a> {
 }
 
 /// Packages without a version left go; of the others the version shown last is what is found.
-fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [OverRows; 2] {
+fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [MultiRow; 2] {
     let rows =
         || touched.iter().map(|(repository, name)| [Value::from(repository.0), Value::from(*name)]).collect();
     let gone = "DELETE FROM packages WHERE (repository, name) IN (VALUES ";
@@ -204,7 +204,7 @@ fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [OverRows; 2] {
     let left = "UPDATE packages SET search = (SELECT v.search FROM versions v \
                 WHERE v.repository = packages.repository AND v.name = packages.name \
                 ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
-    [OverRows::new(gone, rows(), without_versions), OverRows::new(left, rows(), ")")]
+    [MultiRow::new(gone, rows(), without_versions), MultiRow::new(left, rows(), ")")]
 }
 
 fn name_and_rank(change: &CatalogChange) -> (&str, u8) {

@@ -10,7 +10,7 @@ use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTE
 const MAX_CATALOG_KEY_BYTES: usize = 2500;
 
 /// The commit with at most one change a key, the last; `Invalid` when it is beyond a limit.
-pub(super) fn checked(commit: Commit) -> Result<Commit, StoreError> {
+pub(crate) fn checked(commit: Commit) -> Result<Commit, StoreError> {
     for change in &commit.changes {
         check_change(change)?;
     }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{Failed, Job, MAX_BYTES, MAX_JOBS, QUEUE, Target, Waiting, attempt, fail};
+use super::attempt::{Failed, Target, attempt};
+use super::job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
 use crate::db::is_silent;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -100,7 +101,7 @@ impl Lanes {
         }
     }
 
-    /// As many jobs as make a batch, and those that have waited too long; none when the lane is at its end.
+    /// The jobs of the next batch, and those that have waited too long; none when the lane has no more.
     fn next(&self, repository: RepositoryId) -> Option<(Vec<Job>, Vec<Job>)> {
         let mut waiting = self.waiting();
         let lane = waiting.get_mut(&repository)?;

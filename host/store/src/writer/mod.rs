@@ -4,7 +4,7 @@
 //! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
 //! with a number of statements that does not grow with the number of commits.
 //!
-//! The writer waits for nobody's lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
+//! The writer never waits for a lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
 //! which waits, while the commits to all others go on; and no statement waits longer than its time.
 
 use std::sync::Arc;
@@ -13,67 +13,30 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::accounts::Snapshots;
-use crate::blobs::Blob;
-use crate::blobs::row::{BlobRow, Place};
-use crate::db::{Database, Patience, Purpose, is_blocked, is_retryable, is_silent};
+use crate::blobs::row::BlobRow;
+use crate::db::{Database, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
-use crate::records::{Commit, Outcome};
-use crate::store::Store;
+use crate::records::Commit;
 
+mod attempt;
 mod batch;
 mod catalog;
 mod check;
+mod job;
 mod lanes;
 mod progress;
 pub(crate) mod sql;
 
-use batch::Batch;
-pub(crate) use batch::Revisions;
+use attempt::{Answers, Failed, Target, attempt, probe_commit};
+pub(crate) use check::checked;
+pub(crate) use job::Done;
+use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
 use lanes::Lanes;
 use progress::Progress;
 
-/// Most jobs in one transaction.
-const MAX_JOBS: usize = 256;
-/// A batch is closed once it has as many bytes.
-const MAX_BYTES: usize = 16 << 20;
-/// How many jobs may wait; whoever comes then waits before the queue.
-const QUEUE: usize = 1024;
-/// How often a transaction is run again that another process stood in the way of.
-const ATTEMPTS: u32 = 8;
 /// How often the writer lets others go first before it closes a batch: those it just answered come again.
 const YIELDS: u32 = 2;
-
-/// One commit, or blobs to be kept.
-struct Job {
-    repository: RepositoryId,
-    /// None: nothing but `keeps`.
-    commit: Option<Commit>,
-    keeps: Vec<BlobRow>,
-    /// When it was handed in.
-    since: Instant,
-    done: oneshot::Sender<Result<Done, StoreError>>,
-}
-
-impl Job {
-    /// About as many bytes as it brings into the transaction.
-    fn bytes(&self) -> usize {
-        let inline = |row: &BlobRow| match &row.place {
-            Place::Inline(bytes) => bytes.len(),
-            Place::Stored(_) => 0,
-        };
-        let blobs: usize = self.keeps.iter().map(inline).sum();
-        blobs + self.commit.as_ref().map_or(0, check::bytes)
-    }
-}
-
-/// What became of a job.
-struct Done {
-    /// None when there was no commit in it.
-    outcome: Option<Outcome>,
-    /// For each kept blob, which row it now is: its own or that of the same bytes that was there before.
-    rows: Vec<i64>,
-}
 
 #[expect(
     clippy::large_enum_variant,
@@ -119,7 +82,8 @@ impl Writer {
         self.progress.stalled_for()
     }
 
-    async fn submit(
+    /// Hands in a commit, or blobs alone that are to be kept, and waits until it is durable.
+    pub(crate) async fn submit(
         &self,
         repository: RepositoryId,
         commit: Option<Commit>,
@@ -134,15 +98,6 @@ impl Writer {
     }
 }
 
-/// What a batch is written to.
-struct Target {
-    database: Database,
-    /// Answers that stay good through a commit of records.
-    snapshots: Arc<Snapshots>,
-    lease_ms: i64,
-    progress: Arc<Progress>,
-}
-
 async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
     let lanes = Lanes::new(&target);
     loop {
@@ -150,7 +105,7 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
             biased;
             message = queue.recv() => message,
             () = target.progress.is_due() => {
-                try_out(&target).await;
+                probe_commit(&target).await;
                 continue;
             }
         };
@@ -167,26 +122,6 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
             let _ = stopped.send(());
             return;
         }
-    }
-}
-
-/// Commits a change that changes nothing, so that a failure that is over is known to be over though nobody publishes.
-async fn try_out(target: &Target) {
-    target.progress.tried();
-    let sql = "UPDATE migrations SET applied_at = applied_at WHERE step = 1";
-    let tried = async {
-        let mut transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
-        if transaction.is_shared() {
-            // As every commit has them.
-            let tables = "repositories, records, record_blobs, blobs, leases, packages, versions, files";
-            transaction.execute(format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"), vec![]).await?;
-        }
-        transaction.execute(sql, vec![]).await?;
-        transaction.commit().await
-    };
-    match tried.await {
-        Ok(()) => target.progress.committed(),
-        Err(problem) => tracing::warn!(%problem, "nothing can be committed"),
     }
 }
 
@@ -254,60 +189,6 @@ async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
     }
 }
 
-/// Whether a repository that is locked is waited for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    /// Its jobs are left out.
-    No,
-    /// As long as a statement may wait for a lock.
-    Yes,
-}
-
-/// What was not written.
-enum Failed {
-    /// Nothing of it is: it never came to the commit.
-    Before(StoreError),
-    /// It is not known whether it is.
-    Commit(StoreError),
-}
-
-/// What became of each job; none: its repository is locked.
-type Answers = Vec<Option<Result<Done, StoreError>>>;
-
-async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
-    let mut attempts = 1;
-    loop {
-        match transact(target, jobs, waiting).await {
-            Err(Failed::Before(problem) | Failed::Commit(problem))
-                if attempts < ATTEMPTS && is_retryable(&problem) =>
-            {
-                attempts += 1;
-            }
-            done => return done,
-        }
-    }
-}
-
-async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
-    let Target { database, snapshots, lease_ms, .. } = target;
-    let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
-    let mut transaction = begun.map_err(Failed::Before)?;
-    let before = database.generation();
-    let read = Batch::read(&mut transaction, jobs, waiting).await;
-    let mut batch = read.map_err(Failed::Before)?;
-    let answers = jobs.iter().map(|job| batch.judge(job)).collect();
-    if batch.changes_anything() {
-        let bumped = batch.bumped();
-        let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        transaction.execute_each(changes).await.map_err(Failed::Before)?;
-        transaction.commit().await.map_err(Failed::Commit)?;
-        if let (Some(before), Some(after)) = (before, database.generation()) {
-            snapshots.carry(before, after, &bumped);
-        }
-    }
-    Ok(answers)
-}
-
 /// Whether the database answered and said no, rather than not answering.
 fn is_refusal(problem: &StoreError) -> bool {
     match problem {
@@ -322,56 +203,10 @@ fn answer(jobs: Vec<Job>, answers: Answers, lanes: &Lanes) {
     let mut locked = Vec::new();
     for (job, answer) in jobs.into_iter().zip(answers) {
         match answer {
-            // Whoever asked may have gone away.
+            // The caller may have stopped waiting.
             Some(answer) => drop(job.done.send(answer)),
             None => locked.push(job),
         }
     }
     lanes.give(locked);
-}
-
-fn fail(jobs: Vec<Job>, problem: &StoreError) {
-    tracing::warn!(commits = jobs.len(), %problem, "a batch of commits could not be written");
-    for job in jobs {
-        let _ = job.done.send(Err(StoreError::database(problem.to_string())));
-    }
-}
-
-impl Store {
-    /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
-    /// `Unavailable` when it is not known whether it is applied.
-    pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
-        let mut commit = check::checked(commit)?;
-        let keeps = std::mem::take(&mut commit.keeps);
-        let rows = self.settle(&keeps).await?;
-        let done = self.inner.writer.submit(repository, Some(commit), rows).await?;
-        settled(self, &keeps, &done);
-        done.outcome.ok_or_else(|| StoreError::Corrupt("a commit without an outcome".to_owned()))
-    }
-
-    /// Makes blobs durable and holds them in this repository for the time of grace. From a blob that another repository holds
-    /// nothing is copied. `Invalid` when the repository is not there, or a blob no longer is.
-    pub async fn keep(&self, repository: RepositoryId, blobs: &[Blob]) -> Result<(), StoreError> {
-        if blobs.is_empty() {
-            return Ok(());
-        }
-        let rows = self.settle(blobs).await?;
-        let done = self.inner.writer.submit(repository, None, rows).await?;
-        settled(self, blobs, &done);
-        Ok(())
-    }
-
-    async fn settle(&self, blobs: &[Blob]) -> Result<Vec<BlobRow>, StoreError> {
-        let mut rows = Vec::with_capacity(blobs.len());
-        for blob in blobs {
-            rows.push(blob.settle(self).await?);
-        }
-        Ok(rows)
-    }
-}
-
-fn settled(store: &Store, blobs: &[Blob], done: &Done) {
-    for (blob, row) in blobs.iter().zip(&done.rows) {
-        blob.settled(store, *row);
-    }
 }

@@ -1,4 +1,4 @@
-//! Whether the writer gets on: what is handed in and comes to nothing is seen from outside, and tried out until it is over.
+//! Whether the writer makes progress: a stall is visible from outside, and commits are probed until it is over.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::Waiting;
-use super::batch::Revisions;
+use super::job::Waiting;
+use crate::accounts::Revisions;
 use crate::blobs::row::{BlobRow, Place};
-use crate::db::{OverRows, Row, Transaction, Value, signed};
+use crate::db::{MultiRow, Row, Transaction, Value, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -17,7 +17,7 @@ pub(crate) const BLOBS: [&str; 2] = [
     ") SELECT w.repository, b.sha256, b.id, \
         CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = w.repository) \
         OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = w.repository AND l.until > w.now) \
-        THEN 1 ELSE 0 END AS BIGINT) \
+        THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted w JOIN blobs b ON b.sha256 = w.sha256",
 ];
 pub(crate) const UNNAME: [&str; 2] = ["DELETE FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
@@ -64,9 +64,9 @@ pub(super) async fn stored(
     let locked = format!(") ORDER BY id{}{skip}", transaction.for_update());
     let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
     let asked = vec![
-        OverRows::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
-        OverRows::new(entries, keys.iter().map(key).collect(), entries_end),
-        OverRows::new(blobs, named.iter().map(blob).collect(), blobs_end),
+        MultiRow::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
+        MultiRow::new(entries, keys.iter().map(key).collect(), entries_end),
+        MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end),
     ];
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
@@ -80,7 +80,7 @@ pub(super) async fn stored(
     })
 }
 
-/// Which of these that were not found are there all the same.
+/// Which of the repositories that were not found exist: they are locked.
 async fn locked_of(
     transaction: &mut Transaction,
     missing: Vec<RepositoryId>,
@@ -89,31 +89,36 @@ async fn locked_of(
         return Ok(HashSet::new());
     }
     let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
-    let asked = OverRows::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ")");
+    let asked = MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ")");
     let found = transaction.fetch_each(vec![asked]).await?;
-    found.iter().flatten().map(|row| row.columns().int().map(RepositoryId)).collect()
+    found.iter().flatten().map(|row| row.columns().int("id").map(RepositoryId)).collect()
 }
 
 fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
     let mut columns = row.columns();
-    Ok((RepositoryId(columns.int()?), columns.unsigned()?))
+    Ok((RepositoryId(columns.int("id")?), columns.unsigned("revision")?))
 }
 
 fn entry(row: &Row) -> Result<((RepositoryId, String), u64), StoreError> {
     let mut columns = row.columns();
-    Ok(((RepositoryId(columns.int()?), columns.text()?), columns.unsigned()?))
+    Ok(((RepositoryId(columns.int("repository")?), columns.text("key")?), columns.unsigned("revision")?))
 }
 
 fn found_blob(row: &Row) -> Result<Found, StoreError> {
     let mut columns = row.columns();
-    let repository = RepositoryId(columns.int()?);
-    Ok(Found { repository, sha256: Sha256(columns.hash()?), id: columns.int()?, held: columns.bool()? })
+    let repository = RepositoryId(columns.int("repository")?);
+    Ok(Found {
+        repository,
+        sha256: Sha256(columns.hash("sha256")?),
+        id: columns.int("id")?,
+        held: columns.bool("held")?,
+    })
 }
 
-pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> OverRows {
+pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> MultiRow {
     let rows = fresh.iter().map(|row| blob_values(row, now)).collect();
     let before = "INSERT INTO blobs (id, sha256, size, checked, place, data, digests, created_at) VALUES ";
-    OverRows::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
+    MultiRow::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
 }
 
 fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
@@ -134,38 +139,38 @@ fn blob_values(row: &BlobRow, now: i64) -> [Value; 8] {
     ]
 }
 
-pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, until: i64) -> OverRows {
+pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, until: i64) -> MultiRow {
     let row = |(blob, repository): &(i64, RepositoryId)| {
         [Value::from(*blob), Value::from(repository.0), Value::from(until)]
     };
     let before = "INSERT INTO leases (blob, repository, until) VALUES ";
     let after = " ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
-    OverRows::new(before, leases.iter().map(row).collect(), after)
+    MultiRow::new(before, leases.iter().map(row).collect(), after)
 }
 
-pub(super) fn unname(rows: Vec<[Value; 2]>) -> OverRows {
+pub(super) fn unname(rows: Vec<[Value; 2]>) -> MultiRow {
     let [before, after] = UNNAME;
-    OverRows::new(before, rows, after)
+    MultiRow::new(before, rows, after)
 }
 
-pub(super) fn remove(rows: Vec<[Value; 2]>) -> OverRows {
+pub(super) fn remove(rows: Vec<[Value; 2]>) -> MultiRow {
     let [before, after] = REMOVE;
-    OverRows::new(before, rows, after)
+    MultiRow::new(before, rows, after)
 }
 
-pub(super) fn put(rows: Vec<[Value; 4]>) -> OverRows {
+pub(super) fn put(rows: Vec<[Value; 4]>) -> MultiRow {
     let before = "INSERT INTO records (repository, key, value, revision) VALUES ";
     let after =
         " ON CONFLICT (repository, key) DO UPDATE SET value = excluded.value, revision = excluded.revision";
-    OverRows::new(before, rows, after)
+    MultiRow::new(before, rows, after)
 }
 
-pub(super) fn name(rows: Vec<[Value; 3]>) -> OverRows {
-    OverRows::new("INSERT INTO record_blobs (repository, key, blob) VALUES ", rows, "")
+pub(super) fn name(rows: Vec<[Value; 3]>) -> MultiRow {
+    MultiRow::new("INSERT INTO record_blobs (repository, key, blob) VALUES ", rows, "")
 }
 
-pub(super) fn set_revisions(revisions: Revisions) -> OverRows {
+pub(super) fn set_revisions(revisions: Revisions) -> MultiRow {
     let row = |(id, revision): (RepositoryId, u64)| [Value::from(id.0), Value::from(signed(revision))];
     let [before, after] = REVISIONS;
-    OverRows::new(before, revisions.into_iter().map(row).collect(), after)
+    MultiRow::new(before, revisions.into_iter().map(row).collect(), after)
 }

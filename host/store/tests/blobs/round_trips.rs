@@ -147,6 +147,6 @@ async fn many_small_pieces(world: World) -> World {
 }
 
 async fn a_canary_is_gone_again(world: World) -> World {
-    world.store.ready().await.unwrap();
+    world.store.probe_blobs(true).await.unwrap();
     world
 }

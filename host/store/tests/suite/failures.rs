@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use packhouse_store::{Expectation, Store, StoreConfig, StoreError};
 use tempfile::TempDir;
 
-use crate::support::{World, commit, in_both, postgres, put};
+use crate::support::{World, commit, in_both, postgres, put, works};
 
 in_both! { what_was_applied_is_there_after_reopening, opening_again_changes_nothing, a_closed_store_is_unavailable }
 
@@ -26,7 +26,7 @@ async fn opening_again_changes_nothing(world: &World) {
     for _ in 0..3 {
         let again = Store::open(world.config.clone()).await.unwrap();
         assert_eq!(again.organizations().await.unwrap().len(), 1);
-        again.ready().await.unwrap();
+        works(&again).await.unwrap();
         again.close().await;
     }
     assert_eq!(world.value("key").await.as_deref(), Some("value"));
@@ -37,7 +37,7 @@ async fn a_closed_store_is_unavailable(world: &World) {
     let change = commit([put("a", "", Expectation::Anything)]);
     assert!(world.store.commit(world.repository, change).await.unwrap_err().is_unavailable());
     assert!(world.store.get(world.repository, "a").await.unwrap_err().is_unavailable());
-    assert!(world.store.ready().await.unwrap_err().is_unavailable());
+    assert!(works(&world.store).await.unwrap_err().is_unavailable());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,13 +53,15 @@ async fn a_database_taken_away_is_unavailable_and_comes_back() {
     assert!(world.store.commit(world.repository, change).await.unwrap_err().is_unavailable());
     assert!(world.store.get(world.repository, "before").await.unwrap_err().is_unavailable());
     assert!(world.store.look_up(world.organization, "main", None).await.unwrap_err().is_unavailable());
-    assert!(world.store.ready().await.unwrap_err().is_unavailable());
+    assert!(works(&world.store).await.unwrap_err().is_unavailable());
     assert!(Store::open(world.config.clone()).await.err().unwrap().is_unavailable());
     cluster.resume();
     // Every other second it is tried out whether anything can be committed again.
     let start = Instant::now();
-    while let Err(error) = world.store.ready().await {
-        assert!(start.elapsed() < Duration::from_secs(30), "{error}");
+    let is_stalled =
+        || world.store.writer_stalled_for().is_some_and(|stalled| stalled >= Duration::from_secs(5));
+    while works(&world.store).await.is_err() || is_stalled() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", works(&world.store).await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(world.value("before").await.as_deref(), Some("value"));

@@ -2,7 +2,7 @@
 
 use packhouse_store::Store;
 
-use crate::support::{World, in_both};
+use crate::support::{World, in_both, works};
 
 in_both! { differs_after_every_commit_of_anyone }
 
@@ -15,7 +15,7 @@ async fn differs_after_every_commit_of_anyone(world: &World) {
     assert!(world.store.generation() == Some(last));
     // What only reads leaves it as it is.
     world.value("key").await;
-    another.ready().await.unwrap();
+    works(&another).await.unwrap();
     assert!(world.store.generation() == Some(last));
     for round in 0..20 {
         let writer = if round % 2 == 0 { &world.store } else { &another };

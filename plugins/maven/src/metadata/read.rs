@@ -107,9 +107,10 @@ impl Builder {
     }
 
     fn finish(self) -> Result<Metadata, BadMetadata> {
-        match self.seen_root && self.path.is_empty() {
-            true => Ok(self.metadata),
-            false => Err(bad("it ends before its root element does")),
+        if self.seen_root && self.path.is_empty() {
+            Ok(self.metadata)
+        } else {
+            Err(bad("it ends before its root element does"))
         }
     }
 }

@@ -8,8 +8,7 @@ use crate::index::Document;
 use crate::layout::{METADATA, join};
 use crate::metadata::{Metadata, updated};
 use crate::version::{self, Version};
-use packhouse_sdk::{Context, Expectation, Failure, ReadAt, Repository, Version as Shown};
-use serde::Deserialize;
+use packhouse_sdk::{Context, Expectation, Failure, ReadAt, Repository, Settings, Version as Shown};
 
 /// Bytes of an upstream's document.
 const LIMIT: u64 = 16 * 1024 * 1024;
@@ -18,17 +17,9 @@ const ASKED: usize = 20;
 /// The key of the versions that an upstream offered when it was asked last.
 const OFFERED: &str = "u/";
 
-#[derive(Deserialize)]
-struct Settings {
-    #[serde(default)]
-    min_release_age_s: u64,
-    #[serde(default)]
-    keep_withdrawn: bool,
-}
-
 /// The document of a folder; none where the upstream has none.
 pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
-    let settings: Settings = proxy.settings()?;
+    let settings = Settings::of(proxy)?;
     let Some(bytes) = fetched(cx, proxy, folder)? else {
         withdraw(proxy, folder, &[])?;
         return Ok(None);
@@ -106,9 +97,10 @@ fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<
 fn shown(folder: &str, version: &str, there: bool) -> Shown {
     let (group, artifact) = folder.rsplit_once('/').unwrap_or(("", folder));
     let shown = Shown::new(format!("{}:{artifact}", group.replace('/', ".")), version);
-    match there {
-        true => shown,
-        false => shown.state("withdrawn").property("reason", "The upstream no longer offers it"),
+    if there {
+        shown
+    } else {
+        shown.state("withdrawn").property("reason", "The upstream no longer offers it")
     }
 }
 

@@ -3,7 +3,7 @@
 //! The next page is asked for at the address of this one, with the query that the upstream's `Link` names: a link leads
 //! nowhere else. One call follows so many pages and no more; of tags, the client is told to ask for the rest.
 
-use super::{LIST_LIMIT, Upstream, header, is_there, odd, unreachable};
+use super::{LIST_LIMIT, Upstream, header, is_there, unreachable, unusable};
 use crate::MANIFEST_LIMIT;
 use crate::manifest;
 use crate::records::Referrer;
@@ -53,11 +53,12 @@ pub(crate) fn tags(
         let target = upstream.path(&format!("tags/list?{query}"));
         let reply = cx.upstream("GET", &target).limit(LIST_LIMIT).start(proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
-            return if page == 0 { Ok(None) } else { Err(odd("its list of tags breaks off")) };
+            return if page == 0 { Ok(None) } else { Err(unusable("its list of tags breaks off")) };
         }
         next = next_page(&reply)?;
         let bytes = reply.body().map_err(unreachable)?.read_all(LIST_LIMIT).map_err(unreachable)?;
-        let list: TagPage = serde_json::from_slice(&bytes).map_err(|_| odd("its list of tags is none"))?;
+        let list: TagPage =
+            serde_json::from_slice(&bytes).map_err(|_| unusable("its list of tags is none"))?;
         let tags = list.tags.unwrap_or_default().into_iter();
         found.tags.extend(tags.filter(|tag| crate::name::tag(tag).is_ok() && tag.as_str() > last));
         if found.tags.len() >= limit {
@@ -69,9 +70,10 @@ pub(crate) fn tags(
         }
     }
     found.more = next.is_some();
-    match found.more && found.tags.is_empty() {
-        true => Err(odd("its list of tags does not come on")),
-        false => Ok(Some(found)),
+    if found.more && found.tags.is_empty() {
+        Err(unusable("its list of tags does not come on"))
+    } else {
+        Ok(Some(found))
     }
 }
 
@@ -104,7 +106,7 @@ pub(crate) fn referrers(
         next = next_page(&reply)?;
         found.extend(entries(reply, &mut bytes)?);
     }
-    if next.is_some() { Err(odd("its list of referrers does not end")) } else { Ok(found) }
+    if next.is_some() { Err(unusable("its list of referrers does not end")) } else { Ok(found) }
 }
 
 /// The index under the tag `sha256-…`, as the specification has it for registries without such lists.
@@ -131,14 +133,15 @@ fn entries(reply: Reply, before: &mut u64) -> Result<Vec<Referrer>, Failure> {
     let bytes = reply.body().map_err(unreachable)?.read_all(MANIFEST_LIMIT).map_err(unreachable)?;
     *before += bytes.len() as u64;
     if *before > REFERRERS_LIMIT {
-        return Err(odd("its list of referrers is too long"));
+        return Err(unusable("its list of referrers is too long"));
     }
-    let index: Index = serde_json::from_slice(&bytes).map_err(|_| odd("its list of referrers is none"))?;
+    let index: Index =
+        serde_json::from_slice(&bytes).map_err(|_| unusable("its list of referrers is none"))?;
     Ok(index.manifests.unwrap_or_default())
 }
 
 fn breaks_off() -> Failure {
-    odd("its list of referrers breaks off")
+    unusable("its list of referrers breaks off")
 }
 
 /// The query of the page behind this one.
@@ -146,7 +149,7 @@ fn next_page(reply: &Reply) -> Result<Option<String>, Failure> {
     let link = header(reply, "link")?;
     match link.as_deref().and_then(next_query) {
         Some(query) if query.len() <= QUERY_LIMIT => Ok(Some(query.to_owned())),
-        Some(_) => Err(odd("the address of its list's next page is too long")),
+        Some(_) => Err(unusable("the address of its list's next page is too long")),
         None => Ok(None),
     }
 }

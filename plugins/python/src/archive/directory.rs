@@ -1,8 +1,8 @@
 //! A zip's end and its central directory, read so strictly that no other reading of the same bytes is possible.
 
-use super::Fault;
+use super::ArchiveError;
+use super::entry::{Entry, Method};
 use super::window::{Window, number};
-use super::zip::{Entry, Method};
 use packhouse_sdk::ReadAt;
 
 /// The end record and the longest comment behind it.
@@ -23,27 +23,27 @@ const OTHER_NAME: u64 = 0x7075;
 
 /// Where the directory lies, and how many entries it has.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DirectoryPlace {
     pub(super) start: u64,
     end: u64,
     entries: u64,
 }
 
 /// Finds the directory from the archive's end.
-pub(super) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<Place, Fault> {
+pub(super) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<DirectoryPlace, ArchiveError> {
     let size = archive.size();
     let tail_start = size.saturating_sub(TAIL);
     let tail = archive.get(tail_start, size - tail_start)?.to_vec();
     let at = tail.windows(4).rposition(|bytes| bytes == b"PK\x05\x06");
-    let at = at.ok_or_else(|| Fault::refused("it is no zip archive: it has no end record"))?;
+    let at = at.ok_or_else(|| ArchiveError::refused("it is no zip archive: it has no end record"))?;
     let record = tail.get(at..).unwrap_or_default();
     if record.len() < 22 || record.len() as u64 != 22 + number::<2>(record, 20) {
-        return Err(Fault::refused("something stands behind its end record"));
+        return Err(ArchiveError::refused("something stands behind its end record"));
     }
     let end = tail_start + at as u64;
     let on_other_disks = number::<2>(record, 4) != 0 || number::<2>(record, 6) != 0;
     if on_other_disks || number::<2>(record, 8) != number::<2>(record, 10) {
-        return Err(Fault::refused("it is a part of a larger archive"));
+        return Err(ArchiveError::refused("it is a part of a larger archive"));
     }
     let short = [number::<2>(record, 10), number::<4>(record, 12), number::<4>(record, 16)];
     let (long, end) = match long_end(archive, end)? {
@@ -56,12 +56,12 @@ pub(super) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<Pl
         && stands_for(short[1], length, 0xffff_ffff)
         && stands_for(short[2], start, 0xffff_ffff);
     if !agree || start.checked_add(length) != Some(end) {
-        return Err(Fault::refused("its end record and its directory do not agree"));
+        return Err(ArchiveError::refused("its end record and its directory do not agree"));
     }
     if entries > ENTRIES || length > DIRECTORY {
-        return Err(Fault::refused(format!("it has more than {ENTRIES} files")));
+        return Err(ArchiveError::refused(format!("it has more than {ENTRIES} files")));
     }
-    Ok(Place { start, end, entries })
+    Ok(DirectoryPlace { start, end, entries })
 }
 
 /// The end record of 64 bits with its place: where there is one, it must lie right before its locator, and that right before
@@ -69,14 +69,14 @@ pub(super) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<Pl
 fn long_end<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     end: u64,
-) -> Result<Option<([u64; 3], u64)>, Fault> {
+) -> Result<Option<([u64; 3], u64)>, ArchiveError> {
     let Some(locator_at) = end.checked_sub(20) else { return Ok(None) };
     let locator = archive.get(locator_at, 20)?;
     if !locator.starts_with(b"PK\x06\x07") {
         return Ok(None);
     }
     let (disk, at, disks) = (number::<4>(locator, 4), number::<8>(locator, 8), number::<4>(locator, 16));
-    let wrong = || Fault::refused("its end record of 64 bits is not where it must be");
+    let wrong = || ArchiveError::refused("its end record of 64 bits is not where it must be");
     if disk != 0 || disks != 1 || at.checked_add(56) != Some(locator_at) {
         return Err(wrong());
     }
@@ -85,17 +85,18 @@ fn long_end<R: ReadAt + ?Sized>(
         && number::<8>(record, 4) == 44
         && number::<8>(record, 16) == 0
         && number::<8>(record, 24) == number::<8>(record, 32);
-    match whole {
-        true => Ok(Some(([number::<8>(record, 32), number::<8>(record, 40), number::<8>(record, 48)], at))),
-        false => Err(wrong()),
+    if whole {
+        Ok(Some(([number::<8>(record, 32), number::<8>(record, 40), number::<8>(record, 48)], at)))
+    } else {
+        Err(wrong())
     }
 }
 
 /// The directory's entries, in their order.
 pub(super) fn entries<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
-    place: &Place,
-) -> Result<Vec<Entry>, Fault> {
+    place: &DirectoryPlace,
+) -> Result<Vec<Entry>, ArchiveError> {
     let mut entries = Vec::new();
     let mut at = place.start;
     while at < place.end {
@@ -103,16 +104,17 @@ pub(super) fn entries<R: ReadAt + ?Sized>(
         at += length;
         entries.push(entry);
     }
-    match at == place.end && entries.len() as u64 == place.entries {
-        true => Ok(entries),
-        false => Err(Fault::refused("its directory has not as many entries as it says")),
+    if at == place.end && entries.len() as u64 == place.entries {
+        Ok(entries)
+    } else {
+        Err(ArchiveError::refused("its directory has not as many entries as it says"))
     }
 }
 
-fn entry<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, at: u64) -> Result<(Entry, u64), Fault> {
+fn entry<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, at: u64) -> Result<(Entry, u64), ArchiveError> {
     let head = archive.get(at, 46)?;
     if !head.starts_with(b"PK\x01\x02") {
-        return Err(Fault::refused("its directory is damaged"));
+        return Err(ArchiveError::refused("its directory is damaged"));
     }
     let (flags, method) = (number::<2>(head, 8), number::<2>(head, 10));
     let (crc, disk) = (number::<4>(head, 16) as u32, number::<2>(head, 34));
@@ -123,31 +125,34 @@ fn entry<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, at: u64) -> Result<(En
     let (name, extra) = rest.split_at_checked(name_length as usize).unwrap_or_default();
     let name = file_name(name, flags)?;
     if flags & !FLAGS != 0 || disk != 0 {
-        return Err(Fault::refused(format!("its file {name} is encrypted or needs another feature of zip")));
+        return Err(ArchiveError::refused(format!(
+            "its file {name} is encrypted or needs another feature of zip"
+        )));
     }
     let method = match method {
         0 => Method::Stored,
         8 => Method::Deflated,
-        _ => return Err(Fault::refused(format!("its file {name} is neither stored nor deflated"))),
+        _ => return Err(ArchiveError::refused(format!("its file {name} is neither stored nor deflated"))),
     };
     let [size, packed, offset] = long_sizes(extra, [size, packed, offset])?;
     if method == Method::Stored && size != packed {
-        return Err(Fault::refused(format!("its file {name} is stored in another size than its own")));
+        return Err(ArchiveError::refused(format!("its file {name} is stored in another size than its own")));
     }
     let entry = Entry { name, method, flags, crc, packed, size, header: offset, data: 0 };
     Ok((entry, 46 + name_length + extra_length + comment))
 }
 
 /// A name that every program unpacks to the same place, within the folder that it unpacks to.
-fn file_name(bytes: &[u8], flags: u64) -> Result<String, Fault> {
+fn file_name(bytes: &[u8], flags: u64) -> Result<String, ArchiveError> {
     let text = core::str::from_utf8(bytes).ok().filter(|text| text.is_ascii() || flags & UTF8 != 0);
-    let text = text.ok_or_else(|| Fault::refused("a file of it has a name that is not UTF-8"))?;
+    let text = text.ok_or_else(|| ArchiveError::refused("a file of it has a name that is not UTF-8"))?;
     let segments = text.strip_suffix('/').unwrap_or(text).split('/');
     let harmless = segments.into_iter().all(|segment| !matches!(segment, "" | "." | ".."))
         && !text.contains(|symbol: char| symbol.is_control() || symbol == '\\');
-    match harmless && bytes.len() <= 1024 {
-        true => Ok(text.to_owned()),
-        false => Err(Fault::refused(format!("{text:?} is no name for a file in an archive"))),
+    if harmless && bytes.len() <= 1024 {
+        Ok(text.to_owned())
+    } else {
+        Err(ArchiveError::refused(format!("{text:?} is no name for a file in an archive")))
     }
 }
 
@@ -155,8 +160,8 @@ fn file_name(bytes: &[u8], flags: u64) -> Result<String, Fault> {
 pub(super) fn long_sizes<const COUNT: usize>(
     extra: &[u8],
     mut values: [u64; COUNT],
-) -> Result<[u64; COUNT], Fault> {
-    let damaged = || Fault::refused("an extra field of one of its files is damaged");
+) -> Result<[u64; COUNT], ArchiveError> {
+    let damaged = || ArchiveError::refused("an extra field of one of its files is damaged");
     let mut rest = extra;
     let mut seen = false;
     while !rest.is_empty() {
@@ -164,7 +169,7 @@ pub(super) fn long_sizes<const COUNT: usize>(
         let (field, after) = rest.split_at_checked(4 + length).ok_or_else(damaged)?;
         rest = after;
         match number::<2>(field, 0) {
-            OTHER_NAME => return Err(Fault::refused("one of its files has two names")),
+            OTHER_NAME => return Err(ArchiveError::refused("one of its files has two names")),
             ZIP64 if seen => return Err(damaged()),
             ZIP64 => {
                 seen = true;

@@ -2,7 +2,8 @@
 //! unpack differently is refused, and so is one that grows out of all proportion.
 
 mod directory;
-mod locals;
+mod entry;
+mod local_headers;
 mod record;
 mod tar;
 #[cfg(test)]
@@ -31,14 +32,14 @@ const WHEEL_LIMIT: u64 = 64 << 10;
 
 /// Why an archive was not read.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum ArchiveError {
     /// Its sender's: a sentence that goes on behind the file's name.
     Refused(String),
     /// The host's.
     Host(Error),
 }
 
-impl Fault {
+impl ArchiveError {
     pub(crate) fn refused(text: impl Into<String>) -> Self {
         Self::Refused(text.into())
     }
@@ -54,7 +55,7 @@ impl Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for ArchiveError {
     fn from(error: Error) -> Self {
         Self::Host(error)
     }
@@ -69,24 +70,24 @@ pub(crate) struct Found {
 }
 
 /// Reads and checks the archive of a file that is called so.
-pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, Fault> {
+pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, ArchiveError> {
     let bytes = match filename.kind {
         Kind::Wheel => wheel(filename, blob)?,
         Kind::Zip => zipped_source(blob)?,
         Kind::Tar => tar::package_info(&unpacked(blob)?)?,
     };
-    let metadata = Metadata::parse(&bytes).map_err(Fault::Refused)?;
+    let metadata = Metadata::parse(&bytes).map_err(ArchiveError::Refused)?;
     let (project, version) = (metadata.project(), metadata.version());
     if project.as_deref() != Some(&filename.project) || version.as_ref() != Some(&filename.version) {
         let said = [metadata.get("name"), metadata.get("version")].map(Option::unwrap_or_default).join(" ");
         let text =
             format!("its metadata are those of {said:?}, not of {} {}", filename.project, filename.version);
-        return Err(Fault::refused(text));
+        return Err(ArchiveError::refused(text));
     }
     Ok(Found { metadata, bytes })
 }
 
-fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
+fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;
     let folder = dist_info(&archive, filename)?;
@@ -94,7 +95,7 @@ fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
     let of_version_1 =
         |line: &str| line.strip_prefix("Wheel-Version:").is_some_and(|v| v.trim().starts_with("1."));
     if !String::from_utf8_lossy(&about).lines().any(of_version_1) {
-        return Err(Fault::refused("its WHEEL does not say Wheel-Version: 1.x"));
+        return Err(ArchiveError::refused("its WHEEL does not say Wheel-Version: 1.x"));
     }
     let lines = archive.content(blob, &format!("{folder}/RECORD"), RECORD_LIMIT)?;
     record::check(&lines, &folder, archive.files())?;
@@ -102,13 +103,13 @@ fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, Fault> {
 }
 
 /// The one folder `NAME-VERSION.dist-info`, which must be called like the wheel.
-fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, Fault> {
+fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, ArchiveError> {
     let tops = archive.names().filter_map(|name| name.split_once('/').map(|(top, _)| top));
     let mut folders: Vec<&str> = tops.filter(|top| top.ends_with(".dist-info")).collect();
     folders.sort_unstable();
     folders.dedup();
     let [folder] = folders.as_slice() else {
-        return Err(Fault::refused(format!(
+        return Err(ArchiveError::refused(format!(
             "it has {} folders NAME-VERSION.dist-info, not one",
             folders.len()
         )));
@@ -118,30 +119,31 @@ fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, Fault> {
         name::project(project).as_ref() == Some(&filename.project)
             && Version::parse(version).is_some_and(|version| version == filename.version)
     });
-    match of_this {
-        true => Ok((*folder).to_owned()),
-        false => Err(Fault::refused(format!("its folder {folder} belongs to another name or version"))),
+    if of_this {
+        Ok((*folder).to_owned())
+    } else {
+        Err(ArchiveError::refused(format!("its folder {folder} belongs to another name or version")))
     }
 }
 
-fn zipped_source(blob: &Blob) -> Result<Vec<u8>, Fault> {
+fn zipped_source(blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;
     let top = archive.names().next().and_then(|name| name.split('/').next()).unwrap_or_default().to_owned();
     let inside = |name: &str| name.split_once('/').is_some_and(|(first, _)| first == top);
     if !archive.names().all(inside) {
-        return Err(Fault::refused("its files do not all lie in one folder NAME-VERSION"));
+        return Err(ArchiveError::refused("its files do not all lie in one folder NAME-VERSION"));
     }
     archive.content(blob, &format!("{top}/PKG-INFO"), metadata::LIMIT)
 }
 
 /// The tar in a `.tar.gz`.
-fn unpacked(blob: &Blob) -> Result<Blob, Fault> {
+fn unpacked(blob: &Blob) -> Result<Blob, ArchiveError> {
     match blob.decode("gzip", most(blob.size()?), &[]) {
         Ok(tar) => Ok(tar),
         Err(Error::TooLarge(_)) => Err(bomb()),
-        Err(Error::Invalid(_)) => Err(Fault::refused("it is not compressed by gzip, or is damaged")),
-        Err(error) => Err(Fault::Host(error)),
+        Err(Error::Invalid(_)) => Err(ArchiveError::refused("it is not compressed by gzip, or is damaged")),
+        Err(error) => Err(ArchiveError::Host(error)),
     }
 }
 
@@ -150,6 +152,6 @@ fn most(size: u64) -> u64 {
     size.saturating_mul(RATIO).clamp(ALWAYS, NEVER)
 }
 
-fn bomb() -> Fault {
-    Fault::refused(format!("it unpacks to more than {RATIO} times its size"))
+fn bomb() -> ArchiveError {
+    ArchiveError::refused(format!("it unpacks to more than {RATIO} times its size"))
 }

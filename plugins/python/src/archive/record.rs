@@ -1,7 +1,7 @@
 //! A wheel's RECORD: it must name the files that are in the wheel, all of them and no others, since installers disagree about
 //! which of the two they believe.
 
-use super::Fault;
+use super::ArchiveError;
 use std::collections::HashSet;
 
 /// Checks the lines of a RECORD against the wheel's files. Of the RECORD itself and its signatures nothing need be said.
@@ -9,22 +9,22 @@ pub(super) fn check<'a>(
     lines: &[u8],
     folder: &str,
     files: impl Iterator<Item = &'a str>,
-) -> Result<(), Fault> {
-    let text = core::str::from_utf8(lines).map_err(|_| Fault::refused("its RECORD is not UTF-8"))?;
+) -> Result<(), ArchiveError> {
+    let text = core::str::from_utf8(lines).map_err(|_| ArchiveError::refused("its RECORD is not UTF-8"))?;
     let own = ["RECORD", "RECORD.jws", "RECORD.p7s"].map(|name| format!("{folder}/{name}"));
     let counts = |name: &str| !own.iter().any(|own| own == name);
     let mut named = HashSet::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let path = path(line).ok_or_else(|| Fault::refused("a line of its RECORD makes no sense"))?;
+        let path = path(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD makes no sense"))?;
         named.insert(path);
     }
     for file in files.filter(|file| counts(file)) {
         if !named.remove(file) {
-            return Err(Fault::refused(format!("its RECORD does not name its file {file}")));
+            return Err(ArchiveError::refused(format!("its RECORD does not name its file {file}")));
         }
     }
     match named.into_iter().find(|name| counts(name)) {
-        Some(name) => Err(Fault::refused(format!("its RECORD names {name}, which it does not have"))),
+        Some(name) => Err(ArchiveError::refused(format!("its RECORD names {name}, which it does not have"))),
         None => Ok(()),
     }
 }
@@ -56,8 +56,8 @@ mod tests {
     fn refusal(lines: &str, files: &[&str]) -> Option<String> {
         match check(lines.as_bytes(), "a-1.dist-info", files.iter().copied()) {
             Ok(()) => None,
-            Err(Fault::Refused(text)) => Some(text),
-            Err(Fault::Host(error)) => panic!("{error}"),
+            Err(ArchiveError::Refused(text)) => Some(text),
+            Err(ArchiveError::Host(error)) => panic!("{error}"),
         }
     }
 

@@ -1,39 +1,26 @@
-//! Small readings that follow one another, made from few large ones of the host's.
+//! What a zip's readers read: bytes that must be there, and numbers in them.
 
-use super::Fault;
+use super::ArchiveError;
 use packhouse_sdk::ReadAt;
 
 /// Bytes that are read at once.
 const PIECE: u64 = 64 << 10;
 
-/// Bytes of a blob with those that were read last.
-pub(crate) struct Window<'a, R: ?Sized> {
-    source: &'a R,
-    size: u64,
-    start: u64,
-    held: Vec<u8>,
-}
+/// Bytes of an archive with those that were read last.
+pub(crate) struct Window<'a, R: ?Sized>(packhouse_sdk::Window<'a, R>);
 
 impl<'a, R: ReadAt + ?Sized> Window<'a, R> {
-    pub(crate) fn new(source: &'a R) -> Result<Self, Fault> {
-        Ok(Self { source, size: source.size()?, start: 0, held: Vec::new() })
+    pub(crate) fn new(source: &'a R) -> Result<Self, ArchiveError> {
+        Ok(Self(packhouse_sdk::Window::new(source, PIECE)?))
     }
 
     pub(crate) fn size(&self) -> u64 {
-        self.size
+        self.0.size()
     }
 
     /// Exactly these bytes; refused when the archive ends before.
-    pub(crate) fn get(&mut self, offset: u64, length: u64) -> Result<&[u8], Fault> {
-        let end = offset.checked_add(length).filter(|end| *end <= self.size);
-        let Some(end) = end else { return Err(Fault::refused("it ends too early")) };
-        if offset < self.start || end > self.start + self.held.len() as u64 {
-            let wanted = length.max(PIECE).min(self.size - offset);
-            self.held = self.source.read_exact_at(offset, wanted)?;
-            self.start = offset;
-        }
-        let from = (offset - self.start) as usize;
-        Ok(self.held.get(from..from + length as usize).unwrap_or_default())
+    pub(crate) fn get(&mut self, offset: u64, length: u64) -> Result<&[u8], ArchiveError> {
+        self.0.get(offset, length)?.ok_or_else(|| ArchiveError::refused("it ends too early"))
     }
 }
 

@@ -3,17 +3,16 @@
 //! A page is fetched and read for each answer; the host keeps it as fresh as the repository's settings say. Records stand for
 //! the files that were fetched: they tell later what the upstream has no longer, and serve a file without its page.
 
-mod listing;
-mod markup;
+mod html_page;
+mod json_page;
 mod url;
 
-use crate::date;
-use crate::files::{Part, media_type};
 use crate::index::{File, Metadata, Project, key_of};
-use crate::settings::Settings;
+use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Version,
+    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Settings,
+    Timestamp, Version,
 };
 use std::collections::BTreeSet;
 
@@ -41,8 +40,7 @@ pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Op
     if settings.keep_withdrawn {
         project.files.extend(gone);
     }
-    let min_age = settings.min_age(name);
-    if min_age > 0 {
+    if let Some(min_age) = settings.min_release_age_ms(name) {
         let now = cx.now();
         project.files.retain(|file| old_enough(file, min_age, now));
     }
@@ -99,14 +97,14 @@ struct Offer<'a> {
 
 impl Offer<'_> {
     fn serve(&self, file: &File, part: Part) -> Result<Option<Response>, Failure> {
-        let min_age = self.settings.min_age(self.project);
-        let withheld = min_age > 0 && !old_enough(file, min_age, self.cx.now());
+        let min_age = self.settings.min_release_age_ms(self.project);
+        let withheld = min_age.is_some_and(|min_age| !old_enough(file, min_age, self.cx.now()));
         if file.version != self.version || withheld {
             return Ok(None);
         }
         match part {
             Part::File => {
-                if min_age > 0 {
+                if min_age.is_some() {
                     // The host judges by it as well, and a file's own date may say less than the page.
                     remember_age(self.proxy, self.project, file)?;
                 }
@@ -120,8 +118,14 @@ impl Offer<'_> {
 
 /// Of a file whose age is not told, nobody can say that it is old.
 fn old_enough(file: &File, min_age: u64, now: u64) -> bool {
-    let time = file.time.as_deref().and_then(date::parse);
-    time.is_some_and(|time| now.saturating_sub(time) >= min_age)
+    published(file).is_some_and(|time| now.saturating_sub(time) >= min_age)
+}
+
+/// When a file was published, in ms since 1970; none where that is not told. A time without a zone is in UTC.
+fn published(file: &File) -> Option<u64> {
+    let text = file.time.as_deref()?;
+    let time = Timestamp::parse_rfc3339(text).or_else(|| Timestamp::parse_rfc3339(&format!("{text}Z")));
+    time?.to_ms()
 }
 
 /// The upstream's page of a project; none where it has no such project.
@@ -154,14 +158,13 @@ fn page_at(cx: &Context, proxy: &Repository, target: &str, name: &str) -> Result
         404 | 410 => return Ok(None),
         status => return Err(unexpected(&format!("{target}: status {status}"))),
     }
-    let headers = reply.headers()?;
-    let kind = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    let kind = kind.map_or("", |(_, value)| value.split(';').next().unwrap_or_default().trim()).to_owned();
+    let told = reply.header("content-type")?.unwrap_or_default();
+    let kind = told.split(';').next().unwrap_or_default().trim();
     let base = reply.address()?;
     let bytes = reply.body()?.read_all(PAGE)?;
-    let read = match kind.as_str() {
-        "application/vnd.pypi.simple.v1+json" => listing::read(&bytes, &base, name),
-        "application/vnd.pypi.simple.v1+html" | "text/html" => markup::read(&bytes, &base, name),
+    let read = match kind {
+        "application/vnd.pypi.simple.v1+json" => json_page::read(&bytes, &base, name),
+        "application/vnd.pypi.simple.v1+html" | "text/html" => html_page::read(&bytes, &base, name),
         other => return Err(unexpected(&format!("{target}: content type {other:?}"))),
     };
     read.map(Some).ok_or_else(|| unexpected(&format!("{target}: not a page of the Simple API")))
@@ -227,7 +230,7 @@ fn content(
     }
     if !file.checked {
         // Only what is kept was compared: until then, the page may still be right where it was wrong.
-        let checked = reply.headers()?.iter().any(|(name, _)| name == "age");
+        let checked = reply.header("age")?.is_some();
         remember(proxy, project, &File { checked, ..file.clone() })?;
     }
     Ok(Some(Response::blob(reply.body()?).content_type(media_type(&file.filename)).immutable()))
@@ -246,7 +249,7 @@ fn remember(proxy: &Repository, project: &str, file: &File) -> Result<(), Failur
     if before.as_ref().is_some_and(|entry| entry.value == *file) {
         return Ok(());
     }
-    let expected = before.map_or(Expectation::Absent, |entry| Expectation::Revision(entry.revision));
+    let expected = Expectation::unchanged(before.as_ref());
     let mut change = proxy.begin()?;
     change.put_json(&key, file, expected, &[])?;
     change.show(&shown(project, file));
@@ -267,7 +270,7 @@ fn remember_age(proxy: &Repository, project: &str, file: &File) -> Result<(), Fa
 }
 
 fn shown(project: &str, file: &File) -> Version {
-    Version { published: file.time.as_deref().and_then(date::parse), ..Version::new(project, &file.version) }
+    Version { published: published(file), ..Version::new(project, &file.version) }
 }
 
 fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Response>, Failure> {
@@ -286,5 +289,21 @@ fn metadata(cx: &Context, proxy: &Repository, file: &File) -> Result<Option<Resp
         }
         404 | 410 => Ok(None),
         status => Err(unexpected(&format!("{url}.metadata: status {status}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{File, published};
+
+    #[test]
+    fn times_are_read_with_and_without_a_zone() {
+        let read = |text: &str| published(&File { time: Some(text.to_owned()), ..File::default() });
+        assert_eq!(read("2026-11-21T05:01:40"), Some(1_795_237_300_000));
+        assert_eq!(read("2026-11-21T07:01:40+02:00"), Some(1_795_237_300_000));
+        for text in ["", "2026-11-21", "2026-13-21T05:01:40Z", "1969-01-01T00:00:00Z", "2026-11-21 05:01:40Z"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

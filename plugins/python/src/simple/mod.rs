@@ -5,8 +5,7 @@ mod json;
 
 use crate::accept::Form;
 use crate::answer::{document, moved, no_project};
-use crate::index::{self, Project};
-use crate::name;
+use crate::{name, projects};
 use packhouse_sdk::{Context, Failure, Intent, Output, Params, Request, Response};
 
 /// What the documents say of themselves.
@@ -28,7 +27,7 @@ pub(crate) fn to_list(_cx: &Context, _request: &Request, _params: &Params<'_>) -
 
 pub(crate) fn list(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let form = Form::of(request)?;
-    let names = index::names(cx)?;
+    let names = projects::names(cx)?;
     let mut out = Output::new(cx);
     match form {
         Form::Json => json::list(&mut out, &names)?,
@@ -54,7 +53,7 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
         return Ok(moved(format!("../{name}/")));
     }
     let form = Form::of(request)?;
-    let project = Project::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
+    let project = projects::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
     let mut out = Output::new(cx);
     match form {
         Form::Json => json::project(&mut out, &project, request)?,

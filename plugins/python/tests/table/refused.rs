@@ -67,9 +67,12 @@ pub(super) fn refused_wheels() -> Vec<Case> {
     };
     let changed = |end: &str, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
         let files = wheel::wheel_files("mine", "1.0", "");
-        let files = files.into_iter().filter_map(|(name, content)| match name.ends_with(end) {
-            true => change(&content).map(|content| (name, content)),
-            false => Some((name, content)),
+        let files = files.into_iter().filter_map(|(name, content)| {
+            if name.ends_with(end) {
+                change(&content).map(|content| (name, content))
+            } else {
+                Some((name, content))
+            }
         });
         wheel::zip(&wheel::borrowed(&files.collect::<Vec<_>>()))
     };

@@ -3,11 +3,17 @@
 use bytes::Bytes;
 use packhouse_store::{
     BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository, OrganizationId,
-    OrganizationRow, Outcome, RepositoryId, Store, StoreConfig,
+    OrganizationRow, Outcome, RepositoryId, Store, StoreConfig, StoreError,
 };
 use tempfile::TempDir;
 
 pub mod postgres;
+
+/// Whether the database answers, and a blob can be written, read and removed.
+pub async fn works(store: &Store) -> Result<(), StoreError> {
+    store.organizations().await?;
+    store.probe_blobs(true).await
+}
 
 /// A store with an organization and a repository, over a database of its own.
 pub struct World {

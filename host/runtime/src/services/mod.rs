@@ -1,0 +1,48 @@
+//! What the server does for a plugin beyond storage: upstream, identity and signing, for one call and its caller.
+
+mod error;
+mod identity;
+mod signing;
+mod upstream;
+
+use std::sync::Arc;
+
+pub use error::{ServiceError, ServiceFuture};
+pub use identity::{IdentityService, Login, LoginState, TokenView};
+pub use signing::{PublicKey, Signature, SigningService};
+pub use upstream::{Fetch, Freshness, Reply, UpstreamService};
+
+/// The services of one call. The default offers none.
+#[derive(Clone)]
+pub struct Services {
+    /// Upstreams of proxies.
+    pub upstream: Arc<dyn UpstreamService>,
+    /// The caller's sign-ins and tokens.
+    pub identity: Arc<dyn IdentityService>,
+    /// Signatures.
+    pub signing: Arc<dyn SigningService>,
+}
+
+impl Services {
+    /// All of them by one value.
+    pub fn of<S: UpstreamService + IdentityService + SigningService>(services: &Arc<S>) -> Services {
+        Services {
+            upstream: Arc::clone(services) as Arc<dyn UpstreamService>,
+            identity: Arc::clone(services) as Arc<dyn IdentityService>,
+            signing: Arc::clone(services) as Arc<dyn SigningService>,
+        }
+    }
+}
+
+impl Default for Services {
+    fn default() -> Services {
+        Services::of(&Arc::new(NoServices))
+    }
+}
+
+/// Offers nothing.
+struct NoServices;
+
+impl UpstreamService for NoServices {}
+impl IdentityService for NoServices {}
+impl SigningService for NoServices {}

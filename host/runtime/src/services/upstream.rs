@@ -1,0 +1,69 @@
+//! Upstreams of proxies, and which packages may be asked of them.
+
+use packhouse_store::{Arriving, Digest};
+
+use super::error::{ServiceError, ServiceFuture, not_available};
+use crate::view::RepositoryView;
+
+/// The server's side of the interface `upstream`. Every default is that the service is not available.
+pub trait UpstreamService: Send + Sync + 'static {
+    /// Asks a proxy's upstream. Returns at once; the reply's functions wait.
+    fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
+        Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
+    }
+
+    /// Of these packages those that must not be asked of an upstream for what this repository serves, in their order.
+    fn withheld<'a>(
+        &'a self,
+        _repository: &'a RepositoryView,
+        _names: Vec<String>,
+    ) -> ServiceFuture<'a, Vec<String>> {
+        not_available("names")
+    }
+}
+
+/// What a plugin asks of an upstream.
+#[derive(Clone, Debug, Default)]
+pub struct Fetch {
+    /// `GET`, `HEAD` or `POST`.
+    pub method: String,
+    /// Below the upstream's address, or absolute.
+    pub target: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Of a `POST`.
+    pub body: Option<Vec<u8>>,
+    /// Without it, the repository's own setting.
+    pub fresh: Option<Freshness>,
+    /// What it must turn out to be.
+    pub expect: Vec<Digest>,
+    /// Bytes at most.
+    pub limit: Option<u64>,
+    /// Package, version and path to show it as once it is kept.
+    pub show_as: Option<(String, String, String)>,
+}
+
+/// How long an answer may be served without asking again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Freshness {
+    /// For ever.
+    Immutable,
+    /// So many seconds.
+    Seconds(u32),
+    /// Not at all.
+    Never,
+}
+
+/// An upstream's reply, which may still be under way.
+pub trait Reply: Send + Sync + 'static {
+    /// Waits for the headers.
+    fn status(&self) -> ServiceFuture<'_, u16>;
+    /// Waits for the headers.
+    fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
+    /// Where it came from after redirects.
+    fn address(&self) -> ServiceFuture<'_, String>;
+    /// As [`Fetch::expect`].
+    fn expect(&mut self, digest: Digest);
+    /// The bytes, which may still be arriving.
+    fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving>;
+}

@@ -1,0 +1,164 @@
+//! What one call holds on the host's side: its handles, what it was given, what it used, and what it has yet to make durable.
+
+pub(crate) mod blobs;
+pub(crate) mod host;
+pub(crate) mod http;
+pub(crate) mod records;
+pub(crate) mod transaction;
+pub(crate) mod upstream;
+
+use std::sync::Arc;
+
+use packhouse_store::{AuditEvent, Blob, RepositoryId, Store};
+use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::call::{Appended, Call, Part};
+use crate::clock::CallClock;
+use crate::config::Limits;
+use crate::error::CallError;
+use crate::limits::MemoryLimiter;
+use crate::request::RequestHead;
+use crate::services::Services;
+use crate::view::RepositoryView;
+
+use blobs::Volume;
+use host::LogAndClock;
+pub(crate) use records::Access;
+use records::RepositoryRep;
+
+/// The data of one store; dropped with the instance.
+pub(crate) struct HostState {
+    pub(crate) table: ResourceTable,
+    pub(crate) memory: MemoryLimiter,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) clock: Arc<CallClock>,
+    pub(crate) plugin: Arc<str>,
+    pub(crate) access: Access,
+    pub(crate) head: Arc<RequestHead>,
+    pub(crate) body: Option<Blob>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) appended: Option<Appended>,
+    pub(crate) services: Services,
+    /// Whether a publish relies on the blobs that are found.
+    pub(crate) for_publish: bool,
+    /// What is remembered with each commit.
+    pub(crate) audit: Option<AuditEvent>,
+    /// Kept by the guest and not yet handed to a commit.
+    pub(crate) kept: Vec<(RepositoryId, Blob)>,
+    /// Whether the answer may depend on more than the request, the settings and the target's records.
+    pub(crate) uncacheable: bool,
+    pub(crate) host: LogAndClock,
+    pub(crate) volume: Volume,
+    /// The target, among whose bytes counts what is staged.
+    pub(crate) repository: Option<RepositoryId>,
+    storage: Option<Store>,
+    wasi: Option<WasiCtx>,
+}
+
+impl HostState {
+    /// For one call of the plugin. Without `storage`, whatever needs it ends the call.
+    pub(crate) fn new(
+        plugin: Arc<str>,
+        limits: Arc<Limits>,
+        storage: Option<Store>,
+        access: Access,
+        call: Call,
+    ) -> HostState {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles);
+        HostState {
+            table,
+            memory: MemoryLimiter::new(Arc::clone(&plugin), limits.memory_bytes),
+            clock: Arc::new(CallClock::start(&limits)),
+            limits,
+            plugin,
+            access,
+            head: call.head,
+            body: call.body,
+            parts: call.parts,
+            appended: call.appended,
+            services: call.services,
+            for_publish: call.for_publish,
+            audit: call.audit,
+            kept: Vec::new(),
+            uncacheable: false,
+            host: LogAndClock::default(),
+            volume: Volume::default(),
+            repository: call.target.as_ref().map(|view| view.id),
+            storage,
+            wasi: None,
+        }
+    }
+
+    /// Gives a handle out. `Handles` when the call has too many already.
+    pub(crate) fn push<T: Send + 'static>(&mut self, value: T) -> Result<Resource<T>, CallError> {
+        self.table.push(value).map_err(|error| self.table_error(&error))
+    }
+
+    pub(crate) fn held<T: 'static>(&self, handle: &Resource<T>) -> Result<&T, CallError> {
+        self.table.get(handle).map_err(|error| self.table_error(&error))
+    }
+
+    pub(crate) fn held_mut<T: 'static>(&mut self, handle: &Resource<T>) -> Result<&mut T, CallError> {
+        let limit = self.limits.handles;
+        self.table.get_mut(handle).map_err(|error| table_error(&error, limit))
+    }
+
+    /// Takes a handle back, with what stands behind it.
+    pub(crate) fn take<T: 'static>(&mut self, handle: Resource<T>) -> Result<T, CallError> {
+        self.table.delete(handle).map_err(|error| self.table_error(&error))
+    }
+
+    fn table_error(&self, error: &ResourceTableError) -> CallError {
+        table_error(error, self.limits.handles)
+    }
+
+    /// The store, cheap to clone.
+    pub(crate) fn storage(&self) -> Result<Store, CallError> {
+        self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+    }
+
+    /// A handle on the call's target, as `handle` and `check` are given it.
+    pub(crate) fn target(
+        &mut self,
+        view: Option<RepositoryView>,
+    ) -> Result<Option<Resource<RepositoryRep>>, CallError> {
+        view.map(|view| self.repository(view)).transpose()
+    }
+
+    /// A handle on the target where there must be one.
+    pub(crate) fn repository(&mut self, view: RepositoryView) -> Result<Resource<RepositoryRep>, CallError> {
+        self.push(RepositoryRep { view, target: true })
+    }
+
+    /// Handles on the other repositories of the call.
+    pub(crate) fn others(
+        &mut self,
+        views: Vec<RepositoryView>,
+    ) -> Result<Vec<Resource<RepositoryRep>>, CallError> {
+        views.into_iter().map(|view| self.push(RepositoryRep { view, target: false })).collect()
+    }
+}
+
+fn table_error(error: &ResourceTableError, limit: usize) -> CallError {
+    match error {
+        ResourceTableError::Full => CallError::Handles(limit),
+        other => CallError::Trap(format!("a handle that is none: {other}")),
+    }
+}
+
+/// Only plugins that the configuration names link WASI, so the context is made when it is first asked for: with no files, no
+/// network, no environment and no arguments.
+impl WasiView for HostState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: self.wasi.get_or_insert_with(|| {
+                let mut builder = WasiCtxBuilder::new();
+                builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+                builder.build()
+            }),
+            table: &mut self.table,
+        }
+    }
+}

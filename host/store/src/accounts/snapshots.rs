@@ -1,0 +1,142 @@
+//! Answers of look-ups, kept while the database is unchanged.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quick_cache::unsync::Cache;
+
+use crate::accounts::rows::access_key::AccessKeyRow;
+use crate::accounts::rows::member::MemberRow;
+use crate::accounts::rows::repository::RepositoryRow;
+use crate::accounts::rows::token::TokenRow;
+use crate::db::Generation;
+use crate::ids::{OrganizationId, RepositoryId};
+
+/// How many answers are kept.
+const CAPACITY: usize = 10_000;
+
+/// What is known of a request's repository and credential.
+#[derive(Clone, Default, Debug)]
+pub struct LookUp {
+    /// The repository of this name, with its revision.
+    pub repository: Option<RepositoryRow>,
+    /// Whether its organization has switched its format on or off; none: as the settings have it.
+    pub enabled: Option<bool>,
+    /// The token of this hash in this organization, whatever its state; its list of repositories is not filled in.
+    pub token: Option<TokenRow>,
+    /// Whether the token names the repository, or the key's owner has it.
+    pub reaches: bool,
+    /// The token's owner, whose permissions bound it.
+    pub owner: Option<MemberRow>,
+    /// The access key of this hash in this organization, whatever its state.
+    pub key: Option<AccessKeyRow>,
+    /// The name of the key's owner.
+    pub key_owner: Option<String>,
+    /// How members of the organization sign in, as the API's JSON.
+    pub sign_in: Option<String>,
+    /// Of a group: its members that are there, in order.
+    pub members: Vec<Reached>,
+}
+
+/// A repository beside the one that was looked up, and whether the same token or key reaches it.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// The repository, with its revision.
+    pub row: RepositoryRow,
+    /// Whether the token names it, or the key's owner was given it.
+    pub reaches: bool,
+}
+
+impl LookUp {
+    fn repositories(&self) -> impl Iterator<Item = &RepositoryRow> {
+        self.repository.iter().chain(self.members.iter().map(|member| &member.row))
+    }
+
+    fn repositories_mut(&mut self) -> impl Iterator<Item = &mut RepositoryRow> {
+        self.repository.iter_mut().chain(self.members.iter_mut().map(|member| &mut member.row))
+    }
+}
+
+/// What a look-up is about.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    pub(crate) organization: OrganizationId,
+    /// The repository's name.
+    pub(crate) repository: String,
+    /// Of the credential.
+    pub(crate) secret_sha256: Option<[u8; 32]>,
+}
+
+/// Repositories with their new revisions, in the order of their identifiers: statements of one shape for one set of rows.
+pub(crate) type Revisions = BTreeMap<RepositoryId, u64>;
+
+/// Answers kept while the database is unchanged.
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    /// Of the database when they were asked for, or after commits of this process that changed no more than `revisions`.
+    generation: Option<Generation>,
+    answers: Cache<Question, Arc<LookUp>>,
+    /// What those commits made of repositories' revisions.
+    revisions: HashMap<RepositoryId, u64>,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { generation: None, answers: Cache::new(CAPACITY), revisions: HashMap::new() }
+    }
+}
+
+impl Snapshots {
+    /// The answer, if nothing was written since it was given.
+    pub(super) fn get(&self, generation: Generation, question: &Question) -> Option<Arc<LookUp>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation != Some(generation) {
+            return None;
+        }
+        let Kept { answers, revisions, .. } = &mut *kept;
+        let mut answer = answers.get_mut(question)?;
+        let newer = |row: &RepositoryRow| revisions.get(&row.id).copied().filter(|now| *now > row.revision);
+        if answer.repositories().any(|row| newer(row).is_some()) {
+            for row in Arc::make_mut(&mut answer).repositories_mut() {
+                row.revision = newer(row).unwrap_or(row.revision);
+            }
+        }
+        Some(Arc::clone(&answer))
+    }
+
+    /// `generation` is from before the question was asked: what was written meanwhile makes the answer newer, not older.
+    pub(super) fn put(&self, generation: Generation, question: Question, answer: &Arc<LookUp>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation != Some(generation) {
+            if kept.generation.is_some_and(|now| generation.is_older_than(&now)) {
+                return;
+            }
+            kept.generation = Some(generation);
+            kept.answers.clear();
+            kept.revisions.clear();
+        }
+        kept.answers.insert(question, Arc::clone(answer));
+    }
+
+    /// A commit of records changed these revisions, and nothing else was written between the two generations: the answers
+    /// stay good but for that.
+    pub(crate) fn carry(&self, before: Generation, after: Generation, revisions: &Revisions) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.generation == Some(before) && after.is_next_after(&before) {
+            kept.generation = Some(after);
+            kept.revisions.extend(revisions.iter().map(|(id, revision)| (*id, *revision)));
+        }
+    }
+
+    /// A commit wrote nothing that a look-up answers: the answers stay good. `before` was taken in its transaction, while
+    /// nobody else could write.
+    pub(crate) fn carry_unchanged(&self, before: Option<Generation>, after: Option<Generation>) {
+        if let (Some(before), Some(after)) = (before, after) {
+            self.carry(before, after, &Revisions::new());
+        }
+    }
+}

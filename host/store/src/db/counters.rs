@@ -1,0 +1,29 @@
+//! How much a database was asked.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts of a database.
+pub(super) struct Counters {
+    pub(super) statements: AtomicU64,
+    pub(super) commits: AtomicU64,
+    /// The statements again, for the metrics of the process.
+    metric: metrics::Counter,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        let metric = metrics::counter!("packhouse_store_statements_total");
+        Counters { statements: AtomicU64::new(0), commits: AtomicU64::new(0), metric }
+    }
+}
+
+impl Counters {
+    pub(super) fn statement(&self) {
+        self.statements_ran(1);
+    }
+
+    pub(super) fn statements_ran(&self, count: u64) {
+        self.statements.fetch_add(count, Ordering::Relaxed);
+        self.metric.increment(count);
+    }
+}

@@ -1,0 +1,245 @@
+//! The database: statements outside of a transaction, and the beginning of one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, SqlitePool};
+
+use super::clock::{self, Clock};
+use super::counters::Counters;
+use super::generation::{Generation, Header};
+use super::multi_row::MultiRow;
+use super::pool::{Pool, Purpose, is_silent};
+use super::transaction::{self, Patience, Transaction};
+use super::value::{self, Row, Sql, Value};
+use crate::config::DatabaseLimits;
+use crate::error::StoreError;
+
+/// The database. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Database {
+    pub(super) engine: Engine,
+    counters: Arc<Counters>,
+    clock: Arc<Clock>,
+    limits: DatabaseLimits,
+}
+
+/// Which database it is.
+#[derive(Clone)]
+pub(super) enum Engine {
+    Sqlite { writer: SqlitePool, readers: SqlitePool, header: Option<Header> },
+    Postgres(Pool),
+}
+
+impl Database {
+    pub(super) fn new(engine: Engine, limits: DatabaseLimits) -> Database {
+        Database { engine, counters: Arc::default(), clock: Arc::default(), limits }
+    }
+
+    /// Milliseconds since 1970 by the clock that all servers of this database go by: the database's own, and with SQLite the
+    /// process's.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// By how many milliseconds the process's clock is ahead of the database's, or behind it; none with SQLite.
+    pub(crate) fn clock_ahead_ms(&self) -> Option<i64> {
+        self.clock.ahead_ms()
+    }
+
+    pub(crate) fn limits(&self) -> DatabaseLimits {
+        self.limits
+    }
+
+    pub(super) async fn sync_clock(&self) -> Result<(), StoreError> {
+        let Engine::Postgres(pool) = &self.engine else { return Ok(()) };
+        let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+        let mut leased = pool.take(Purpose::Read).await?;
+        let asked = Instant::now();
+        let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::new())?, true).await?;
+        if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
+            self.clock.observe(row.columns().int("now")?, asked);
+        }
+        Ok(())
+    }
+
+    /// Starts the task that reads the database's clock periodically, which ends with the database's last handle.
+    pub(super) fn sync_clock_periodically(&self) {
+        let Engine::Postgres(pool) = &self.engine else { return };
+        let (pool, counters) = (pool.clone(), Arc::downgrade(&self.counters));
+        let (clock, limits) = (Arc::clone(&self.clock), self.limits);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(clock::EVERY).await;
+                let Some(counters) = counters.upgrade() else { return };
+                let (engine, clock) = (Engine::Postgres(pool.clone()), Arc::clone(&clock));
+                let database = Database { engine, counters, clock, limits };
+                if let Err(problem) = database.sync_clock().await {
+                    tracing::debug!(%problem, "the database's clock could not be looked at");
+                }
+            }
+        });
+    }
+
+    /// Whether several processes on several machines may share it.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.engine, Engine::Postgres(_))
+    }
+
+    /// Runs a statement outside of a transaction.
+    pub(crate) async fn fetch(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.counters.statement();
+        self.fetch_uncounted(sql, values).await
+    }
+
+    /// The same for statements that the server runs on its own behalf: no request causes them, so they are not counted.
+    pub(crate) async fn fetch_uncounted(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let sql = AssertSqlSafe(sql.into());
+        match &self.engine {
+            Engine::Sqlite { readers, .. } => {
+                let query = sqlx::query_with(sql, value::sqlite_arguments(values)?);
+                let rows = query.fetch_all(readers).await.map_err(StoreError::database)?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Engine::Postgres(pool) => {
+                let rows = read(pool, sql.0, values).await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    /// Runs a multi-row statement that only reads.
+    pub(crate) async fn fetch_multi_row(&self, statement: MultiRow) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        for (sql, values, _) in statement.numbered() {
+            rows.extend(self.fetch(sql, values).await?);
+        }
+        Ok(rows)
+    }
+
+    /// The first row of the answer, if there is one.
+    pub(crate) async fn fetch_one(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.fetch(sql, values).await?.into_iter().next())
+    }
+
+    /// Runs one statement that changes something, in a transaction of its own; how many rows it changed.
+    pub(crate) async fn execute(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64, StoreError> {
+        self.execute_within(Patience::Ordinary, sql, values).await
+    }
+
+    /// The same for what the upkeep does, which may look at many rows.
+    pub(crate) async fn execute_slowly(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        self.execute_within(Patience::Slow, sql, values).await
+    }
+
+    async fn execute_within(
+        &self,
+        patience: Patience,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.begin_for(Purpose::Write, patience).await?;
+        let changed = transaction.execute(sql, values).await?;
+        transaction.commit().await?;
+        Ok(changed)
+    }
+
+    /// A transaction that may write. SQLite has one at a time; others wait for it.
+    pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
+        self.begin_for(Purpose::Write, Patience::Ordinary).await
+    }
+
+    /// The same, on a connection for this purpose, each of its statements with this patience.
+    pub(crate) async fn begin_for(
+        &self,
+        purpose: Purpose,
+        patience: Patience,
+    ) -> Result<Transaction, StoreError> {
+        match &self.engine {
+            Engine::Sqlite { writer, .. } => {
+                let inner = writer.begin_with("BEGIN IMMEDIATE").await.map_err(StoreError::database)?;
+                Ok(Transaction::sqlite(inner, Arc::clone(&self.counters), Arc::clone(&self.clock)))
+            }
+            Engine::Postgres(pool) => {
+                let mut leased = pool.take(purpose).await?;
+                if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
+                    // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try
+                    // another.
+                    if !leased.is_reused() || !leased.has_ended() {
+                        return Err(problem);
+                    }
+                    drop(leased);
+                    leased = pool.take_new(purpose).await?;
+                    transaction::begin(&mut leased, pool, patience).await?;
+                }
+                Ok(Transaction::postgres(leased, Arc::clone(&self.counters), Arc::clone(&self.clock)))
+            }
+        }
+    }
+
+    /// The name of the function that finds a text in another: the one word that differs outside of the migrations.
+    pub(crate) fn position_function(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite { .. } => "instr",
+            Engine::Postgres(_) => "strpos",
+        }
+    }
+
+    /// How many statements ran.
+    pub(crate) fn statements(&self) -> u64 {
+        self.counters.statements.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn generation(&self) -> Option<Generation> {
+        match &self.engine {
+            Engine::Sqlite { header, .. } => {
+                Some(Generation::read(header.as_ref(), self.counters.commits.load(Ordering::Acquire)))
+            }
+            Engine::Postgres(_) => None,
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match &self.engine {
+            Engine::Sqlite { writer, readers, .. } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Engine::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// Runs a statement that only reads. If an idle connection turns out to be closed, the statement runs again on
+/// another: reading twice is safe.
+async fn read(pool: &Pool, sql: Sql, values: Vec<Value>) -> Result<Vec<PgRow>, StoreError> {
+    let mut leased = pool.take(Purpose::Read).await?;
+    let again = leased.is_reused().then(|| (sql.clone(), values.clone()));
+    match leased.fetch(sql, value::postgres_arguments(values)?, true).await {
+        Err(problem) if leased.has_ended() && !is_silent(&problem) => {
+            let Some((sql, values)) = again else { return Err(problem) };
+            drop(leased);
+            let mut leased = pool.take_new(Purpose::Read).await?;
+            leased.fetch(sql, value::postgres_arguments(values)?, true).await
+        }
+        done => done,
+    }
+}

@@ -1,0 +1,45 @@
+//! The store's verbs whose writes are deferred: uses of credentials and of cached answers, and refusals.
+
+use crate::error::StoreError;
+use crate::ids::{AccessKeyId, CacheName, RepositoryId, TokenId, now_ms};
+use crate::store::Store;
+use crate::write_behind::{Count, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential};
+
+impl Store {
+    /// Remembers that a token was used at `now` (ms since 1970). Costs no SQL: written every 30 s, and when the store is closed.
+    pub fn token_used(&self, id: TokenId, now: i64) {
+        self.inner.used_credentials.add(UsedCredential::Token(id), now);
+    }
+
+    /// Remembers that an access key was used at `now` (ms since 1970), as [`Store::token_used`] does for a token.
+    pub fn access_key_used(&self, id: AccessKeyId, now: i64) {
+        self.inner.used_credentials.add(UsedCredential::Key(id), now);
+    }
+
+    /// Writes what [`Store::token_used`] and [`Store::access_key_used`] remembered. `Unavailable` when it could not be written;
+    /// it is kept for the next time.
+    pub async fn write_token_use(&self) -> Result<(), StoreError> {
+        self.inner.used_credentials.flush().await
+    }
+
+    /// Remembers that a cached answer is used now. Costs no SQL: written every 30 s, and when the store is closed.
+    pub fn cache_used(&self, repository: RepositoryId, name: &CacheName) {
+        self.inner.used_answers.add(UsedAnswer(repository, *name), now_ms());
+    }
+
+    /// Writes what [`Store::cache_used`] remembered. `Unavailable` when it could not be written; it is kept for the next time.
+    pub async fn write_cache_use(&self) -> Result<(), StoreError> {
+        self.inner.used_answers.flush().await
+    }
+
+    /// Counts a refusal at `now` (ms since 1970). Costs no SQL: written every 20 s, and when the store is closed.
+    pub fn refused(&self, refusal: Refusal, now: i64) {
+        let refusals = RefusalsOfMinute(now.div_euclid(60_000), refusal);
+        self.inner.refusals.add(refusals, Count { times: 1, last: now });
+    }
+
+    /// Writes what [`Store::refused`] counted. `Unavailable` when it could not be written; it is kept for the next time.
+    pub async fn write_refusals(&self) -> Result<(), StoreError> {
+        self.inner.refusals.flush().await
+    }
+}

@@ -1,0 +1,36 @@
+//! When cached answers were last used.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::DeferredWrite;
+use crate::db::{Transaction, Value};
+use crate::error::StoreError;
+use crate::ids::{CacheName, RepositoryId};
+
+/// A cached answer that was used; its value is when it last was, in ms since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct UsedAnswer(pub(crate) RepositoryId, pub(crate) CacheName);
+
+impl DeferredWrite for UsedAnswer {
+    type Value = i64;
+    const INTERVAL: Duration = Duration::from_secs(30);
+    /// When there is no room, an answer looks as old as it was before.
+    const CAPACITY: usize = 100_000;
+    const NAME: &'static str = "when cached answers were last used";
+
+    fn merge(one: i64, other: i64) -> i64 {
+        one.max(other)
+    }
+
+    async fn write(used: &HashMap<UsedAnswer, i64>, transaction: &mut Transaction) -> Result<(), StoreError> {
+        let row = |(UsedAnswer(repository, name), at): (&UsedAnswer, &i64)| {
+            [Value::from(repository.0), Value::from(name), Value::from(*at)]
+        };
+        let before = "WITH used (repository, name, at) AS (VALUES ";
+        let after = ") UPDATE cached_answers SET last_used_at = (SELECT u.at FROM used u \
+                     WHERE u.repository = cached_answers.repository AND u.name = cached_answers.name) \
+                     WHERE (repository, name) IN (SELECT repository, name FROM used)";
+        transaction.execute_rows(before, used.iter().map(row).collect(), after).await.map(drop)
+    }
+}

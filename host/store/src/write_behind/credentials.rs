@@ -1,0 +1,48 @@
+//! When tokens and access keys were last used.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::DeferredWrite;
+use crate::db::{Transaction, Value};
+use crate::error::StoreError;
+use crate::ids::{AccessKeyId, TokenId};
+
+/// A credential that was used; its value is when it last was, in ms since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum UsedCredential {
+    Token(TokenId),
+    Key(AccessKeyId),
+}
+
+impl DeferredWrite for UsedCredential {
+    type Value = i64;
+    const INTERVAL: Duration = Duration::from_secs(30);
+    /// There are as many credentials as members make. When there is no room, a credential looks as old as it was before.
+    const CAPACITY: usize = 1_000_000;
+    const NAME: &'static str = "when credentials were last used";
+
+    fn merge(one: i64, other: i64) -> i64 {
+        one.max(other)
+    }
+
+    async fn write(
+        used: &HashMap<UsedCredential, i64>,
+        transaction: &mut Transaction,
+    ) -> Result<(), StoreError> {
+        let (mut tokens, mut keys) = (Vec::new(), Vec::new());
+        for (what, at) in used {
+            match what {
+                UsedCredential::Token(id) => tokens.push([Value::from(id.0), Value::from(*at)]),
+                UsedCredential::Key(id) => keys.push([Value::from(id.0), Value::from(*at)]),
+            }
+        }
+        let before = "WITH used (id, at) AS (VALUES ";
+        let of_tokens = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.id = tokens.id) \
+                         WHERE id IN (SELECT id FROM used)";
+        transaction.execute_rows(before, tokens, of_tokens).await?;
+        let of_keys = ") UPDATE access_keys SET last_used_at = (SELECT u.at FROM used u WHERE u.id = access_keys.id) \
+                       WHERE id IN (SELECT id FROM used)";
+        transaction.execute_rows(before, keys, of_keys).await.map(drop)
+    }
+}

@@ -1,0 +1,87 @@
+//! Attempts to write a batch: one transaction each.
+
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::job::{Done, Job, Waiting};
+use super::progress::Progress;
+use crate::accounts::Snapshots;
+use crate::db::{Database, Patience, Purpose, is_retryable};
+use crate::error::StoreError;
+
+/// How often a transaction is run again that another process stood in the way of.
+const ATTEMPTS: u32 = 8;
+
+/// What a batch is written to.
+pub(super) struct Target {
+    pub(super) database: Database,
+    /// Answers that stay good through a commit of records.
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) lease_ms: i64,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// What was not written.
+pub(super) enum Failed {
+    /// Nothing of it is: it never came to the commit.
+    Before(StoreError),
+    /// It is not known whether it is.
+    Commit(StoreError),
+}
+
+/// The result of each job; none: its repository is locked.
+pub(super) type Answers = Vec<Option<Result<Done, StoreError>>>;
+
+pub(super) async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
+    let mut attempts = 1;
+    loop {
+        match transact(target, jobs, waiting).await {
+            Err(Failed::Before(problem) | Failed::Commit(problem))
+                if attempts < ATTEMPTS && is_retryable(&problem) =>
+            {
+                attempts += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
+    let Target { database, snapshots, lease_ms, .. } = target;
+    let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
+    let mut transaction = begun.map_err(Failed::Before)?;
+    let before = database.generation();
+    let read = Batch::read(&mut transaction, jobs, waiting).await;
+    let mut batch = read.map_err(Failed::Before)?;
+    let answers = jobs.iter().map(|job| batch.judge(job)).collect();
+    if batch.changes_anything() {
+        let bumped = batch.bumped();
+        let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
+        transaction.execute_each(changes).await.map_err(Failed::Before)?;
+        transaction.commit().await.map_err(Failed::Commit)?;
+        if let (Some(before), Some(after)) = (before, database.generation()) {
+            snapshots.carry(before, after, &bumped);
+        }
+    }
+    Ok(answers)
+}
+
+/// Commits an update without effect, so that the end of a failure is noticed though no client publishes.
+pub(super) async fn probe_commit(target: &Target) {
+    target.progress.tried();
+    let sql = "UPDATE migrations SET applied_at = applied_at WHERE step = 1";
+    let tried = async {
+        let mut transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
+        if transaction.is_shared() {
+            // As every commit has them.
+            let tables = "repositories, records, record_blobs, blobs, leases, packages, versions, files";
+            transaction.execute(format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"), vec![]).await?;
+        }
+        transaction.execute(sql, vec![]).await?;
+        transaction.commit().await
+    };
+    match tried.await {
+        Ok(()) => target.progress.committed(),
+        Err(problem) => tracing::warn!(%problem, "nothing can be committed"),
+    }
+}

@@ -1,0 +1,66 @@
+//! A job of the writer, and its result.
+
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::check;
+use crate::blobs::row::{BlobRow, Place};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::records::{Commit, Outcome};
+
+/// Most jobs in one transaction.
+pub(super) const MAX_JOBS: usize = 256;
+/// A batch is closed once it has this many bytes.
+pub(super) const MAX_BYTES: usize = 16 << 20;
+/// How many jobs may wait in the queue; further callers wait for a place in it.
+pub(super) const QUEUE: usize = 1024;
+
+/// One commit, or blobs to be kept.
+pub(super) struct Job {
+    pub(super) repository: RepositoryId,
+    /// None: nothing but `keeps`.
+    pub(super) commit: Option<Commit>,
+    pub(super) keeps: Vec<BlobRow>,
+    /// When it was handed in.
+    pub(super) since: Instant,
+    pub(super) done: oneshot::Sender<Result<Done, StoreError>>,
+}
+
+impl Job {
+    /// About how many bytes it adds to the transaction.
+    pub(super) fn bytes(&self) -> usize {
+        let inline = |row: &BlobRow| match &row.place {
+            Place::Inline(bytes) => bytes.len(),
+            Place::Stored(_) => 0,
+        };
+        let blobs: usize = self.keeps.iter().map(inline).sum();
+        blobs + self.commit.as_ref().map_or(0, check::bytes)
+    }
+}
+
+/// The result of a job.
+pub(crate) struct Done {
+    /// None when there was no commit in it.
+    pub(crate) outcome: Option<Outcome>,
+    /// For each kept blob, which row it now is: its own or that of the same bytes that was there before.
+    pub(crate) rows: Vec<i64>,
+}
+
+/// Whether a repository that is locked is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// Its jobs are left out.
+    No,
+    /// As long as a statement may wait for a lock.
+    Yes,
+}
+
+/// Tells each job that nothing of the batch is written.
+pub(super) fn fail(jobs: Vec<Job>, problem: &StoreError) {
+    tracing::warn!(commits = jobs.len(), %problem, "a batch of commits could not be written");
+    for job in jobs {
+        let _ = job.done.send(Err(StoreError::database(problem.to_string())));
+    }
+}

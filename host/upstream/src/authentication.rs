@@ -1,0 +1,212 @@
+//! Answers an upstream's challenges: Basic, and Bearer with a token service.
+//!
+//! Credentials are sent to the upstream's own origin, and to a token service there or on the host that was named with them. They are
+//! sent nowhere else, whatever a challenge or a redirect says. A token service elsewhere is asked without them, as public registries
+//! want it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use reqwest::Response;
+use serde::Deserialize;
+use url::Url;
+
+use super::client::UpstreamClient;
+use super::credentials::{Credentials, UpstreamAuth};
+use super::error::UpstreamError;
+use super::request::{UpstreamRequest, same_origin};
+use super::transport;
+
+/// The lifetime of a token that does not state one.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
+/// The longest time for which a token or the credentials are used without a new challenge.
+const LONGEST_LIFETIME: Duration = Duration::from_hours(1);
+/// The largest answer of a token service, in bytes.
+const TOKEN_BYTES: usize = 64 * 1024;
+
+/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can be answered. `Credentials` when
+/// the upstream refuses the credentials themselves.
+pub(crate) async fn send(
+    client: &UpstreamClient,
+    request: &UpstreamRequest,
+    url: &Url,
+    auth: &UpstreamAuth,
+) -> Result<Response, UpstreamError> {
+    let UpstreamAuth::OnChallenge(credentials) = auth else {
+        return transport::send(client, request, &request.method, url, None).await;
+    };
+    let key = protection_space(url);
+    let known = client.keyring.get(&key);
+    let response = transport::send(client, request, &request.method, url, known).await?;
+    if response.status() != StatusCode::UNAUTHORIZED {
+        return Ok(response);
+    }
+    client.keyring.forget(&key);
+    let authorization = answer_challenge(client, response.headers(), credentials.as_ref()).await?;
+    let Some(Authorization { header, lifetime, is_credentials }) = authorization else {
+        return Ok(response);
+    };
+    let again = transport::send(client, request, &request.method, url, Some(header.clone())).await?;
+    match again.status() {
+        StatusCode::UNAUTHORIZED if is_credentials => return Err(UpstreamError::Credentials),
+        StatusCode::UNAUTHORIZED => (),
+        _ => client.keyring.put(&key, &header, lifetime),
+    }
+    Ok(again)
+}
+
+/// The answer to a challenge.
+struct Authorization {
+    header: HeaderValue,
+    lifetime: Duration,
+    /// Whether it is the credentials themselves. An upstream that refuses these was given the wrong ones; one that refuses a token
+    /// may only not have what was requested.
+    is_credentials: bool,
+}
+
+/// The path without its last two segments. What lies there is mostly covered by one token.
+fn protection_space(url: &Url) -> String {
+    let mut parts = url.path().rsplitn(3, '/');
+    parts.nth(2).unwrap_or_default().to_owned()
+}
+
+/// The answer to a challenge; none where there is nothing to answer with.
+async fn answer_challenge(
+    client: &UpstreamClient,
+    headers: &HeaderMap,
+    credentials: Option<&Credentials>,
+) -> Result<Option<Authorization>, UpstreamError> {
+    let challenges = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    let challenges: Vec<&str> = challenges.collect();
+    let of = |scheme: &str| {
+        challenges.iter().find_map(|challenge| {
+            let (name, rest) = challenge.trim().split_once(' ').unwrap_or((challenge, ""));
+            name.eq_ignore_ascii_case(scheme).then_some(rest)
+        })
+    };
+    if let Some(parameters) = of("bearer") {
+        return request_token(client, &parse_parameters(parameters), credentials).await;
+    }
+    let basic = of("basic").and(credentials).and_then(Credentials::basic);
+    Ok(basic.map(|header| Authorization { header, lifetime: LONGEST_LIFETIME, is_credentials: true }))
+}
+
+/// Reads `realm="https://…",service="…"` as names and values.
+fn parse_parameters(parameters: &str) -> HashMap<String, String> {
+    let (mut found, mut rest) = (HashMap::new(), parameters.trim());
+    while let Some((name, after)) = rest.split_once('=') {
+        let name = name.trim_matches([',', ' ']).to_ascii_lowercase();
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => after.split_once(',').unwrap_or((after, "")),
+        };
+        found.insert(name, value.to_owned());
+        rest = after;
+    }
+    found
+}
+
+/// A token service's answer. Some services use one name for the token, some the other, some both.
+#[derive(Deserialize)]
+struct TokenResponse {
+    token: Option<String>,
+    access_token: Option<String>,
+    /// In seconds.
+    expires_in: Option<u64>,
+}
+
+/// Asks a token service. It receives the credentials only at the upstream's origin, or where it was named with them.
+async fn request_token(
+    client: &UpstreamClient,
+    challenge: &HashMap<String, String>,
+    credentials: Option<&Credentials>,
+) -> Result<Option<Authorization>, UpstreamError> {
+    let Some(mut realm) = challenge.get("realm").and_then(|realm| realm.parse::<Url>().ok()) else {
+        return Ok(None);
+    };
+    let named: Option<Url> = credentials.and_then(|own| own.token_realm.as_ref()?.parse().ok());
+    let trusted =
+        same_origin(&realm, &client.upstream) || named.is_some_and(|named| same_origin(&realm, &named));
+    let authorization = credentials.filter(|_| trusted).and_then(Credentials::basic);
+    for name in ["service", "scope"] {
+        if let Some(value) = challenge.get(name) {
+            realm.query_pairs_mut().append_pair(name, value);
+        }
+    }
+    let request = UpstreamRequest {
+        method: Method::GET,
+        url: realm.clone(),
+        headers: HeaderMap::new(),
+        body: None,
+        below_upstream: false,
+    };
+    let authenticated = authorization.is_some();
+    if !authenticated && credentials.is_some() {
+        let origin = realm.origin().ascii_serialization();
+        tracing::warn!(
+            origin,
+            "an upstream's token service is elsewhere and not named as `token_realm`: it sees no credentials"
+        );
+    }
+    let response = transport::send(client, &request, &Method::GET, &realm, authorization).await?;
+    match response.status() {
+        StatusCode::OK => (),
+        StatusCode::UNAUTHORIZED if authenticated => return Err(UpstreamError::Credentials),
+        _ => return Ok(None),
+    }
+    let Some(TokenResponse { token, access_token, expires_in }) = read_token(client, response).await? else {
+        return Ok(None);
+    };
+    let Some(token) = token.or(access_token) else { return Ok(None) };
+    let lifetime = expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs);
+    // A margin, so that no token expires on its way.
+    let lifetime = lifetime.saturating_sub(Duration::from_secs(10)).min(LONGEST_LIFETIME);
+    let header = HeaderValue::try_from(format!("Bearer {token}")).ok();
+    Ok(header.map(|header| Authorization { header, lifetime, is_credentials: false }))
+}
+
+async fn read_token(
+    client: &UpstreamClient,
+    mut response: Response,
+) -> Result<Option<TokenResponse>, UpstreamError> {
+    let mut bytes = Vec::new();
+    let late = |_| UpstreamError::Unavailable("the token service does not answer in time".to_owned());
+    while let Some(chunk) = tokio::time::timeout(client.bounds.idle, response.chunk())
+        .await
+        .map_err(late)?
+        .map_err(UpstreamError::of_client)?
+    {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > TOKEN_BYTES {
+            return Ok(None);
+        }
+    }
+    Ok(serde_json::from_slice(&bytes).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_in_any_order() {
+        let parameters = parse_parameters(
+            r#"realm="https://auth.test/token?a=b",service="registry, the", scope="repository:a/b:pull""#,
+        );
+        assert_eq!(parameters["realm"], "https://auth.test/token?a=b");
+        assert_eq!(parameters["service"], "registry, the");
+        assert_eq!(parameters["scope"], "repository:a/b:pull");
+        assert_eq!(parse_parameters("Realm=plain, service=x")["realm"], "plain");
+        assert!(parse_parameters("").is_empty());
+    }
+
+    #[test]
+    fn what_lies_beside_shares_a_right() {
+        let at = |path: &str| protection_space(&format!("https://r.test{path}").parse().unwrap());
+        assert_eq!(at("/v2/library/alpine/manifests/latest"), at("/v2/library/alpine/blobs/sha256:0"));
+        assert_ne!(at("/v2/library/alpine/manifests/latest"), at("/v2/library/busybox/manifests/latest"));
+        assert_eq!(at("/x"), "");
+    }
+}

@@ -1,0 +1,10 @@
+//! What identifies a response in every cache of this crate.
+
+use packhouse_store::{CacheName, RepositoryId};
+
+/// A proxy repository and the name of what was requested from its upstream.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct CacheKey {
+    pub repository: RepositoryId,
+    pub name: CacheName,
+}

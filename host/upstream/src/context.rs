@@ -1,0 +1,66 @@
+//! What every request to an upstream shares: the store, the caches in memory, and the key of the sealed credentials.
+
+use packhouse_identity::{SealError, Sealer};
+use packhouse_store::{RepositoryId, Store};
+
+use super::client::UpstreamClient;
+use super::credentials::{Credentials, UpstreamAuth};
+use super::error::UpstreamError;
+use super::negative_cache::NegativeCache;
+use super::plan::FetchPlan;
+use super::unverified::UnverifiedResponses;
+
+/// See the module.
+pub(crate) struct FetchContext {
+    pub store: Store,
+    pub sealer: Sealer,
+    pub negatives: NegativeCache,
+    pub unverified: UnverifiedResponses,
+}
+
+impl FetchContext {
+    /// Seals credentials for this repository's upstream, and for no other.
+    pub(crate) fn seal(
+        &self,
+        repository: RepositoryId,
+        credentials: &Credentials,
+    ) -> Result<String, SealError> {
+        self.sealer.seal(&seal_purpose(repository), &credentials.to_secret())
+    }
+
+    /// How a request may authenticate. `Unavailable` when the credentials cannot be opened, `Store` when they cannot be read.
+    pub(crate) async fn auth(
+        &self,
+        client: &UpstreamClient,
+        plan: &FetchPlan,
+    ) -> Result<UpstreamAuth, UpstreamError> {
+        if !plan.presents_credentials {
+            return Ok(UpstreamAuth::None);
+        }
+        let read = async {
+            let Some(sealed) = self.store.upstream_credentials(plan.repository).await? else {
+                return Ok(None);
+            };
+            let opened = self
+                .sealer
+                .open(&seal_purpose(plan.repository), &sealed)
+                .map_err(UpstreamError::unavailable)?;
+            Ok(Credentials::of_secret(&opened))
+        };
+        Ok(UpstreamAuth::OnChallenge(client.keyring.credentials(read).await?))
+    }
+
+    /// Shrinks a repository's cache to its limit. One task at a time does so; another that comes meanwhile leaves it to that one.
+    pub(crate) async fn shrink_cache(&self, client: &UpstreamClient, plan: &FetchPlan) {
+        let Some(most) = plan.settings.cache_max_bytes else { return };
+        let Ok(_shrinking) = client.shrinking.try_lock() else { return };
+        if let Err(error) = self.store.shrink_cache(plan.repository, most).await {
+            tracing::warn!(%error, repository = %plan.repository, "the cache could not be kept within its bound");
+        }
+    }
+}
+
+/// What credentials are sealed for. It is part of what is sealed, so it cannot change.
+fn seal_purpose(repository: RepositoryId) -> String {
+    format!("upstream {repository}")
+}

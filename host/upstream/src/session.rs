@@ -1,0 +1,190 @@
+//! One plugin call's use of upstreams: which unverified responses it used, whether an upstream failed, and its permits to wait.
+//!
+//! A call that waits for an upstream holds an instance of its plugin. So at most half of a plugin's calls may wait, and a quarter
+//! for one upstream: a call that needs no upstream always finds an instance. A call that gets no permit ends, waits for one while it
+//! holds no instance, and is started again.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use packhouse_store::RepositoryId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::cache_key::CacheKey;
+use super::client::UpstreamClient;
+use super::error::UpstreamError;
+use super::sync::lock;
+use super::unverified::UnverifiedResponse;
+
+/// How a plugin call ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CallOutcome {
+    /// With an answer, or with a refusal that is the caller's fault.
+    Succeeded,
+    /// With a failure that may be caused by what it read from an upstream.
+    Suspect,
+    /// With a failure that says nothing about upstreams.
+    Unrelated,
+}
+
+/// See the module.
+pub struct UpstreamSession {
+    /// Whether proxies of the plugin's format present credentials.
+    presents_credentials: bool,
+    /// Limits the waiting calls of the plugin.
+    wait_slots: Arc<Semaphore>,
+    /// The number of the plugin's calls that may run at the same time.
+    max_calls: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    used: Vec<UsedResponse>,
+    /// What is not requested again, since its response was discarded.
+    discarded: HashSet<CacheKey>,
+    failed: bool,
+    saturated: Option<SaturatedUpstream>,
+    permits: Vec<WaitPermit>,
+}
+
+/// An upstream for which too many calls wait.
+pub(crate) struct SaturatedUpstream {
+    pub repository: RepositoryId,
+    pub client: Arc<UpstreamClient>,
+}
+
+/// What a session has to report at its end.
+pub(crate) struct SessionOutcome {
+    pub used: Vec<UsedResponse>,
+    /// Whether an upstream gave no response.
+    pub failed: bool,
+    pub saturated: Option<SaturatedUpstream>,
+}
+
+/// Permits a call to wait for one repository's upstream.
+pub(crate) struct WaitPermit {
+    repository: RepositoryId,
+    /// The first permit of a call counts among its plugin's waiting calls.
+    _of_plugin: Option<OwnedSemaphorePermit>,
+    _of_upstream: OwnedSemaphorePermit,
+}
+
+/// An unverified response that a call used.
+#[derive(Clone)]
+pub(crate) struct UsedResponse {
+    pub key: CacheKey,
+    pub unverified: Arc<UnverifiedResponse>,
+    /// Whether an older response is cached that can be served instead.
+    pub has_fallback: bool,
+    /// For how long (ms) metadata of its repository are fresh.
+    pub ttl: i64,
+}
+
+/// The slots for those calls of a plugin that wait, where `max_calls` of its calls may run at the same time.
+pub(crate) fn wait_slots(max_calls: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((max_calls / 2).max(1)))
+}
+
+impl UpstreamSession {
+    /// A session of a plugin with these slots for its waiting calls.
+    pub(crate) fn new(
+        presents_credentials: bool,
+        wait_slots: Arc<Semaphore>,
+        max_calls: usize,
+    ) -> Arc<UpstreamSession> {
+        Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, state: Mutex::default() })
+    }
+
+    /// Whether proxies of the plugin's format present credentials.
+    pub(crate) fn presents_credentials(&self) -> bool {
+        self.presents_credentials
+    }
+
+    /// The number of calls that may wait for one upstream.
+    pub(crate) fn max_waiting_for_one(&self) -> usize {
+        (self.max_calls / 4).max(1)
+    }
+
+    /// A session for the same call, started again after these responses were discarded.
+    pub(crate) fn retry_without(&self, discarded: HashSet<CacheKey>) -> Arc<UpstreamSession> {
+        self.retry(State { discarded, ..State::default() })
+    }
+
+    /// A session for the same call, started again with a permit to wait.
+    pub(crate) fn retry_with(&self, permit: WaitPermit) -> Arc<UpstreamSession> {
+        self.retry(State { permits: vec![permit], ..State::default() })
+    }
+
+    fn retry(&self, state: State) -> Arc<UpstreamSession> {
+        Arc::new(UpstreamSession {
+            presents_credentials: self.presents_credentials,
+            wait_slots: Arc::clone(&self.wait_slots),
+            max_calls: self.max_calls,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Takes a permit to wait for this upstream, which the session holds until its end. `TooManyWaiting` when there is none.
+    pub(crate) fn enter(
+        &self,
+        repository: RepositoryId,
+        client: &Arc<UpstreamClient>,
+    ) -> Result<(), UpstreamError> {
+        let mut state = lock(&self.state);
+        if state.permits.iter().any(|permit| permit.repository == repository) {
+            return Ok(());
+        }
+        let of_plugin = if state.permits.is_empty() {
+            Arc::clone(&self.wait_slots).try_acquire_owned().map(Some)
+        } else {
+            Ok(None)
+        };
+        match (of_plugin, Arc::clone(&client.wait_slots).try_acquire_owned()) {
+            (Ok(_of_plugin), Ok(_of_upstream)) => {
+                state.permits.push(WaitPermit { repository, _of_plugin, _of_upstream });
+                Ok(())
+            }
+            _ => {
+                state.saturated = Some(SaturatedUpstream { repository, client: Arc::clone(client) });
+                Err(UpstreamError::TooManyWaiting)
+            }
+        }
+    }
+
+    /// Waits for a permit on behalf of a call that holds no instance. None when there is none within the idle limit.
+    pub(crate) async fn wait_for_permit(&self, saturated: &SaturatedUpstream) -> Option<WaitPermit> {
+        let SaturatedUpstream { repository, client } = saturated;
+        let both = async {
+            let of_upstream = Arc::clone(&client.wait_slots).acquire_owned().await.ok()?;
+            let of_plugin = Arc::clone(&self.wait_slots).acquire_owned().await.ok()?;
+            Some(WaitPermit {
+                repository: *repository,
+                _of_plugin: Some(of_plugin),
+                _of_upstream: of_upstream,
+            })
+        };
+        tokio::time::timeout(client.bounds.idle, both).await.ok().flatten()
+    }
+
+    /// Notes that the call uses an unverified response.
+    pub(crate) fn note_used(&self, used: UsedResponse) {
+        lock(&self.state).used.push(used);
+    }
+
+    /// Notes that an upstream gave no response.
+    pub(crate) fn note_failure(&self) {
+        lock(&self.state).failed = true;
+    }
+
+    /// Whether the upstream's response to this was discarded before the call was started again.
+    pub(crate) fn has_discarded(&self, key: CacheKey) -> bool {
+        lock(&self.state).discarded.contains(&key)
+    }
+
+    /// Ends the session and gives its permits back.
+    pub(crate) fn end(&self) -> SessionOutcome {
+        let State { used, failed, saturated, .. } = std::mem::take(&mut *lock(&self.state));
+        SessionOutcome { used, failed, saturated }
+    }
+}

@@ -1,0 +1,194 @@
+//! The settings of a proxy repository that concern its upstream.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+
+use packhouse_names::glob_match;
+use packhouse_runtime::{Freshness, RepositoryView, ServiceError};
+use packhouse_store::{CachedAnswer, ShownState};
+use serde::Deserialize;
+use url::Url;
+
+/// The largest response, in bytes, where the plugin named no limit: of a file, which never changes, and of metadata.
+const FILE_BYTES: u64 = 50_000_000_000;
+const METADATA_BYTES: u64 = 256 * 1024 * 1024;
+
+/// See the module. Every default is filled in.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ProxySettings {
+    /// The upstream's address. Relative targets lie below it.
+    #[serde(deserialize_with = "address")]
+    pub upstream: Url,
+    metadata_ttl_s: u64,
+    negative_ttl_s: u64,
+    /// Whether a cached response is served when the upstream fails.
+    pub stale_on_error: bool,
+    min_release_age_s: u64,
+    min_release_age_except: Vec<String>,
+    /// Whether what vanished upstream is still served.
+    pub keep_withdrawn: bool,
+    /// Whether no request is sent to the upstream.
+    pub offline: bool,
+    /// The limit of the cache, in bytes.
+    pub cache_max_bytes: Option<u64>,
+    /// The address of the proxy in the operator's network through which the upstream is reached.
+    pub egress_proxy: Option<String>,
+    /// Certificate authorities, as PEM, that are trusted besides those of the system.
+    pub ca_pem: Option<String>,
+}
+
+/// Whether a version may be served, by its state and age.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReleaseDecision {
+    /// It may be served.
+    Free,
+    /// It vanished upstream.
+    Withdrawn,
+    /// It is too young, or nobody knows how old it is.
+    TooYoung,
+    /// The time of its file decides.
+    ByItsFile,
+}
+
+impl ProxySettings {
+    /// Reads a repository's settings. `Denied` for one that is no proxy, `Other` for settings that cannot be read.
+    pub(crate) fn of(view: &RepositoryView) -> Result<ProxySettings, ServiceError> {
+        if view.kind != "proxy" {
+            return Err(ServiceError::Denied);
+        }
+        serde_json::from_str(&view.settings)
+            .map_err(|error| ServiceError::Other(format!("the settings of {}: {error}", view.name)))
+    }
+
+    /// A hash of the settings that a connection depends on.
+    pub(crate) fn connection(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.upstream.as_str(), &self.egress_proxy, &self.ca_pem).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
+    pub(crate) fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
+        let seconds = match freshness {
+            Some(Freshness::Immutable) => return true,
+            Some(Freshness::Never) => return false,
+            Some(Freshness::Seconds(seconds)) => u64::from(seconds),
+            None => self.metadata_ttl_s,
+        };
+        // A time in the future means that the clock was set back.
+        let age = now.saturating_sub(answer.validated_at);
+        age >= 0 && age < millis(seconds)
+    }
+
+    /// For how many ms metadata are fresh.
+    pub(crate) fn metadata_ms(&self) -> i64 {
+        millis(self.metadata_ttl_s)
+    }
+
+    /// For how many ms a response that nothing is there is remembered.
+    pub(crate) fn negative_ms(&self) -> i64 {
+        millis(self.negative_ttl_s)
+    }
+
+    /// The largest response, in bytes.
+    pub(crate) fn limit(wanted: Option<u64>, freshness: Option<Freshness>) -> u64 {
+        let most = if freshness == Some(Freshness::Immutable) { FILE_BYTES } else { METADATA_BYTES };
+        wanted.unwrap_or(most)
+    }
+
+    /// Decides by what is shown of a version; `now` is in ms since 1970.
+    pub(crate) fn release(&self, name: &str, shown: &ShownState, now: i64) -> ReleaseDecision {
+        let too_young = |published: u64| !self.is_old(i64::try_from(published).unwrap_or(i64::MAX), now);
+        match shown.published {
+            _ if shown.state == WITHDRAWN && !self.keep_withdrawn => ReleaseDecision::Withdrawn,
+            _ if self.min_release_age_s == 0 || self.is_excepted(name) => ReleaseDecision::Free,
+            Some(published) if too_young(published) => ReleaseDecision::TooYoung,
+            Some(_) => ReleaseDecision::Free,
+            None => ReleaseDecision::ByItsFile,
+        }
+    }
+
+    /// Whether what was published then (ms since 1970) is old enough.
+    pub(crate) fn is_old(&self, published: i64, now: i64) -> bool {
+        now.saturating_sub(published) >= millis(self.min_release_age_s)
+    }
+
+    fn is_excepted(&self, name: &str) -> bool {
+        self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name))
+    }
+}
+
+fn address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+/// The state of a version that vanished upstream.
+const WITHDRAWN: &str = "withdrawn";
+
+fn millis(seconds: u64) -> i64 {
+    i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(change: &str) -> ProxySettings {
+        let mut settings: serde_json::Value =
+            serde_json::Value::Object(packhouse_config::repository_settings::effective("{}", false, None));
+        settings["upstream"] = "https://upstream.test/files/".into();
+        let change: serde_json::Value = serde_json::from_str(change).unwrap();
+        for (name, value) in change.as_object().unwrap() {
+            settings[name] = value.clone();
+        }
+        serde_json::from_value(settings).unwrap()
+    }
+
+    fn answer(validated_at: i64) -> CachedAnswer {
+        CachedAnswer {
+            name: [0; 32],
+            method: "GET".to_owned(),
+            target: String::new(),
+            status: 200,
+            headers: Vec::new(),
+            address: String::new(),
+            blob: None,
+            fetched_at: 0,
+            validated_at,
+        }
+    }
+
+    #[test]
+    fn freshness_is_the_plugins_and_else_the_repositorys() {
+        let settings = settings(r#"{"metadata_ttl_s": 10}"#);
+        for (age, freshness, fresh) in [
+            (9_999, None, true),
+            (10_000, None, false),
+            (-1, None, false),
+            (1_000_000_000, Some(Freshness::Immutable), true),
+            (0, Some(Freshness::Never), false),
+            (999, Some(Freshness::Seconds(1)), true),
+            (0, Some(Freshness::Seconds(0)), false),
+        ] {
+            assert_eq!(settings.is_fresh(&answer(0), freshness, age), fresh, "{age} {freshness:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_waits_for_its_age_unless_it_is_excepted() {
+        let settings = settings(r#"{"min_release_age_s": 10, "min_release_age_except": ["@own/*", "lib"]}"#);
+        let shown = |published, state: &str| ShownState { published, state: state.to_owned() };
+        for (name, shown, release) in [
+            ("other", shown(Some(90_000), ""), ReleaseDecision::Free),
+            ("other", shown(Some(90_001), ""), ReleaseDecision::TooYoung),
+            ("other", shown(None, ""), ReleaseDecision::ByItsFile),
+            ("lib", shown(Some(99_999), ""), ReleaseDecision::Free),
+            ("@own/a", shown(None, ""), ReleaseDecision::Free),
+            ("lib", shown(Some(0), "withdrawn"), ReleaseDecision::Withdrawn),
+        ] {
+            assert_eq!(settings.release(name, &shown, 100_000), release, "{name} {shown:?}");
+        }
+        let keeps = super::tests::settings(r#"{"keep_withdrawn": true}"#);
+        assert_eq!(keeps.release("lib", &shown(None, "withdrawn"), 0), ReleaseDecision::Free);
+    }
+}

@@ -1,0 +1,172 @@
+//! Sends the request of a shared fetch and judges the head of its response.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::Method;
+use packhouse_store::{Blob, CachedAnswer, StoreError, now_ms};
+use reqwest::Response;
+use tokio::sync::SemaphorePermit;
+use url::Url;
+
+use super::super::body::{self, Coding};
+use super::super::error::UpstreamError;
+use super::super::fetched::{Content, FetchedResponse};
+use super::super::plan::FetchPlan;
+use super::super::{headers, redirects};
+use super::fetcher::Fetcher;
+
+/// The bytes of a response without success that its plugin can read.
+const EXCERPT: usize = 64 * 1024;
+
+/// A response whose head was judged.
+pub(super) enum Judged {
+    /// All of it is here.
+    Complete(FetchedResponse),
+    /// Its body is still to be received.
+    Body { response: Response, coding: Coding, head: FetchedResponse },
+}
+
+/// A judged response, and the request slot that it occupies.
+pub(super) struct Received<'a> {
+    pub judged: Judged,
+    pub slot: Option<SemaphorePermit<'a>>,
+}
+
+impl Fetcher {
+    /// Waits for a slot and sends the request, unless a fresh response was cached in the meantime.
+    pub(super) async fn receive_head(&self) -> Result<Received<'_>, UpstreamError> {
+        let FetchPlan { settings, repository, name, freshness, .. } = &*self.plan;
+        let cached =
+            if self.plan.is_cacheable() { self.context.store.cached(*repository, name).await? } else { None };
+        let cached = match cached {
+            Some(answer) if !self.is_expected(&answer).await? => None,
+            other => other,
+        };
+        if let Some(answer) = &cached
+            && settings.is_fresh(answer, *freshness, now_ms())
+        {
+            let fetched = FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(answer) };
+            return Ok(Received { judged: Judged::Complete(fetched), slot: None });
+        }
+        let slot = self.client.request_slot().await?;
+        let sent = self.send(cached.as_ref()).await;
+        match &sent {
+            Ok(_) | Err(UpstreamError::Credentials) => self.client.breaker.succeeded(),
+            Err(error) => self.note_failure(error),
+        }
+        let (response, url) = sent?;
+        Ok(Received { judged: self.judge(response, &url, cached).await?, slot: Some(slot) })
+    }
+
+    /// Whether a cached response's bytes have the digests that the waiters expect.
+    async fn is_expected(&self, cached: &CachedAnswer) -> Result<bool, StoreError> {
+        let Some(blob) = &cached.blob else { return Ok(true) };
+        match body::verify(blob, &self.shared.expected()).await {
+            Err(StoreError::BrokenOff(_) | StoreError::Corrupt(_)) => Ok(false),
+            verified => verified.map(|()| true),
+        }
+    }
+
+    async fn send(&self, cached: Option<&CachedAnswer>) -> Result<(Response, Url), UpstreamError> {
+        self.client.breaker.admit(Instant::now()).map_err(UpstreamError::CircuitOpen)?;
+        let mut request = self.plan.request.clone();
+        let compressed = request.method == Method::GET && !self.plan.is_file();
+        headers::set_accept_encoding(&mut request.headers, compressed);
+        if let Some(answer) = cached {
+            headers::add_validators(&mut request.headers, &answer.headers);
+        }
+        let auth = self.context.auth(&self.client, &self.plan).await?;
+        let (response, url) = redirects::send(&self.client, &request, &auth).await?;
+        match response.status().as_u16() {
+            status @ (408 | 425 | 429 | 500..) => {
+                Err(UpstreamError::Failing(status, headers::retry_after(response.headers())))
+            }
+            _ => Ok((response, url)),
+        }
+    }
+
+    async fn judge(
+        &self,
+        response: Response,
+        url: &Url,
+        cached: Option<CachedAnswer>,
+    ) -> Result<Judged, UpstreamError> {
+        let status = response.status().as_u16();
+        match (status, cached) {
+            (304, Some(answer)) => self.revalidated(&answer).await.map(Judged::Complete),
+            (404 | 410, cached) => self.not_found(response, url, cached).await.map(Judged::Complete),
+            (400..500, _) => Ok(Judged::Complete(self.excerpt(response, url).await)),
+            (200 | 203, _) if self.plan.request.method == Method::HEAD => {
+                let headers = Arc::new(headers::kept(response.headers()));
+                let head = FetchedResponse { headers, ..bare(200, url) };
+                self.cache(&head, None).await?;
+                Ok(Judged::Complete(head))
+            }
+            (200 | 203, _) => self.with_body(response, 200, url),
+            (201..300, _) if !self.plan.is_cacheable() => self.with_body(response, status, url),
+            _ => Err(UpstreamError::Unavailable(format!("the upstream answered with status {status}"))),
+        }
+    }
+
+    fn with_body(&self, response: Response, status: u16, url: &Url) -> Result<Judged, UpstreamError> {
+        let coding = Coding::of(response.headers(), url.path(), self.plan.is_file())?;
+        let mut headers = headers::kept(response.headers());
+        if coding != Coding::Plain {
+            headers.retain(|(name, _)| name != "content-encoding" && name != "content-length");
+        }
+        let head = FetchedResponse { headers: Arc::new(headers), ..bare(status, url) };
+        Ok(Judged::Body { response, coding, head })
+    }
+
+    /// The upstream confirmed the cached response, or it is served on as if it had.
+    async fn revalidated(&self, cached: &CachedAnswer) -> Result<FetchedResponse, UpstreamError> {
+        let FetchPlan { repository, name, .. } = &*self.plan;
+        let now = now_ms();
+        self.context.store.cache_validated(*repository, name, now).await?;
+        let answer = CachedAnswer { validated_at: now, ..cached.clone() };
+        Ok(FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(&answer) })
+    }
+
+    /// The upstream has nothing there, or no longer. That is remembered for a while.
+    async fn not_found(
+        &self,
+        response: Response,
+        url: &Url,
+        cached: Option<CachedAnswer>,
+    ) -> Result<FetchedResponse, UpstreamError> {
+        let FetchPlan { repository, name, settings, target, .. } = &*self.plan;
+        if let Some(answer) = cached {
+            if settings.keep_withdrawn {
+                return self.revalidated(&answer).await;
+            }
+            self.context.store.uncache(*repository, name).await?;
+        }
+        let fetched = self.excerpt(response, url).await;
+        if self.plan.is_cacheable() {
+            let expires_at = now_ms().saturating_add(settings.negative_ms());
+            self.context.negatives.put(self.plan.key(), target, expires_at, &fetched);
+        }
+        Ok(fetched)
+    }
+
+    async fn excerpt(&self, response: Response, url: &Url) -> FetchedResponse {
+        let (status, headers) = (response.status().as_u16(), headers::kept(response.headers()));
+        let bytes = if self.plan.request.method == Method::HEAD {
+            Bytes::new()
+        } else {
+            body::excerpt(response, self.client.bounds.idle, EXCERPT).await
+        };
+        let content = Content::Complete(Some(Blob::from_bytes(bytes)));
+        FetchedResponse { headers: Arc::new(headers), content, ..bare(status, url) }
+    }
+}
+
+/// A response from this address, without its query: links are not relative to that, and behind a redirect it may hold a signature
+/// that gives access for a while, which must not be stored.
+fn bare(status: u16, url: &Url) -> FetchedResponse {
+    let mut address = url.clone();
+    address.set_query(None);
+    FetchedResponse::bare(status, address.as_str())
+}

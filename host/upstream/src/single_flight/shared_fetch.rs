@@ -1,0 +1,171 @@
+//! A fetch as those see it who wait for it. All of them get its head, and each reads its bytes at its own pace.
+//!
+//! Nothing of a body is read before somebody demands it, and by then each has said which digests it expects. The response is kept
+//! when it is complete and right. If all waiters have gone before they demanded the body, the request is cancelled.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use packhouse_store::{Arriving, Digest};
+use tokio::sync::{mpsc, watch};
+
+use super::super::error::UpstreamError;
+use super::super::fetched::FetchedResponse;
+use super::super::sync::lock;
+use super::super::unverified::UnverifiedResponse;
+
+/// The head once it is here, or why there is none.
+type Head = Option<Result<FetchedResponse, UpstreamError>>;
+
+/// See the module.
+pub(crate) struct SharedFetch {
+    head: watch::Sender<Head>,
+    waiters: mpsc::WeakSender<()>,
+    /// Holds the channel open once the body is demanded: later calls join in, though nobody waits at the moment.
+    demanded: Mutex<Option<mpsc::Sender<()>>>,
+    expected: Mutex<Expected>,
+    /// The response, where a plugin must read it before it is cached.
+    pub unverified: Arc<UnverifiedResponse>,
+    started: Instant,
+}
+
+#[derive(Default)]
+struct Expected {
+    digests: Vec<Digest>,
+    /// Whether the bytes have been compared with them.
+    compared: bool,
+}
+
+/// One call that waits. The request is cancelled with the last.
+#[derive(Clone)]
+pub(crate) struct Waiter {
+    pub shared: Arc<SharedFetch>,
+    alive: mpsc::Sender<()>,
+}
+
+/// Tells the fetcher whether anybody demands the body.
+pub(crate) struct BodyDemand(mpsc::Receiver<()>);
+
+impl SharedFetch {
+    /// A new one with its first waiter.
+    pub(crate) fn start() -> (Waiter, BodyDemand) {
+        let (alive, demand) = mpsc::channel(1);
+        let shared = Arc::new(SharedFetch {
+            head: watch::Sender::default(),
+            waiters: alive.downgrade(),
+            demanded: Mutex::default(),
+            expected: Mutex::default(),
+            unverified: Arc::default(),
+            started: Instant::now(),
+        });
+        (Waiter { shared, alive }, BodyDemand(demand))
+    }
+
+    /// One more waiter. None when the fetch has been cancelled.
+    pub(crate) fn join(self: &Arc<Self>) -> Option<Waiter> {
+        let alive = self.waiters.upgrade()?;
+        Some(Waiter { shared: Arc::clone(self), alive })
+    }
+
+    /// Hands the head, or why there is none, to all who wait.
+    pub(crate) fn publish_head(&self, head: Result<FetchedResponse, UpstreamError>) {
+        self.head.send_replace(Some(head));
+    }
+
+    /// The time since the start.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// All digests that are expected so far.
+    pub(crate) fn expected(&self) -> Vec<Digest> {
+        lock(&self.expected).digests.clone()
+    }
+
+    /// The same, for the comparison. Whoever expects another digest later must compare it itself.
+    pub(crate) fn expected_for_comparison(&self) -> Vec<Digest> {
+        let mut expected = lock(&self.expected);
+        expected.compared = true;
+        expected.digests.clone()
+    }
+}
+
+impl Waiter {
+    /// Expects this digest of the body too. False when the bytes have been compared already.
+    pub(crate) fn expect(&self, digest: &Digest) -> bool {
+        let mut expected = lock(&self.shared.expected);
+        if !expected.digests.contains(digest) {
+            if expected.compared {
+                return false;
+            }
+            expected.digests.push(digest.clone());
+        }
+        true
+    }
+
+    /// Waits for the head.
+    pub(crate) async fn head(&self) -> Result<FetchedResponse, UpstreamError> {
+        let mut head = self.shared.head.subscribe();
+        let fetched = head.wait_for(Option::is_some).await.map_err(|_| cancelled())?.clone();
+        fetched.unwrap_or_else(|| Err(cancelled()))
+    }
+
+    /// Demands the body: it is received even if all waiters go away.
+    pub(crate) fn demand_body(&self) {
+        // One message in the channel is enough.
+        let _ = self.alive.try_send(());
+        *lock(&self.shared.demanded) = Some(self.alive.clone());
+    }
+}
+
+impl BodyDemand {
+    /// Waits until somebody demands the body. False when no waiter is left.
+    pub(crate) async fn wait(&mut self) -> bool {
+        self.0.recv().await.is_some()
+    }
+}
+
+/// Waits until the bytes begin to arrive.
+pub(crate) async fn arriving(mut body: watch::Receiver<Option<Arriving>>) -> Result<Arriving, UpstreamError> {
+    let arriving = body.wait_for(Option::is_some).await.map_err(|_| cancelled())?.clone();
+    arriving.ok_or_else(cancelled)
+}
+
+fn cancelled() -> UpstreamError {
+    UpstreamError::Unavailable("the request to the upstream was given up".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fetch_is_cancelled_with_its_last_waiter() {
+        let (first, mut demand) = SharedFetch::start();
+        let second = first.shared.join().unwrap();
+        let shared = Arc::clone(&first.shared);
+        drop((first, second));
+        assert!(!demand.wait().await);
+        assert!(shared.join().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_demand_outlasts_its_waiter() {
+        let (first, mut demand) = SharedFetch::start();
+        let shared = Arc::clone(&first.shared);
+        first.demand_body();
+        first.demand_body();
+        drop(first);
+        assert!(demand.wait().await);
+        assert!(shared.join().is_some(), "and whoever comes later need not ask again");
+    }
+
+    #[tokio::test]
+    async fn what_is_expected_too_late_is_compared_by_whoever_expects_it() {
+        let (first, _demand) = SharedFetch::start();
+        let digest = |byte: &str| format!("md5:{}", byte.repeat(32)).parse::<Digest>().unwrap();
+        assert!(first.expect(&digest("0")));
+        assert_eq!(first.shared.expected_for_comparison(), [digest("0")]);
+        assert!(first.expect(&digest("0")) && !first.expect(&digest("1")));
+    }
+}

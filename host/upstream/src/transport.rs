@@ -1,0 +1,35 @@
+//! Sends one request to one address that the egress rules allow.
+
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Method};
+use reqwest::Response;
+use url::Url;
+
+use super::client::UpstreamClient;
+use super::error::UpstreamError;
+use super::request::UpstreamRequest;
+
+/// Sends a request once and returns when its response's head is here. `Refused` for an address to which no request may go,
+/// `Unavailable` when there is no response in time.
+pub(crate) async fn send(
+    client: &UpstreamClient,
+    request: &UpstreamRequest,
+    method: &Method,
+    url: &Url,
+    authorization: Option<HeaderValue>,
+) -> Result<Response, UpstreamError> {
+    let destination =
+        client.egress.judge(url).await.map_err(|error| UpstreamError::Refused(error.to_string()))?;
+    let http_client = client.http_client(destination)?;
+    let mut builder = http_client.request(method.clone(), url.clone()).headers(request.headers.clone());
+    if let Some(body) = request.body.clone().filter(|_| *method == Method::POST) {
+        builder = builder.body(body);
+    }
+    if let Some(mut authorization) = authorization {
+        authorization.set_sensitive(true);
+        builder = builder.header(AUTHORIZATION, authorization);
+    }
+    let sent = tokio::time::timeout(client.bounds.connect + client.bounds.idle, builder.send()).await;
+    let late = |_| UpstreamError::Unavailable("the upstream does not answer in time".to_owned());
+    sent.map_err(late)?.map_err(UpstreamError::of_client)
+}

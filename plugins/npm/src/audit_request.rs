@@ -1,0 +1,243 @@
+//! The question of an audit: which packages it names, and the same question without some of them. What a project is built from is
+//! told to an upstream in it, and names that are its organization's own are none of the upstream's business.
+
+use packhouse_sdk::{Blob, Error, Failure, ReadAt};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Bytes of a question, decompressed: a whole tree is held in memory.
+const LIMIT: u64 = 8 << 20;
+/// What stays of a dependency in a question that is written anew.
+const FACTS: [&str; 5] = ["version", "integrity", "dev", "optional", "peer"];
+
+/// What an audit asks.
+pub(crate) enum AuditRequest {
+    /// `{NAME: [VERSION, …]}`.
+    Bulk(Map<String, Value>),
+    /// The tree of a lock file.
+    Tree(Map<String, Value>),
+}
+
+impl AuditRequest {
+    /// Reads a body. 400 for one that is no such question, 413 for one that is too large, 415 for one that is packed in a way that
+    /// is not known.
+    pub(crate) fn read(body: &Blob, encoding: Option<&str>, bulk: bool) -> Result<Self, Failure> {
+        let bytes = match encoding.unwrap_or("identity") {
+            "" | "identity" => body.read_all(LIMIT)?,
+            "gzip" | "x-gzip" => unpacked(body, "gzip")?,
+            "deflate" => unpacked(body, "zlib")?,
+            "zstd" => unpacked(body, "zstd")?,
+            other => {
+                let text = format!("An audit packed as {other:?} cannot be read; send it as gzip");
+                return Err(Failure::new(415, "unsupported_media_type", text));
+            }
+        };
+        let question = serde_json::from_slice::<Map<String, Value>>(&bytes);
+        let question = question.map_err(|_| Failure::invalid("An audit's body is a JSON object"))?;
+        Ok(if bulk { Self::Bulk(question) } else { Self::Tree(question) })
+    }
+
+    /// All packages that it names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = BTreeSet::new();
+        match self {
+            Self::Bulk(packages) => names.extend(packages.keys().cloned()),
+            Self::Tree(tree) => {
+                names.extend(text(tree, "name").map(str::to_owned));
+                for list in ["install", "remove"] {
+                    let named = tree.get(list).and_then(Value::as_array).into_iter().flatten();
+                    names.extend(named.filter_map(Value::as_str).map(|spec| name_in(spec).to_owned()));
+                }
+                collect(tree, &mut names);
+            }
+        }
+        names.into_iter().collect()
+    }
+
+    /// The same without these packages, as JSON; none where nothing is left to ask.
+    pub(crate) fn without(self, withheld: &BTreeSet<String>) -> Result<Option<Vec<u8>>, Failure> {
+        let left = match self {
+            Self::Bulk(mut packages) => {
+                packages.retain(|name, _| !withheld.contains(name));
+                if packages.is_empty() {
+                    return Ok(None);
+                }
+                packages
+            }
+            Self::Tree(tree) => {
+                let mut left = pruned(&tree, withheld);
+                let empty =
+                    |member: &str| left.get(member).and_then(Value::as_object).is_none_or(Map::is_empty);
+                if empty("requires") && empty("dependencies") {
+                    return Ok(None);
+                }
+                for (member, value) in tree {
+                    let kept = match (member.as_str(), value) {
+                        ("requires" | "dependencies", _) => continue,
+                        ("name", Value::String(name)) if withheld.contains(&name) => continue,
+                        ("install" | "remove", Value::Array(specs)) => {
+                            let other =
+                                |spec: &Value| !withheld.contains(name_in(spec.as_str().unwrap_or_default()));
+                            Value::Array(specs.into_iter().filter(other).collect())
+                        }
+                        ("name" | "version" | "metadata" | "install" | "remove", value) => value,
+                        _ => continue,
+                    };
+                    left.insert(member, kept);
+                }
+                left
+            }
+        };
+        Ok(Some(serde_json::to_vec(&left)?))
+    }
+}
+
+fn unpacked(body: &Blob, encoding: &str) -> Result<Vec<u8>, Failure> {
+    let unpacked = body.decode(encoding, LIMIT, &[]).and_then(|blob| blob.read_all(LIMIT));
+    unpacked.map_err(|error| match error {
+        Error::Invalid(_) => {
+            Failure::invalid(format!("An audit's body is not {encoding}, as its header says"))
+        }
+        other => other.into(),
+    })
+}
+
+fn text<'a>(object: &'a Map<String, Value>, member: &str) -> Option<&'a str> {
+    object.get(member).and_then(Value::as_str)
+}
+
+fn members<'a>(
+    object: &'a Map<String, Value>,
+    member: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.get(member).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// The package in `name@range`.
+fn name_in(spec: &str) -> &str {
+    let at = spec.char_indices().skip(1).find(|(_, letter)| *letter == '@');
+    at.and_then(|(at, _)| spec.get(..at)).unwrap_or(spec)
+}
+
+/// The package that an alias stands for: `npm:name@range`.
+fn aliased(range: &Value) -> Option<&str> {
+    range.as_str()?.strip_prefix("npm:").map(name_in)
+}
+
+/// Packages named by a tree's dependencies, and by what those require. The parser bounds how deep a tree may be.
+fn collect(tree: &Map<String, Value>, names: &mut BTreeSet<String>) {
+    for (name, range) in members(tree, "requires") {
+        names.insert(name.clone());
+        names.extend(aliased(range).map(str::to_owned));
+    }
+    for (name, dependency) in members(tree, "dependencies") {
+        names.insert(name.clone());
+        let Some(dependency) = dependency.as_object() else { continue };
+        names.extend(dependency.get("version").and_then(aliased).map(str::to_owned));
+        collect(dependency, names);
+    }
+}
+
+/// What a tree requires and depends on, without these packages; of each dependency what an audit needs.
+fn pruned(tree: &Map<String, Value>, withheld: &BTreeSet<String>) -> Map<String, Value> {
+    let ours = |name: &str, range: Option<&Value>| {
+        withheld.contains(name) || range.and_then(aliased).is_some_and(|name| withheld.contains(name))
+    };
+    let mut left = Map::new();
+    if let Some(requires) = tree.get("requires").filter(|requires| !requires.is_object()) {
+        left.insert("requires".to_owned(), requires.clone());
+    } else if tree.contains_key("requires") {
+        let others = members(tree, "requires").filter(|(name, range)| !ours(name, Some(range)));
+        let others: Map<String, Value> = others.map(|(name, range)| (name.clone(), range.clone())).collect();
+        left.insert("requires".to_owned(), Value::Object(others));
+    }
+    if tree.contains_key("dependencies") {
+        let mut dependencies = Map::new();
+        for (name, dependency) in members(tree, "dependencies") {
+            let Some(dependency) = dependency.as_object() else { continue };
+            let within = pruned(dependency, withheld);
+            // What a package of ours brings along stands below it in the tree, and is asked about all the same.
+            if ours(name, dependency.get("version")) {
+                let Some(Value::Object(brought)) = within.get("dependencies") else { continue };
+                for (name, dependency) in brought {
+                    dependencies.entry(name.clone()).or_insert_with(|| dependency.clone());
+                }
+                continue;
+            }
+            let facts =
+                FACTS.iter().filter_map(|fact| Some(((*fact).to_owned(), dependency.get(*fact)?.clone())));
+            let kept: Map<String, Value> = facts.chain(within).collect();
+            dependencies.insert(name.clone(), Value::Object(kept));
+        }
+        left.insert("dependencies".to_owned(), Value::Object(dependencies));
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tree(value: Value) -> AuditRequest {
+        match value {
+            Value::Object(tree) => AuditRequest::Tree(tree),
+            _ => unreachable!("an object"),
+        }
+    }
+
+    fn withheld(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_tree_names_packages_in_many_places() {
+        let question = tree(json!({
+            "name": "app", "version": "1.0.0", "install": ["@us/new@^1"], "remove": ["old"],
+            "requires": {"lib": "^1", "alias": "npm:@us/real@^2"},
+            "dependencies": {"lib": {"version": "1.0.0", "requires": {"deep": "1"}, "dependencies": {
+                "deep": {"version": "npm:@us/deeper@1.0.0"}}}},
+        }));
+        let expected = ["@us/deeper", "@us/new", "@us/real", "alias", "app", "deep", "lib", "old"];
+        assert_eq!(question.names(), expected);
+    }
+
+    #[test]
+    fn what_is_withheld_goes_wherever_it_stands() {
+        let question = || {
+            tree(json!({
+                "name": "app", "version": "1.0.0", "install": ["@us/new@^1", "x@1"], "remove": [], "metadata": {"node": "24"},
+                "resolved": "https://ours.example/@us/a",
+                "requires": {"lib": "^1", "@us/a": "1", "alias": "npm:@us/real@^2"},
+                "dependencies": {
+                    "@us/a": {"version": "1.0.0", "dependencies": {"brought": {"version": "2.0.0"}}},
+                    "alias": {"version": "npm:@us/real@2.0.0"},
+                    "lib": {"version": "1.0.0", "resolved": "https://ours.example/lib", "requires": {"@us/a": "1", "b": "1"},
+                        "dependencies": {"b": {"version": "1.0.0"}, "@us/a": {"version": "2.0.0"}}},
+                },
+            }))
+        };
+        let names = withheld(&["@us/a", "@us/real", "@us/new", "app"]);
+        let left: Value = serde_json::from_slice(&question().without(&names).unwrap().unwrap()).unwrap();
+        assert_eq!(
+            left,
+            json!({
+                "version": "1.0.0", "install": ["x@1"], "remove": [], "metadata": {"node": "24"},
+                "requires": {"lib": "^1"},
+                "dependencies": {
+                    "brought": {"version": "2.0.0"},
+                    "lib": {"version": "1.0.0", "requires": {"b": "1"}, "dependencies": {"b": {"version": "1.0.0"}}},
+                },
+            })
+        );
+        let all = withheld(&["lib", "@us/a", "alias", "b", "brought", "@us/real"]);
+        assert!(question().without(&all).unwrap().is_none());
+    }
+
+    #[test]
+    fn specifications_begin_with_a_name() {
+        for (spec, name) in [("a", "a"), ("a@1", "a"), ("@s/a", "@s/a"), ("@s/a@^1", "@s/a"), ("", "")] {
+            assert_eq!(name_in(spec), name);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Projects as the repositories have them: read from records, or from an upstream's pages.
+
+use crate::index::{File, Project, key_of};
+use crate::proxy;
+use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
+use packhouse_sdk::{Context, Error, Failure, Repository};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether there is one of this normalised name, and what is known of it.
+pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Project>, Failure> {
+    let mut found: Option<Project> = None;
+    for repository in cx.sources()? {
+        let Some(project) = of(cx, repository, name)? else { continue };
+        match &mut found {
+            Some(found) => found.join(project),
+            None => found = Some(project),
+        }
+    }
+    Ok(found)
+}
+
+fn of(cx: &Context, repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
+    if repository.is_proxy() { proxy::project(cx, repository, name) } else { hosted(repository, name) }
+}
+
+fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
+    let Some(record) = repository.get_json::<ProjectRecord>(&records::project(name))? else {
+        return Ok(None);
+    };
+    let versions = repository.scan(records::versions(name));
+    let versions = versions.map(|entry| Ok(entry?.json::<VersionRecord>()?.value.version));
+    let yanked = yanked(repository, name)?;
+    let prefix = records::files(name);
+    let mut files = Vec::new();
+    for entry in repository.scan(&prefix) {
+        let entry = entry?;
+        let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
+        let record = entry.json::<FileRecord>()?.value;
+        let reason = yanked.get(&key_of(&record.version)).cloned();
+        files.push(File::of(filename, record, reason));
+    }
+    let mut project = Project {
+        name: name.to_owned(),
+        display: record.value.name,
+        status: repository.get_json(&records::status(name))?.map(|entry| entry.value).unwrap_or_default(),
+        versions: versions.collect::<Result<_, Error>>()?,
+        files,
+    };
+    project.sort();
+    Ok(Some(project))
+}
+
+/// Reasons by the key of the version.
+fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<String, String>, Error> {
+    let prefix = records::all_yanked(name);
+    let mut yanked = BTreeMap::new();
+    for entry in repository.scan(&prefix) {
+        let entry = entry?;
+        let key = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
+        yanked.insert(key, entry.json::<Yanked>()?.value.reason);
+    }
+    Ok(yanked)
+}
+
+/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file and that it may serve.
+pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
+    let mut names = BTreeSet::new();
+    for repository in cx.sources()? {
+        let is_proxy = repository.is_proxy();
+        let prefix = if is_proxy { "f/" } else { "p/" };
+        let keys = repository.keys(prefix).delimiter("/");
+        let name = |key: String| key.get(prefix.len()..).unwrap_or_default().trim_end_matches('/').to_owned();
+        let mut own = keys.map(|key| key.map(name)).collect::<Result<Vec<String>, Error>>()?;
+        if is_proxy {
+            let withheld = repository.withheld(&own)?;
+            own.retain(|name| !withheld.contains(name));
+        }
+        names.extend(own);
+    }
+    Ok(names.into_iter().collect())
+}

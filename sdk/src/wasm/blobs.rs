@@ -1,0 +1,82 @@
+//! Bytes, over the imports.
+
+use super::convert;
+use super::generated::packhouse::format as wit;
+use crate::host::{HostBlob, HostUpload, HostWriter};
+use crate::{Blob, Digest, Error, Failure};
+
+/// A blob's handle.
+pub(super) struct BlobHandle(pub(super) wit::blobs::Blob);
+
+pub(super) fn blob(handle: wit::blobs::Blob) -> Box<dyn HostBlob> {
+    Box::new(BlobHandle(handle))
+}
+
+impl HostBlob for BlobHandle {
+    fn size(&self) -> Result<u64, Error> {
+        self.0.size().map_err(convert::error)
+    }
+
+    fn digest(&self, algorithm: &str) -> Result<Digest, Error> {
+        self.0.digest(algorithm).map(Digest::trusted).map_err(convert::error)
+    }
+
+    fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
+        self.0.read(offset, length).map_err(convert::error)
+    }
+
+    fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, Error> {
+        self.0.find(needle, start, end).map_err(convert::error)
+    }
+
+    fn slice(&self, offset: u64, length: u64) -> Result<Box<dyn HostBlob>, Error> {
+        self.0.slice(offset, length).map(blob).map_err(convert::error)
+    }
+
+    fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Box<dyn HostBlob>, Error> {
+        self.0.decode(encoding, limit, &convert::owned(digests)).map(blob).map_err(convert::error)
+    }
+}
+
+pub(super) struct WriterHandle(pub(super) wit::blobs::Writer);
+
+impl HostWriter for WriterHandle {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.0.write(bytes).map_err(convert::error)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {
+        wit::blobs::Writer::finish(self.0).map(blob).map_err(convert::error)
+    }
+}
+
+pub(super) struct UploadHandle(pub(super) wit::blobs::Upload);
+
+impl HostUpload for UploadHandle {
+    fn note(&self) -> String {
+        self.0.note()
+    }
+
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    fn received(&self) -> u64 {
+        self.0.received()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {
+        wit::blobs::Upload::finish(self.0).map(blob).map_err(convert::error)
+    }
+
+    fn abort(self: Box<Self>) -> Result<(), Error> {
+        wit::blobs::Upload::abort(self.0).map_err(convert::error)
+    }
+}
+
+/// The handle in a blob. There is one kind in Wasm; another would have to be a format's own.
+pub(super) fn into_blob(blob: Blob) -> Result<wit::blobs::Blob, Failure> {
+    let host: Box<dyn std::any::Any> = blob.into_host();
+    let handle = host.downcast::<BlobHandle>();
+    handle.map(|handle| handle.0).map_err(|_| Failure::internal("an answer's blob is not the host's"))
+}
