@@ -227,6 +227,24 @@ fn a_template_may_be_a_text_or_name_its_own_members() {
 }
 
 #[test]
+fn a_plugins_own_code_stands_where_its_description_says() {
+    let fields = r#""own_codes": {"GONE_FROM_HERE": "code", "held-back": "reason_code"}"#;
+    let of = |code: &str| {
+        let problem = Problem { code: code.to_owned(), message: "m".to_owned(), detail: None };
+        shaped(Refused::from(Failure { status: 410, headers: Vec::new(), problems: vec![problem] }), fields).1
+    };
+    let object = of("GONE_FROM_HERE");
+    assert_eq!((&object["error"], &object["code"]), (&json!("gone_from_here"), &json!("GONE_FROM_HERE")));
+    let object = of("held-back");
+    assert_eq!((&object["error"], &object["reason_code"]), (&json!("m"), &json!("held-back")));
+    let object = of("other");
+    assert_eq!(
+        (&object["error"], object.get("code"), object.get("reason_code")),
+        (&json!("other"), None, None)
+    );
+}
+
+#[test]
 fn a_challenge_has_the_scheme_and_the_parameters_of_its_format() {
     let cargo = r#""errors": {"body": {"errors": "{problems}"}, "problem": {"detail": "{message}"}},
         "challenge": {"scheme": "Cargo", "parameters": [{"name": "login_url", "value": "{api_url}/tokens"},
