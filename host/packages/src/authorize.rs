@@ -1,103 +1,127 @@
-//! Authorize: puts the one question of access for a request, with the facts that were read together.
+//! The step authorize: whether the caller may do what the request would do, and who may be told of a plugin's refusal. Access is
+//! decided anew for each request, also for one that is answered from the cache.
 
-use packhouse_runtime::{Action, Description, Intent};
-use packhouse_store::{Reached, RepositoryRow};
+use std::sync::Arc;
 
-use crate::identify::Known;
-use crate::shape::Refused;
-use packhouse_identity::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
+use packhouse_identity::access::{Kind, Wanted};
+use packhouse_runtime::Intent;
+use packhouse_store::RepositoryRow;
+use packhouse_wire::catalogue;
 
-/// What an intent wants.
-pub(crate) fn wanted(intent: &Intent) -> Wanted {
-    match intent.action {
-        Action::Open => Wanted::Open,
-        Action::Read => Wanted::Read { for_publish: intent.for_publish },
-        Action::Publish => Wanted::Publish,
-        Action::Delete => Wanted::Delete,
+use crate::access_question as access;
+use crate::bearing::Bearing;
+use crate::repository_request::{NamedRepository, RepositoryRequest};
+use crate::route::Routed;
+use crate::shape::{Lacking, Refused};
+
+/// The intent, if the caller may do what it says; else the refusal as it is answered. The credential is judged before the names:
+/// who shows none learns nothing of what is wrong with a name.
+pub(crate) fn authorize(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, Refused> {
+    match &request.repository {
+        None => without_repository(request, routed),
+        Some(NamedRepository::Found(row)) => in_repository(request, row, routed),
+        Some(NamedRepository::Missing(name)) => Err(missing(request, name, routed)),
+        // It was opened to anybody.
+        Some(NamedRepository::Undisclosed { .. }) => routed,
     }
 }
 
-/// What a request wants as far as its method says, where no plugin can be asked.
-pub(crate) fn wanted_by_method(method: &str) -> Wanted {
-    match method {
-        "GET" | "HEAD" | "OPTIONS" => Wanted::Read { for_publish: true },
-        "DELETE" => Wanted::Delete,
-        _ => Wanted::Publish,
-    }
-}
-
-/// What a format declares about refusals; without a description, what holds for most.
-pub(crate) fn rules(description: Option<&Description>) -> Rules {
-    match description {
-        Some(description) => Rules::from(description),
-        None => Rules {
-            checks_username: false,
-            token_usernames: Vec::new(),
-            refused_read_status: 401,
-            refused_write_status: 401,
-            not_reached_status: 403,
-            token_formats: Vec::new(),
-        },
-    }
-}
-
-/// Whether the caller may do what is wanted in this repository; else the refusal as it is answered.
-pub(crate) fn authorize(
-    presented: &Presented,
-    rules: &Rules,
-    wanted: Wanted,
-    repository: Option<RepositoryFacts>,
-    now: i64,
-) -> Result<(), Refused> {
-    let question = Question { repository, rules, presented, wanted, now };
-    verdict(&question, access::decide(&question))
-}
-
-/// The same where there is no repository to speak of: the credential is judged, and nothing else.
-pub(crate) fn authorize_credential(
-    presented: &Presented,
-    rules: &Rules,
-    wanted: Wanted,
-    now: i64,
-) -> Result<(), Refused> {
-    let question = Question { repository: None, rules, presented, wanted, now };
-    verdict(&question, access::decide_credential(&question))
-}
-
-fn verdict(question: &Question<'_>, verdict: Verdict) -> Result<(), Refused> {
-    match verdict {
-        Verdict::Allowed => Ok(()),
-        Verdict::Refused(refusal) => {
-            // A repository that is not there is nobody's fault, and neither is what it does not take.
-            let there = question.repository.is_some();
-            let judged = matches!(refusal.status, 401 | 403) || (refusal.status == 404 && there);
-            let refused = Refused::from(refusal);
-            let shown = *question.presented != Presented::Nothing;
-            Err(if judged && shown { refused.of_credential() } else { refused })
+/// The plugin's own refusal of a path is told to those who may read here, and a write to what has no storage is refused as such
+/// whatever its path.
+fn in_repository(
+    request: &RepositoryRequest<'_>,
+    row: &RepositoryRow,
+    routed: Routed,
+) -> Result<Arc<Intent>, Refused> {
+    match routed {
+        Ok(intent) => {
+            admit(request, row, &intent)?;
+            Ok(intent)
+        }
+        Err(refused) => {
+            judge(request, row, Wanted::Read { for_publish: true })?;
+            let by_method = access::wanted_by_method(&request.head.method);
+            if Kind::of(&row.kind) != Kind::Hosted && by_method.writes() {
+                judge(request, row, by_method)?;
+            }
+            Err(refused)
         }
     }
 }
 
-/// What access needs to know of a repository.
-pub(crate) fn facts(row: &RepositoryRow, enabled: bool) -> RepositoryFacts {
-    RepositoryFacts { kind: Kind::of(&row.kind), public: row.public, enabled }
+/// Lets a request in, and notes that its token or key was used. A bearer that was not given for it is told which scope it lacks.
+fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) -> Result<(), Refused> {
+    let wanted = access::wanted(intent);
+    let (name, subject) = (row.name.as_str(), intent.subject.as_deref());
+    let scope = || request.scopes().and_then(|scopes| scopes.text(name, subject, wanted));
+    let lacks = match &request.known.bearing {
+        Bearing::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
+        Bearing::Direct | Bearing::Refused => false,
+    };
+    let lacking = Lacking::of(&request.known.bearing, lacks);
+    judge(request, row, wanted).map_err(|refused| refused.lacking(scope(), lacking))?;
+    if lacks && wanted != Wanted::Open {
+        return Err(Refused::of(&catalogue::UNAUTHORIZED).lacking(scope(), lacking));
+    }
+    if let Some(token) = &request.known.facts.token {
+        request.app.store.token_used(token.id, request.now);
+    }
+    if let Some(key) = &request.known.facts.key {
+        request.app.store.access_key_used(key.id, request.now);
+    }
+    Ok(())
 }
 
-/// Of these repositories, those of the format that the same caller may read, in their order. None is a group: no group shows
-/// another.
-pub(crate) fn readable<'a>(
-    known: &Known,
-    description: &Description,
-    others: impl IntoIterator<Item = &'a Reached>,
-    now: i64,
-) -> Vec<&'a RepositoryRow> {
-    let rules = rules(Some(description));
-    let wanted = Wanted::Read { for_publish: false };
-    let may = |other: &&Reached| {
-        let (facts, presented) = (facts(&other.row, true), known.presented_to(other));
-        other.row.format == description.format
-            && facts.kind != Kind::Group
-            && authorize(&presented, &rules, wanted, Some(facts), now).is_ok()
+fn judge(request: &RepositoryRequest<'_>, row: &RepositoryRow, wanted: Wanted) -> Result<(), Refused> {
+    let rules = access::rules(Some(request.description()));
+    let facts = access::facts(row, true);
+    access::authorize(&request.known.presented, &rules, wanted, Some(facts), request.now)
+}
+
+/// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.
+fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, Refused> {
+    let wanted = match &routed {
+        Ok(intent) => access::wanted(intent),
+        Err(_) => Wanted::Read { for_publish: true },
     };
-    others.into_iter().filter(may).map(|other| &other.row).collect()
+    judge_credential(request, wanted, None)?;
+    routed
+}
+
+/// The refusal where there is no repository of this name. Without a credential it looks like that of one that is there and
+/// private, its scope included.
+fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> Refused {
+    let wanted = match &routed {
+        // What is open is open in a repository that is there.
+        Ok(intent) if access::wanted(intent) == Wanted::Open => Wanted::Read { for_publish: false },
+        Ok(intent) => access::wanted(intent),
+        Err(_) => access::wanted_by_method(&request.head.method),
+    };
+    let scope = || {
+        let subject = routed.as_ref().ok()?.subject.as_deref();
+        request.scopes()?.text(name, subject, wanted)
+    };
+    if let Err(refused) = judge_credential(request, wanted, Some(&scope)) {
+        return refused;
+    }
+    if !packhouse_wire::path::is_repository_name(name) {
+        return Refused::of(&catalogue::NO_REPOSITORY_NAME);
+    }
+    match routed {
+        Err(refused) if refused.is_malformed() => refused,
+        _ => Refused::of(&catalogue::NOT_FOUND),
+    }
+}
+
+/// Judges the credential alone. `scope` makes the scope that a challenge names.
+fn judge_credential(
+    request: &RepositoryRequest<'_>,
+    wanted: Wanted,
+    scope: Option<&dyn Fn() -> Option<String>>,
+) -> Result<(), Refused> {
+    let rules = access::rules(Some(request.description()));
+    access::authorize_credential(&request.known.presented, &rules, wanted, request.now).map_err(|refused| {
+        let lacking = Lacking::of(&request.known.bearing, false);
+        refused.lacking(scope.and_then(|scope| scope()), lacking)
+    })
 }

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use packhouse_runtime::{Description, RequestHead};
 
-use crate::resolve::Below;
+use crate::resolve::RepositoryAddress;
 use packhouse_identity as identity;
 
 /// What stands in for a token of this host's in a path or a query.
@@ -15,43 +15,46 @@ const HIDDEN: &str = "***";
 /// Never handed on, whatever a description asks for.
 const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
 
-/// What else a head is made of.
-pub(crate) struct Circumstances<'a> {
+/// What a head is made of.
+pub(crate) struct HeadSource<'a> {
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// Where its path leads.
+    pub address: &'a RepositoryAddress,
+    /// Its query.
+    pub query: &'a [(String, String)],
     /// What links start with.
     pub base_url: &'a str,
     /// Who asks, as it may be shown.
-    pub caller: Option<String>,
+    pub caller: Option<&'a str>,
     /// The request's id.
     pub request_id: &'a str,
+    /// The tokens of this host's that stand in the path or the query, each with its id, which takes its place.
+    pub tokens: &'a [(String, String)],
 }
 
-/// Makes the head. `tokens` are those of this host's that stand in the path or the query, each with its id, which takes its place.
-pub(crate) fn head(
-    parts: &Parts,
-    below: Below,
-    query: Vec<(String, String)>,
-    description: &Description,
-    (circumstances, tokens): (Circumstances<'_>, &[(String, String)]),
-) -> Arc<RequestHead> {
-    let named = |text: String| match tokens.iter().find(|(token, _)| *token == text) {
+/// Makes the head, with the headers that this description asks for.
+pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<RequestHead> {
+    let HeadSource { parts, address, query, base_url, caller, request_id, tokens } = source;
+    let named = |text: &String| match tokens.iter().find(|(token, _)| token == text) {
         Some((_, id)) => id.clone(),
         None => without_token(text),
     };
     Arc::new(RequestHead {
         method: parts.method.as_str().to_owned(),
-        claim: below.claim.map(|claim| claim.name),
-        path: below.path.into_iter().map(named).collect(),
-        query: query.into_iter().map(|(name, value)| (name, named(value))).collect(),
+        claim: address.claim.as_ref().map(|claim| claim.name.clone()),
+        path: address.path.iter().map(named).collect(),
+        query: query.iter().map(|(name, value)| (name.clone(), named(value))).collect(),
         headers: headers(&parts.headers, &description.request_headers),
-        address: format!("{}{}", circumstances.base_url, below.address),
-        caller: circumstances.caller,
-        request_id: circumstances.request_id.to_owned(),
+        address: format!("{base_url}{}", address.base),
+        caller: caller.map(str::to_owned),
+        request_id: request_id.to_owned(),
     })
 }
 
 /// A text with a token of this host's taken out.
-pub(crate) fn without_token(text: String) -> String {
-    if identity::holds_token(&text) { HIDDEN.to_owned() } else { text }
+fn without_token(text: &str) -> String {
+    if identity::holds_token(text) { HIDDEN } else { text }.to_owned()
 }
 
 /// `accept`, `content-*` and what was asked for, each name once with its lines joined, in the order of the names.
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_token_does_not_reach_a_plugin() {
-        assert_eq!(without_token("pkh_abc".to_owned()), HIDDEN);
-        assert_eq!(without_token("abc".to_owned()), "abc");
+        assert_eq!(without_token("pkh_abc"), HIDDEN);
+        assert_eq!(without_token("abc"), "abc");
     }
 }

@@ -13,7 +13,7 @@ use packhouse_app::readiness::Status;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 
-/// What is asked.
+/// A question about the server's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Health {
     /// Whether the process answers.
@@ -22,8 +22,8 @@ pub(crate) enum Health {
     Ready,
 }
 
-/// What a path at the root asks; none for another path.
-pub(crate) fn asked(segments: &[String]) -> Option<Health> {
+/// The question that a path at the root stands for; none for another path.
+pub(crate) fn find(segments: &[String]) -> Option<Health> {
     match segments {
         [one] if one == "livez" => Some(Health::Live),
         [one] if one == "readyz" => Some(Health::Ready),

@@ -1,123 +1,23 @@
-//! Identify: the credential that came with a request, and what the store knows of it and of the repository, read in one
-//! statement. The secret itself ends here: what goes on is a hash and a row.
+//! What the store knows of a credential and of a repository, read in one statement. The secret itself ends here: what goes on is
+//! a hash and a row.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
-use packhouse_runtime::{AuthorizationForm, Description};
 use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, RepositoryId};
 
-use crate::members;
+use crate::bearing::Bearing;
+use crate::credential::Credential;
+use crate::password_sign_in::{self, SignIn};
 use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_app::sso;
 use packhouse_identity::access::{KeyFacts, Presented, Rights, TokenFacts};
 use packhouse_identity::permissions::Permissions;
-use packhouse_identity::{self as identity, Grant, Holder, Secret};
-
-/// A credential as it was presented.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Credential {
-    /// None at all.
-    Nothing,
-    /// Something that no scheme here reads; nobody knows it.
-    Unreadable,
-    /// `Bearer`.
-    Bearer(Secret),
-    /// A word without a scheme before it.
-    Bare(Secret),
-    /// `Basic`.
-    Basic {
-        /// What stands before the colon.
-        username: String,
-        /// What stands behind it.
-        password: Secret,
-    },
-}
-
-impl Credential {
-    /// Reads the field. An empty user name with an empty password counts as none: some clients send it to say so.
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let mut fields = headers.get_all(AUTHORIZATION).iter();
-        match (fields.next(), fields.next()) {
-            (None, _) => Self::Nothing,
-            (Some(field), None) => field.to_str().ok().and_then(Self::parse).unwrap_or(Self::Unreadable),
-            (Some(_), Some(_)) => Self::Unreadable,
-        }
-    }
-
-    fn parse(field: &str) -> Option<Self> {
-        let Some((scheme, value)) = field.trim().split_once(' ') else { return Self::bare(field.trim()) };
-        let value = value.trim();
-        if scheme.eq_ignore_ascii_case("bearer") {
-            return Some(Self::Bearer(Secret::new(value)));
-        }
-        if !scheme.eq_ignore_ascii_case("basic") {
-            return None;
-        }
-        let bytes = STANDARD.decode(value).or_else(|_| STANDARD_NO_PAD.decode(value)).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
-        let (username, password) = text.split_once(':')?;
-        if username.is_empty() && password.is_empty() {
-            return Some(Self::Nothing);
-        }
-        Some(Self::Basic { username: username.to_owned(), password: Secret::new(password) })
-    }
-
-    /// A scheme without what belongs to it is no token.
-    fn bare(word: &str) -> Option<Self> {
-        let is_scheme = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
-        (!is_scheme && !word.is_empty()).then(|| Self::Bare(Secret::new(word)))
-    }
-
-    /// The form in which it came; none where there is none, or none that any format takes.
-    pub(crate) fn form(&self) -> Option<AuthorizationForm> {
-        match self {
-            Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(_) => Some(AuthorizationForm::Bearer),
-            Self::Bare(_) => Some(AuthorizationForm::Bare),
-            Self::Basic { .. } => Some(AuthorizationForm::Basic),
-        }
-    }
-
-    /// The same, or something that nobody knows where the format does not take its form.
-    pub(crate) fn taken_by(self, description: &Description) -> Self {
-        match self.form() {
-            Some(form) if !counts(form, Some(description)) => Self::Unreadable,
-            _ => self,
-        }
-    }
-
-    /// The same where no format is known: a bare word is then nothing that anybody knows.
-    pub(crate) fn of_any_format(self) -> Self {
-        match self.form() {
-            Some(form) if !counts(form, None) => Self::Unreadable,
-            _ => self,
-        }
-    }
-
-    /// The hash of what may be a token.
-    pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
-        match self {
-            Self::Nothing | Self::Unreadable => None,
-            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
-                identity::fingerprint(secret.reveal())
-            }
-        }
-    }
-}
-
-/// Whether this form of `Authorization` counts in a format. Where no format is known, `Basic` and `Bearer` do.
-pub(crate) fn counts(form: AuthorizationForm, description: Option<&Description>) -> bool {
-    description.map_or(form != AuthorizationForm::Bare, |description| description.takes(form))
-}
+use packhouse_identity::{self as identity, Holder, Secret};
 
 /// What is known of a request's credential and repository.
-pub struct Known {
+pub(crate) struct Known {
     /// As the store has them.
     pub facts: Arc<LookUp>,
     /// The credential, as access is decided on it.
@@ -132,27 +32,24 @@ pub struct Known {
     pub bearing: Bearing,
 }
 
-/// Whether a credential came by itself, or in a bearer that a token service gave out.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Bearing {
-    /// By itself.
-    Direct,
-    /// In a bearer that is not taken.
-    Refused,
-    /// In a bearer that grants this and no more.
-    Granted(Vec<Grant>),
+/// What is to be identified.
+pub(crate) struct IdentityQuery<'a> {
+    /// The organization that the request is for.
+    pub organization: OrganizationId,
+    /// The name of the repository that is looked up in the same statement; empty for none.
+    pub repository: &'a str,
+    /// The credential that came.
+    pub credential: Credential,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// The format whose token service's bearers count here, if any do.
+    pub bearer_format: Option<&'a str>,
 }
 
-/// Looks up the repository of this name and the credential, which may be a bearer where the request is below a claim of
-/// `service`'s format. 429 for a password that was guessed at too often, 503 when the store cannot be read.
-pub(crate) async fn identify(
-    app: &App,
-    organization: OrganizationId,
-    repository: &str,
-    (credential, peer): (Credential, IpAddr),
-    service: Option<&str>,
-) -> Result<Known, Refused> {
-    if let (Credential::Bearer(secret), Some(format)) = (&credential, service)
+/// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
+pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Known, Refused> {
+    let IdentityQuery { organization, repository, credential, peer, bearer_format } = query;
+    if let (Credential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
     {
         return by_bearer(app, organization, repository, secret, format).await;
@@ -169,11 +66,12 @@ pub(crate) async fn identify(
         };
         return Ok(nobody(facts, presented));
     };
-    // A build with an old token asks again and again: that is no guessing, and must not hold up its owner's sign-in.
+    // A build with an old token asks again and again. That is no guessing, and must not hold up its owner's sign-in.
     if identity::says_token(password.reveal()) {
         return Ok(nobody(facts, Presented::Unknown));
     }
-    match members::sign_in(app, organization, &username, password, peer).await? {
+    let attempt = SignIn { organization, username: &username, password, peer };
+    match password_sign_in::sign_in(app, attempt).await? {
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
         _ => Ok(nobody(facts, Presented::Unknown)),
     }
@@ -217,14 +115,13 @@ async fn by_bearer(
 /// Most tokens of a request whose ids are looked up.
 const MAX_TOKENS: usize = 4;
 
-/// The tokens of this host's that stand in a path or a query, each with its id: a plugin is to see that and no more.
+/// The tokens of this host's among the texts of a path or a query, each with its id: a plugin is to see that and no more.
 pub(crate) async fn tokens_in(
     app: &App,
     known: &Known,
     organization: OrganizationId,
-    (path, query): (&[String], &[(String, String)]),
+    texts: impl Iterator<Item = &String>,
 ) -> Result<Vec<(String, String)>, Refused> {
-    let texts = path.iter().chain(query.iter().map(|(_, value)| value));
     let mut found = Vec::new();
     for text in texts.filter(|text| identity::says_token(text)).take(MAX_TOKENS) {
         let Some(hash) = identity::fingerprint(text) else { continue };
@@ -322,7 +219,7 @@ fn key(facts: &Arc<LookUp>) -> Option<Known> {
 
 impl Known {
     /// The same credential as access to another repository is decided on it.
-    pub fn presented_to(&self, other: &Reached) -> Presented {
+    pub(crate) fn presented_to(&self, other: &Reached) -> Presented {
         let rights = || self.member.as_ref().map(|member| rights(member, other.row.id)).unwrap_or_default();
         match &self.presented {
             Presented::Token(token, username) => {
@@ -341,40 +238,4 @@ impl Known {
 
 fn rights(member: &MemberRow, repository: RepositoryId) -> Rights {
     Permissions::read(&member.permissions).rights(repository)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http::HeaderValue;
-
-    fn read(fields: &[&str]) -> Credential {
-        let mut headers = HeaderMap::new();
-        for field in fields {
-            headers.append(AUTHORIZATION, HeaderValue::from_str(field).unwrap());
-        }
-        Credential::read(&headers)
-    }
-
-    fn basic(username: &str, password: &str) -> Credential {
-        Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
-    }
-
-    #[test]
-    fn credentials_are_read() {
-        let encode = |text: &str| format!("Basic {}", STANDARD.encode(text));
-        assert!(read(&[]) == Credential::Nothing);
-        assert!(read(&["Basic Og=="]) == Credential::Nothing);
-        assert!(read(&[&encode("me@example.com:a:b")]) == basic("me@example.com", "a:b"));
-        assert!(read(&[&encode(":token")]) == basic("", "token"));
-        assert!(read(&[&encode("user:")]) == basic("user", ""));
-        assert!(read(&[encode("a:b").trim_end_matches('=')]) == basic("a", "b"));
-        assert!(read(&["bEARER  token "]) == Credential::Bearer(Secret::new("token")));
-        assert!(read(&["pkh_token "]) == Credential::Bare(Secret::new("pkh_token")));
-        assert!(read(&["pkh_token"]).of_any_format() == Credential::Unreadable);
-        for odd in ["Basic !!", "Basic", "Digest x", "Basic YQ==", "Basic /w=="] {
-            assert!(read(&[odd]) == Credential::Unreadable, "{odd}");
-        }
-        assert!(read(&["Bearer a", "Bearer b"]) == Credential::Unreadable);
-    }
 }

@@ -6,12 +6,12 @@ use http::Response;
 use http::request::Parts;
 use http_body::Body as _;
 
-use super::Visit;
+use crate::request_context::RequestContext;
 use packhouse_identity as identity;
 use packhouse_wire::body::Body;
 
 /// The line.
-pub(super) fn line(parts: &Parts, response: &Response<Body>, visit: &Visit, took: Duration) {
+pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestContext, took: Duration) {
     if !tracing::enabled!(target: "packhouse::access", tracing::Level::INFO) {
         return;
     }
@@ -22,9 +22,9 @@ pub(super) fn line(parts: &Parts, response: &Response<Body>, visit: &Visit, took
         status = response.status().as_u16(),
         bytes = response.body().size_hint().exact().unwrap_or_default(),
         ms = took.as_secs_f64() * 1000.0,
-        request_id = visit.request_id,
-        credential = visit.credential,
-        peer = %visit.peer,
+        request_id = context.request_id,
+        credential = context.credential,
+        peer = %context.peer,
         "request"
     );
 }

@@ -8,7 +8,7 @@ use packhouse_runtime::Part;
 use packhouse_store::{Algorithm, Blob, RepositoryId, Stager, Store};
 use splitter::{Event, Head, Splitter};
 
-use crate::receive::{refused_bytes, too_large};
+use crate::declared_length::{refused_bytes, too_large};
 use crate::shape::Refused;
 use packhouse_wire::catalogue;
 use packhouse_wire::incoming_body::IncomingBody;
@@ -16,14 +16,25 @@ use packhouse_wire::incoming_body::IncomingBody;
 /// Parts of one form.
 const MAX_PARTS: usize = 1000;
 
-/// Takes in a form. 400 for a body that is none or is damaged, 413 for more than `limit` bytes together.
+/// A form that is to be taken in.
+pub(crate) struct Form<'a> {
+    /// Its content type, with the boundary of its parts.
+    pub content_type: &'a [u8],
+    /// Digests of each part besides SHA-256.
+    pub digests: &'a [Algorithm],
+    /// Bytes of all parts together, at most.
+    pub limit: u64,
+    /// The repository that it is for.
+    pub target: Option<RepositoryId>,
+}
+
+/// Takes in a form. 400 for a body that is no form or is damaged, 413 for more than `limit` bytes together.
 pub(crate) async fn receive(
-    (store, target): (&Store, Option<RepositoryId>),
-    digests: &[Algorithm],
-    content_type: &[u8],
-    limit: u64,
+    store: &Store,
+    form: Form<'_>,
     body: &mut IncomingBody,
 ) -> Result<Vec<Part>, Refused> {
+    let Form { content_type, digests, limit, target } = form;
     let boundary =
         splitter::boundary(content_type).ok_or_else(|| damaged("The body is no multipart/form-data."))?;
     let mut splitter = Splitter::new(&boundary);

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use packhouse_store::OrganizationRow;
+use packhouse_store::{OrganizationId, OrganizationRow};
 
+use crate::request_context::RequestContext;
 use crate::shape::Refused;
 use packhouse_app::App;
+use packhouse_wire::catalogue;
 
 /// How old the list may be: an organization that another process made is found within this time.
 const FRESH: Duration = Duration::from_secs(1);
@@ -18,17 +20,23 @@ pub(crate) struct Organizations {
 }
 
 impl Organizations {
-    /// The organization of this host, or the only one there is.
+    /// The step that finds the organization of this host, or the only one there is. From here on `context` knows what links start
+    /// with. 401 where there is none of this host, 503 if the store cannot be read.
     pub(crate) async fn find(
         &self,
         app: &App,
         host: Option<&str>,
-    ) -> Result<Option<OrganizationRow>, Refused> {
+        context: &mut RequestContext,
+    ) -> Result<OrganizationId, Refused> {
         let all = self.all(app).await?;
-        Ok(match &*all {
-            [only] => Some(only.clone()),
-            several => host.and_then(|host| by_host(several, host)).cloned(),
-        })
+        let found = match &*all {
+            [only] => Some(only),
+            several => host.and_then(|host| by_host(several, host)),
+        };
+        context.base_url = base_url(app, found, host);
+        let organization = found.ok_or_else(|| Refused::of(&catalogue::UNAUTHORIZED))?;
+        context.organization = Some(organization.id);
+        Ok(organization.id)
     }
 
     async fn all(&self, app: &App) -> Result<Arc<[OrganizationRow]>, Refused> {
@@ -49,11 +57,11 @@ impl Organizations {
 /// With its port, or without where the organization's address has none.
 fn by_host<'a>(all: &'a [OrganizationRow], host: &str) -> Option<&'a OrganizationRow> {
     let of = |host: &str| all.iter().find(|row| row.host.as_deref() == Some(host));
-    of(host).or_else(|| of(name(host)))
+    of(host).or_else(|| of(without_port(host)))
 }
 
 /// A host without its port.
-pub(crate) fn name(host: &str) -> &str {
+fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
             // An IPv6 address without a port ends in its bracket.
@@ -65,7 +73,7 @@ pub(crate) fn name(host: &str) -> &str {
 
 /// What links start with, without a slash at its end: the organization's address, or the configured one; else the host of the
 /// request where it is a loopback name with the listener's port; else where this listens.
-pub(crate) fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
+fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
     if let Some(url) = organization.and_then(|row| row.base_url.as_deref()) {
         return url.trim_end_matches('/').to_owned();
     }
@@ -79,20 +87,19 @@ pub(crate) fn base_url(app: &App, organization: Option<&OrganizationRow>, host: 
 }
 
 fn is_loopback(host: &str, port: u16) -> bool {
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&name(host));
-    here && host.strip_prefix(name(host)).is_some_and(|rest| rest == format!(":{port}"))
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&without_port(host));
+    here && host.strip_prefix(without_port(host)).is_some_and(|rest| rest == format!(":{port}"))
 }
 
 /// The realm of a challenge: the host's name, since some clients send a credential to no other realm.
 pub(crate) fn realm(base_url: &str) -> &str {
     let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    name(host.split('/').next().unwrap_or(host))
+    without_port(host.split('/').next().unwrap_or(host))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packhouse_store::OrganizationId;
 
     fn row(id: i64, host: Option<&str>) -> OrganizationRow {
         let host = host.map(str::to_owned);

@@ -1,15 +1,15 @@
-//! Receive: a request's body into staged blobs, hashed while it comes in. The first poll of the body is what sends
+//! The step receive: a request's body into staged blobs, hashed while it comes in. The first poll of the body is what sends
 //! `100 Continue`, so everything that can refuse a request has done so before.
 
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use packhouse_runtime::{Appended, BodyPlan, Intent, Part, excess_of};
-use packhouse_store::{Append, Blob, RepositoryId, Store, StoreError};
-use packhouse_wire::incoming_body::{IncomingBody, declared};
+use packhouse_runtime::{Appended, BodyPlan, Intent, Part};
+use packhouse_store::{Append, Blob, RepositoryId, Stager, Store, StoreError};
+use packhouse_wire::incoming_body::IncomingBody;
 
-use crate::multipart;
+use crate::declared_length::{of_limit, refused_bytes, too_large};
+use crate::multipart::{self, Form};
+use crate::repository_request::RepositoryRequest;
 use crate::shape::Refused;
-use packhouse_wire::catalogue;
 
 /// What a body became.
 #[derive(Default)]
@@ -22,72 +22,47 @@ pub(crate) struct Received {
     pub appended: Option<Appended>,
 }
 
-/// 413 for a body that is too large by its own declaration.
-pub(crate) fn refuse_by_length(intent: &Intent, headers: &HeaderMap) -> Result<(), Refused> {
-    let limit = match intent.body {
-        BodyPlan::None => return Ok(()),
-        BodyPlan::Body { limit } | BodyPlan::Parts { limit } | BodyPlan::Append { limit, .. } => limit,
-    };
-    match declared(headers) {
-        Some(length) if length > limit => Err(of_limit(intent, too_large(limit))),
-        _ => Ok(()),
-    }
-}
-
-/// What is over a limit that has a name may have words of its own in the description.
-fn of_limit(intent: &Intent, refused: Refused) -> Refused {
-    match &intent.limit {
-        Some(name) => refused.because(excess_of(name)),
-        None => refused,
-    }
-}
-
-/// The same of a refusal that may be another than that of the body's size.
-fn over_limit(intent: &Intent, refused: Refused) -> Refused {
-    if refused.is_of(&catalogue::FILE_TOO_LARGE) { of_limit(intent, refused) } else { refused }
-}
-
-/// 413 with the limit in its sentence.
-pub(crate) fn too_large(limit: u64) -> Refused {
-    Refused::with(&catalogue::FILE_TOO_LARGE, &limit.to_string())
+/// A body that is added to an upload.
+struct Addition<'a> {
+    upload: &'a str,
+    /// Where the client says that it begins.
+    offset: Option<u64>,
+    limit: u64,
 }
 
 /// Takes a body in as the intent asks. 413 as soon as it is over the limit; what was staged is gone then.
 pub(crate) async fn receive(
-    store: &Store,
-    target: Option<RepositoryId>,
+    request: &RepositoryRequest<'_>,
     intent: &Intent,
-    headers: &HeaderMap,
     body: &mut IncomingBody,
 ) -> Result<Received, Refused> {
+    let store = &request.app.store;
+    let target = request.found().map(|row| row.id);
     match &intent.body {
         BodyPlan::None => Ok(Received::default()),
         BodyPlan::Body { limit } => {
-            let blob = stage(store, target, intent, *limit, body).await?;
+            let stager = store.stage(&intent.digests, *limit).of(target);
+            let blob = stage(stager, intent, body).await?;
             Ok(Received { body: Some(blob), ..Received::default() })
         }
         BodyPlan::Parts { limit } => {
-            let form = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-            let parts = multipart::receive((store, target), &intent.digests, form, *limit, body).await;
-            let parts = parts.map_err(|refused| over_limit(intent, refused))?;
+            let content_type = request.parts.headers.get(CONTENT_TYPE);
+            let content_type = content_type.map_or(&b""[..], |value| value.as_bytes());
+            let form = Form { content_type, digests: &intent.digests, limit: *limit, target };
+            let parts = multipart::receive(store, form, body).await;
+            let parts = parts.map_err(|refused| of_limit(intent, refused))?;
             Ok(Received { parts, ..Received::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
-            let appended = append(store, target, (upload, *offset, *limit), body).await;
-            let appended = appended.map_err(|refused| over_limit(intent, refused))?;
-            Ok(Received { appended, ..Received::default() })
+            let addition = Addition { upload, offset: *offset, limit: *limit };
+            let appended = append(store, target, addition, body).await;
+            let appended = appended.map_err(|refused| of_limit(intent, refused))?;
+            Ok(Received { appended: Some(appended), ..Received::default() })
         }
     }
 }
 
-async fn stage(
-    store: &Store,
-    target: Option<RepositoryId>,
-    intent: &Intent,
-    limit: u64,
-    body: &mut IncomingBody,
-) -> Result<Blob, Refused> {
-    let mut stager = store.stage(&intent.digests, limit).of(target);
+async fn stage(mut stager: Stager, intent: &Intent, body: &mut IncomingBody) -> Result<Blob, Refused> {
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
             StoreError::TooLarge { limit, .. } => of_limit(intent, too_large(limit)),
@@ -97,14 +72,15 @@ async fn stage(
     Ok(stager.finish().await?)
 }
 
-/// A body that goes to an upload. Where there is none of that name, or its length is another, nothing is read.
+/// Adds a body to an upload. Where there is none of that name, or its length is another, nothing is read.
 async fn append(
     store: &Store,
     target: Option<RepositoryId>,
-    (name, offset, limit): (&str, Option<u64>, u64),
+    addition: Addition<'_>,
     body: &mut IncomingBody,
-) -> Result<Option<Appended>, Refused> {
-    let nothing = Some(Appended { upload: name.to_owned(), received: 0 });
+) -> Result<Appended, Refused> {
+    let Addition { upload: name, offset, limit } = addition;
+    let nothing = Appended { upload: name.to_owned(), received: 0 };
     let Some(target) = target else { return Ok(nothing) };
     let Some(upload) = store.upload(target, name).await? else { return Ok(nothing) };
     let Append::Ready(mut appender) = upload.append(offset, limit).await? else { return Ok(nothing) };
@@ -114,13 +90,5 @@ async fn append(
         appender.write(bytes).await.map_err(refused_bytes)?;
     }
     appender.finish().await?;
-    Ok(Some(Appended { upload: name.to_owned(), received }))
-}
-
-/// A write's failure, where too many bytes are the client's fault.
-pub(crate) fn refused_bytes(error: StoreError) -> Refused {
-    match error {
-        StoreError::TooLarge { limit, .. } => too_large(limit),
-        other => Refused::from(other),
-    }
+    Ok(Appended { upload: name.to_owned(), received })
 }

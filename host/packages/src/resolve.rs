@@ -1,4 +1,5 @@
-//! Resolve: from a request's host and path to the place it is about, before anything is looked up. Malformed requests end here.
+//! The step resolve: from a request's host and path to the route that it takes, before anything is looked up. Malformed requests
+//! end here.
 
 use std::sync::Arc;
 
@@ -18,27 +19,32 @@ const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// Header fields. The connection's own limit lets one more through, so that HTTP/2 has the same.
 const MAX_HEADERS: usize = 100;
 
-/// What a request is about.
-pub(crate) enum Place {
-    /// The bare host, which checks no credential.
-    Bare,
+/// Where a path leads.
+pub(crate) enum Route {
+    /// To what the host answers itself.
+    Host(HostRoute),
+    /// Below a repository's address, or below a claim.
+    Repository(RepositoryAddress),
+}
+
+/// What the host answers itself.
+pub(crate) enum HostRoute {
+    /// The root, which checks no credential.
+    Root,
     /// How the server is, which checks no credential either.
     Health(Health),
     /// Nothing that is served.
-    Nowhere,
+    NotServed,
     /// Trusted publishing, which is not offered yet: clients then use their token.
     NotEnabled,
     /// The list of what a credential reaches.
-    Repositories,
+    RepositoryList,
     /// The token service of this plugin's format.
     TokenService(Arc<Plugin>),
-    /// Something below a repository's address, or below a claim.
-    Below(Below),
 }
 
 /// A path below a repository's address, or below a claim.
-#[derive(Clone)]
-pub(crate) struct Below {
+pub(crate) struct RepositoryAddress {
     /// The repository's name, which may be no repository's; none below a claim that names none.
     pub name: Option<String>,
     /// What follows, as plugins see it.
@@ -46,14 +52,13 @@ pub(crate) struct Below {
     /// Whether a segment came with an encoded slash.
     pub encoded_slash: bool,
     /// The claim on a root path that led here.
-    pub claim: Option<Claimed>,
+    pub claim: Option<ClaimMatch>,
     /// What stands between the host and `path`, without a slash at its end.
-    pub address: String,
+    pub base: String,
 }
 
-/// A claim on a root path.
-#[derive(Clone)]
-pub(crate) struct Claimed {
+/// A claim on a root path that a path lies below.
+pub(crate) struct ClaimMatch {
     /// Whose it is.
     pub plugin: Arc<Plugin>,
     /// Its name in the description.
@@ -63,22 +68,22 @@ pub(crate) struct Claimed {
 }
 
 /// A request's target, read.
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     /// Its host as the client wrote it, in lower case.
     pub host: Option<String>,
-    /// What it is about.
-    pub place: Place,
+    /// Where its path leads.
+    pub route: Route,
     /// Its query.
     pub query: Vec<(String, String)>,
 }
 
 /// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
-pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<Target, Refused> {
+pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget, Refused> {
     within_limits(parts)?;
     let host = host(parts).map_err(|sentence| Refused::with(&catalogue::INVALID_REQUEST, sentence))?;
     let path = Path::parse(parts.uri.path()).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
-    Ok(Target { host, place: place(path, runtime), query })
+    Ok(RequestTarget { host, route: find_route(path, runtime), query })
 }
 
 /// How errors look below the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
@@ -111,22 +116,22 @@ fn malformed(error: PathError) -> Refused {
     }
 }
 
-fn place(path: Path, runtime: &Runtime) -> Place {
+fn find_route(path: Path, runtime: &Runtime) -> Route {
     if path.segments.is_empty() {
-        return Place::Bare;
+        return Route::Host(HostRoute::Root);
     }
     if path.segments.first().is_some_and(|first| first == "repositories") {
         return below_repositories(path);
     }
-    if let Some(health) = health::asked(&path.segments) {
-        return Place::Health(health);
+    if let Some(health) = health::find(&path.segments) {
+        return Route::Host(HostRoute::Health(health));
     }
     let exchanges = |plugin: &Arc<Plugin>| plugin.description().exchanges_identities_at(&path.segments);
     if runtime.plugins().iter().any(exchanges) {
-        return Place::NotEnabled;
+        return Route::Host(HostRoute::NotEnabled);
     }
     if let Some(plugin) = token_service(&path.segments, runtime) {
-        return Place::TokenService(plugin);
+        return Route::Host(HostRoute::TokenService(plugin));
     }
     claimed(path, runtime)
 }
@@ -141,23 +146,23 @@ fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> 
     runtime.plugins().iter().find(is_here).cloned()
 }
 
-fn below_repositories(path: Path) -> Place {
+fn below_repositories(path: Path) -> Route {
     let encoded_slash = path.encoded_slash;
     let is_list = path.segments.len() == 2;
     let mut segments = path.segments.into_iter().skip(1);
     match segments.next().filter(|name| !name.is_empty()) {
         Some(name) => {
-            let address = format!("/repositories/{name}");
-            Place::Below(Below {
+            let base = format!("/repositories/{name}");
+            Route::Repository(RepositoryAddress {
                 name: Some(name),
                 path: tail(segments),
                 encoded_slash,
                 claim: None,
-                address,
+                base,
             })
         }
-        None if is_list => Place::Repositories,
-        None => Place::Nowhere,
+        None if is_list => Route::Host(HostRoute::RepositoryList),
+        None => Route::Host(HostRoute::NotServed),
     }
 }
 
@@ -168,26 +173,25 @@ fn tail(segments: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// The longest claim on a root path that this path lies below.
-fn claimed(path: Path, runtime: &Runtime) -> Place {
+fn claimed(path: Path, runtime: &Runtime) -> Route {
     let matches = runtime.claims().filter_map(|(plugin, claim)| {
         let (length, name) = match_claim(&claim.path, &path.segments)?;
         Some((length, name, plugin, claim))
     });
     let Some((length, name, plugin, claim)) = matches.max_by_key(|(length, ..)| *length) else {
-        return Place::Nowhere;
+        return Route::Host(HostRoute::NotServed);
     };
-    let address =
-        claim.path.trim_end_matches('/').replace("{repository}", name.as_deref().unwrap_or_default());
-    Place::Below(Below {
+    let base = claim.path.trim_end_matches('/').replace("{repository}", name.as_deref().unwrap_or_default());
+    Route::Repository(RepositoryAddress {
         name,
         encoded_slash: path.encoded_slash,
         path: tail(path.segments.into_iter().skip(length)),
-        claim: Some(Claimed {
+        claim: Some(ClaimMatch {
             plugin: Arc::clone(plugin),
             name: claim.name.clone(),
             challenge: claim.challenge.clone(),
         }),
-        address,
+        base,
     })
 }
 
@@ -231,13 +235,21 @@ mod tests {
             ("/repositories/r/", "r", vec![]),
             ("/repositories/r/a/", "r", vec!["a", ""]),
         ] {
-            let Place::Below(below) = below_repositories(Path::parse(raw).unwrap()) else { panic!("{raw}") };
+            let Route::Repository(address) = below_repositories(Path::parse(raw).unwrap()) else {
+                panic!("{raw}")
+            };
             assert_eq!(
-                (below.name.as_deref(), below.path),
+                (address.name.as_deref(), address.path),
                 (Some(name), rest.iter().map(ToString::to_string).collect())
             );
         }
-        assert!(matches!(below_repositories(Path::parse("/repositories").unwrap()), Place::Nowhere));
-        assert!(matches!(below_repositories(Path::parse("/repositories/").unwrap()), Place::Repositories));
+        assert!(matches!(
+            below_repositories(Path::parse("/repositories").unwrap()),
+            Route::Host(HostRoute::NotServed)
+        ));
+        assert!(matches!(
+            below_repositories(Path::parse("/repositories/").unwrap()),
+            Route::Host(HostRoute::RepositoryList)
+        ));
     }
 }

@@ -14,7 +14,7 @@ use packhouse_runtime::{
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
-use crate::Known;
+use crate::identify::Known;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::Presented;

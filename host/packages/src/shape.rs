@@ -11,8 +11,8 @@ use packhouse_runtime::{CallError, ChallengeScheme, ErrorTemplate, Failure, Prob
 use packhouse_store::{Part, StoreError};
 use serde_json::Value;
 
+use crate::bearing::Bearing;
 use crate::error_body::{self, Said, Written};
-use crate::identify::Bearing;
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
 use packhouse_wire::body::Body;

@@ -16,11 +16,12 @@ use packhouse_runtime::{Description, Plugin};
 use packhouse_store::{OrganizationId, Reached};
 use serde_json::json;
 
-use super::authorize;
-use super::identify::{self, Credential, Known};
-use super::receive;
-use super::scope::Scopes;
-use super::shape::Refused;
+use crate::access_question as access;
+use crate::credential::Credential;
+use crate::declared_length::too_large;
+use crate::identify::{self, IdentityQuery, Known};
+use crate::scope::Scopes;
+use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_identity::access::{Presented, Wanted};
 use packhouse_identity::{Bearer, Grant, Holder, LIFETIME_S, Secret};
@@ -65,8 +66,9 @@ impl Service<'_> {
             _ => return Err(Refused::method_not_allowed("GET, HEAD, POST")),
         };
         let fingerprint = credential.fingerprint();
-        let who = (credential, self.peer);
-        let known = identify::identify(self.app, organization, "", who, None).await?;
+        let query =
+            IdentityQuery { organization, repository: "", credential, peer: self.peer, bearer_format: None };
+        let known = identify::identify(self.app, query).await?;
         let now = packhouse_store::now_ms();
         let holder = self.holder(&known, fingerprint.as_ref(), now)?;
         let grants = self.grants(&known, organization, &asked, now).await?;
@@ -92,9 +94,9 @@ impl Service<'_> {
         if known.presented == Presented::Nothing {
             return Ok(Holder::Nobody);
         }
-        let rules = authorize::rules(Some(self.plugin.description()));
+        let rules = access::rules(Some(self.plugin.description()));
         let wanted = Wanted::Read { for_publish: false };
-        authorize::authorize_credential(&known.presented, &rules, wanted, now)?;
+        access::authorize_credential(&known.presented, &rules, wanted, now)?;
         match (&known.presented, fingerprint, &known.member) {
             (Presented::Member(_), _, Some(member)) => Ok(Holder::member(member)),
             (_, Some(fingerprint), _) => Ok(Holder::token(fingerprint)),
@@ -127,12 +129,12 @@ impl Service<'_> {
     /// A grant without what the credential may not do.
     fn within(&self, known: &Known, reached: &Reached, grant: Grant, now: i64) -> Grant {
         let description = self.plugin.description();
-        let rules = authorize::rules(Some(description));
+        let rules = access::rules(Some(description));
         let presented = known.presented_to(reached);
         let here = reached.row.format == description.format;
         // Whether the format is switched on is asked when the bearer is used.
-        let facts = authorize::facts(&reached.row, true);
-        let may = |wanted| here && authorize::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        let facts = access::facts(&reached.row, true);
+        let may = |wanted| here && access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
         Grant {
             read: grant.read && may(Wanted::Read { for_publish: false }),
             publish: grant.publish && may(Wanted::Publish),
@@ -186,7 +188,7 @@ async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, Refused> 
     let mut bytes = BytesMut::new();
     while let Some(more) = body.next().await? {
         if bytes.len() + more.len() > MAX_FORM_BYTES {
-            return Err(receive::too_large(MAX_FORM_BYTES as u64));
+            return Err(too_large(MAX_FORM_BYTES as u64));
         }
         bytes.extend_from_slice(&more);
     }

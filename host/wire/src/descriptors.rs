@@ -1,5 +1,5 @@
 //! Descriptors: files and sockets that the process may have open. Their number is raised to what the system allows and shared out among
-//! connections, requests and kept answers, so that a crowd of clients never leaves a request without the file that it needs.
+//! connections, requests and cached responses, so that a crowd of clients never leaves a request without the file that it needs.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -9,8 +9,8 @@ const OWN: u64 = 96;
 const PER_REQUEST: u64 = 4;
 /// Listeners with as many connections as the setting says.
 const LISTENERS: u64 = 2;
-/// The most files that kept answers hold open.
-const MOST_KEPT_FILES: u64 = 16 * 1024;
+/// The most files that cached responses hold open.
+const MOST_CACHED_FILES: u64 = 16 * 1024;
 
 /// How many descriptors each may have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,8 +19,8 @@ pub struct Shares {
     pub connections: usize,
     /// Requests under way on the repository host.
     pub requests: usize,
-    /// Stored files whose answers are kept.
-    pub kept_files: usize,
+    /// Stored files that cached responses hold open.
+    pub cached_files: usize,
 }
 
 impl Shares {
@@ -37,7 +37,7 @@ impl Shares {
             connections: connections.min(number(2 * fifths / LISTENERS)).max(1),
             // A semaphore has no more places than this.
             requests: number(2 * fifths / PER_REQUEST).clamp(1, tokio::sync::Semaphore::MAX_PERMITS),
-            kept_files: number(fifths.min(MOST_KEPT_FILES)),
+            cached_files: number(fifths.min(MOST_CACHED_FILES)),
         }
     }
 }
@@ -58,12 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_requests_and_kept_files_never_take_more_than_there_are() {
+    fn connections_requests_and_cached_files_never_take_more_than_there_are() {
         for descriptors in [256, 1024, 20_000, 1 << 20] {
             let shares = Shares::of(descriptors, 10_000);
             let taken = LISTENERS * shares.connections as u64
                 + PER_REQUEST * shares.requests as u64
-                + shares.kept_files as u64;
+                + shares.cached_files as u64;
             assert!(taken + OWN <= descriptors, "{descriptors}: {shares:?}");
             assert!(shares.connections >= 32 && shares.requests >= 16, "{descriptors}: {shares:?}");
         }

@@ -17,6 +17,6 @@ pub(super) async fn withheld(
     };
     let members = facts.members.iter().map(|member| &member.row).collect();
     let store = &services.app.store;
-    let withheld = withheld_names(store, plugin.description(), (target, members), &names).await?;
+    let withheld = withheld_names::withheld(store, plugin.description(), target, members, &names).await?;
     Ok(names.into_iter().filter(|name| withheld.contains(name)).collect())
 }

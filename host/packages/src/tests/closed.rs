@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use packhouse_runtime::{ErrorFormat, Runtime};
 use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
 
-use super::super::identify::{self, Credential};
-use super::super::shape::{self, Addresses, Frame};
+use crate::credential::Credential;
+use crate::identify::{self, IdentityQuery};
+use crate::shape::{self, Addresses, Frame};
 use packhouse_app::App;
 use packhouse_app::mail::Mail;
 use packhouse_config::{Config, Inputs};
@@ -81,21 +82,29 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
     (organization.id, all)
 }
 
+fn query(organization: OrganizationId, credential: &Credential) -> IdentityQuery<'static> {
+    IdentityQuery {
+        organization,
+        repository: "r",
+        credential: credential.clone(),
+        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        bearer_format: Some(FORMAT),
+    }
+}
+
 #[tokio::test]
 async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let mut app = app(folder.path()).await;
     let (organization, credentials) = credentials(&app).await;
-    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
     // Known from before, so that nothing of it can be answered out of memory either.
     for credential in &credentials {
-        identify::identify(&app, organization, "r", (credential.clone(), peer), Some(FORMAT)).await.unwrap();
+        identify::identify(&app, query(organization, credential)).await.unwrap();
     }
     app.store.close().await;
     for key_is_known in [true, false] {
         for credential in &credentials {
-            let asked = (credential.clone(), peer);
-            let answer = identify::identify(&app, organization, "r", asked, Some(FORMAT)).await;
+            let answer = identify::identify(&app, query(organization, credential)).await;
             let Err(refused) = answer else { panic!("{credential:?} was looked up in a closed store") };
             let format = ErrorFormat::default();
             let addresses = Addresses {

@@ -9,7 +9,8 @@ use packhouse_store::{
     RepositoryRow, Scope, TokenId, TokenRow,
 };
 
-use super::super::identify::{self, Credential};
+use crate::credential::Credential;
+use crate::identify;
 use packhouse_identity::Secret;
 use packhouse_identity::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
 use packhouse_identity::permissions::Permissions;

@@ -1,5 +1,5 @@
-//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. To every other request the address
-//! is one that is not served.
+//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. For other methods the address is not
+//! served.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use http::{HeaderValue, Method, Response};
 use packhouse_store::{OrganizationId, Reached, RepositoryId, RepositoryRow};
 use serde::Serialize;
 
-use super::Visit;
-use super::authorize;
-use super::identify::{self, Credential, Known};
-use super::shape::Refused;
+use crate::access_question as access;
+use crate::credential::Credential;
+use crate::identify::{self, IdentityQuery, Known};
+use crate::request_context::RequestContext;
+use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_identity::access::{Rules, Wanted};
 use packhouse_identity::permissions::RepositoryAction;
@@ -26,8 +27,8 @@ const MOST: u32 = 200;
 /// Rows read at a time.
 const ROWS: u32 = 500;
 
-/// The list, asked for.
-pub(crate) struct List<'a> {
+/// A request for the list.
+pub(crate) struct RepositoryList<'a> {
     /// The program.
     pub app: &'a Arc<App>,
     /// The request without its body.
@@ -56,32 +57,37 @@ struct Item {
     actions: Vec<RepositoryAction>,
 }
 
-impl List<'_> {
+impl RepositoryList<'_> {
     /// The page that the query asks for. 401 for another method and for a credential that is none or not taken; 400 for a query
     /// that is wrong.
-    pub(crate) async fn answer(&self, visit: &mut Visit) -> Result<Response<Body>, Refused> {
+    pub(crate) async fn answer(&self, context: &mut RequestContext) -> Result<Response<Body>, Refused> {
         if self.parts.method != Method::GET && self.parts.method != Method::HEAD {
             return Err(Refused::of(&catalogue::UNAUTHORIZED));
         }
-        visit.organization = Some(self.organization);
-        let credential = (Credential::read(&self.parts.headers).of_any_format(), visit.peer);
-        let known = identify::identify(self.app, self.organization, "", credential, None).await?;
-        visit.credential.clone_from(&known.credential);
-        visit.caller.clone_from(&known.caller);
+        let query = IdentityQuery {
+            organization: self.organization,
+            repository: "",
+            credential: Credential::read(&self.parts.headers).of_any_format(),
+            peer: context.peer,
+            bearer_format: None,
+        };
+        let known = identify::identify(self.app, query).await?;
+        context.credential.clone_from(&known.credential);
+        context.caller.clone_from(&known.caller);
         let now = packhouse_store::now_ms();
         // There is no format that does not look at user names; those of every format that stand for a token count.
         let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
         let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
-        let rules = Rules { checks_username: true, token_usernames, ..authorize::rules(None) };
+        let rules = Rules { checks_username: true, token_usernames, ..access::rules(None) };
         let wanted = Wanted::Read { for_publish: true };
-        authorize::authorize_credential(&known.presented, &rules, wanted, now)?;
+        access::authorize_credential(&known.presented, &rules, wanted, now)?;
         if let Some(token) = &known.facts.token {
             self.app.store.token_used(token.id, now);
         }
         if let Some(key) = &known.facts.key {
             self.app.store.access_key_used(key.id, now);
         }
-        let page = self.page(&known, &visit.base_url, now).await?;
+        let page = self.page(&known, &context.base_url, now).await?;
         self.respond(&page)
     }
 
@@ -125,9 +131,9 @@ impl List<'_> {
     ) -> Option<(RepositoryId, Item)> {
         let RepositoryRow { id, name, format, kind, .. } = &reached.row;
         let plugin = self.app.runtime.plugin(format);
-        let rules = authorize::rules(plugin.as_ref().map(|plugin| plugin.description()));
-        let (presented, facts) = (known.presented_to(reached), authorize::facts(&reached.row, true));
-        let may = |wanted| authorize::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        let rules = access::rules(plugin.as_ref().map(|plugin| plugin.description()));
+        let (presented, facts) = (known.presented_to(reached), access::facts(&reached.row, true));
+        let may = |wanted| access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
         let actions: Vec<RepositoryAction> = [
             (RepositoryAction::Read, Wanted::Read { for_publish: false }),
             (RepositoryAction::Publish, Wanted::Publish),
@@ -153,10 +159,8 @@ impl List<'_> {
             Refused::of(&catalogue::INTERNAL)
         })?;
         let length = HeaderValue::from(bytes.len());
-        let body = match self.parts.method == Method::HEAD {
-            true => Body::empty(),
-            false => Body::full(Bytes::from(bytes)),
-        };
+        let head = self.parts.method == Method::HEAD;
+        let body = if head { Body::empty() } else { Body::full(Bytes::from(bytes)) };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,6 +1,6 @@
-//! Names: which packages no upstream may be asked for. It is decided here for every format, whoever may read what: a name that a
-//! hosted member of a group holds, or that the group or one of its members claims, is looked for in none of its proxies, so
-//! that nobody can put another package in its place elsewhere.
+//! Which packages no upstream may be asked for. The host decides this for every format, whatever the caller may read. If a hosted
+//! member of a group holds a name, or the group or one of its members claims it, no proxy of the group looks for it upstream. So
+//! nobody can put another package in its place elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use packhouse_config::repository_settings;
 use packhouse_identity::access::Kind;
 
 /// What is withheld from a repository's upstream, or from those of a group.
-pub(crate) struct Names<'a> {
+pub(crate) struct WithheldNames<'a> {
     description: &'a Description,
     /// Patterns, as people wrote them.
     claimed: Vec<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Names<'a> {
     hosted: Vec<RepositoryId>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> WithheldNames<'a> {
     /// What these repositories claim, and what the hosted ones among them hold: a group and all its members, or a proxy by itself.
     pub(crate) fn of<'r>(
         description: &'a Description,
@@ -62,16 +62,17 @@ impl<'a> Names<'a> {
 
 /// What is withheld from an upstream when the target of a call is this repository: of a group what its `members` are to it, of a
 /// proxy the same in every group that has it as a member; of a hosted repository, which has no upstream, nothing.
-pub async fn withheld(
+pub(crate) async fn withheld(
     store: &Store,
     description: &Description,
-    (target, members): (&RepositoryRow, Vec<&RepositoryRow>),
+    target: &RepositoryRow,
+    members: Vec<&RepositoryRow>,
     names: &[String],
 ) -> Result<BTreeSet<String>, StoreError> {
     match Kind::of(&target.kind) {
         Kind::Hosted => Ok(BTreeSet::new()),
         Kind::Group => {
-            Names::of(description, members.into_iter().chain([target])).withheld(store, names).await
+            WithheldNames::of(description, members.into_iter().chain([target])).withheld(store, names).await
         }
         Kind::Proxy => {
             let groups = store.groups_with(target.organization, target.id).await?;
@@ -80,7 +81,7 @@ pub async fn withheld(
             let ids: Vec<RepositoryId> = ids.into_iter().collect();
             let beside = store.find_repositories(target.organization, &ids).await?;
             let all = groups.iter().chain(&beside).chain([target]);
-            Names::of(description, all).withheld(store, names).await
+            WithheldNames::of(description, all).withheld(store, names).await
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A member's own e-mail and password as a package client's credential. The slow hash runs once and what was right is recognized
-//! for a while.
+//! A member's own e-mail address and password as a package client's credential. The slow hash runs once; a password that was right
+//! is recognized for a while.
 
 use std::net::IpAddr;
 
@@ -13,15 +13,22 @@ use packhouse_config::client_network::ClientNetwork;
 use packhouse_identity::{self as identity, Attempt, Outcome, Secret, Who};
 use packhouse_wire::catalogue;
 
+/// An e-mail address and a password, as a package client sends them.
+pub(crate) struct SignIn<'a> {
+    /// The organization that the request is for.
+    pub organization: OrganizationId,
+    /// What stands for the e-mail address.
+    pub username: &'a str,
+    /// The password.
+    pub password: Secret,
+    /// The client's address.
+    pub peer: IpAddr,
+}
+
 /// The member of this organization with this e-mail and password; none for a wrong one. 429 with the time to wait after too
 /// many wrong ones.
-pub(crate) async fn sign_in(
-    app: &App,
-    organization: OrganizationId,
-    username: &str,
-    password: Secret,
-    peer: IpAddr,
-) -> Result<Option<MemberRow>, Refused> {
+pub(crate) async fn sign_in(app: &App, sign_in: SignIn<'_>) -> Result<Option<MemberRow>, Refused> {
+    let SignIn { organization, username, password, peer } = sign_in;
     let Some(account) = identity::email(username) else { return Ok(None) };
     let found = app.store.members_by_email(&account).await?;
     let member = found.into_iter().find(|row| row.organization == organization);

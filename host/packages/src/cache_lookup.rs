@@ -1,0 +1,84 @@
+//! The step that looks into the response cache, and its counterpart that keeps a response there.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{Action, Intent};
+
+use crate::prepared_response::PreparedResponse;
+use crate::repository_request::RepositoryRequest;
+use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, Validity, in_memory};
+use crate::shape::Refused;
+
+/// What the cache has for one request, and where a response to it would be kept.
+pub(crate) struct CacheLookup {
+    /// None for a request whose response is never kept.
+    slot: Option<Slot>,
+    entry: Option<Arc<CacheEntry>>,
+}
+
+struct Slot {
+    key: CacheKey,
+    validity: Validity,
+}
+
+impl CacheLookup {
+    /// Looks a request up. Nothing is kept of a request that is about no repository.
+    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'_>) -> Self {
+        let slot = request.found().and_then(|row| {
+            let key = CacheKey::of(row.id, &request.members, &request.head)?;
+            Some(Slot { key, validity: Validity::of(row, request.all_members()) })
+        });
+        let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key, &slot.validity));
+        Self { slot, entry }
+    }
+
+    /// The valid entry, if there is one.
+    pub(crate) fn entry(&self) -> Option<&CacheEntry> {
+        self.entry.as_deref()
+    }
+
+    /// Keeps a response if it may be kept, a small file with its bytes. Returns the response as it is sent. An error is one of the
+    /// store, when the file cannot be read.
+    pub(crate) async fn keep(
+        self,
+        cache: &ResponseCache,
+        intent: Arc<Intent>,
+        response: PreparedResponse,
+    ) -> Result<Arc<PreparedResponse>, Refused> {
+        let Some(Slot { key, validity }) = self.slot.filter(|_| may_be_kept(&intent, &response)) else {
+            return Ok(Arc::new(response));
+        };
+        let response = Arc::new(in_memory(response).await?);
+        cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response) });
+        Ok(response)
+    }
+}
+
+/// A response to a read may be kept, except in two cases: the revisions say nothing of further repositories that an intent names, and
+/// a response that was made for one caller is not another's.
+fn may_be_kept(intent: &Intent, response: &PreparedResponse) -> bool {
+    let same_for_all = intent.also_read.is_empty() && !intent.for_caller;
+    response.cacheable && intent.action == Action::Read && same_for_all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response_cache::tests::{intent, response};
+
+    #[tokio::test]
+    async fn a_read_that_is_the_same_for_all_callers_may_be_kept() {
+        let prepared = response(200, 10).await;
+        assert!(may_be_kept(&intent(), &prepared));
+        for intent in [
+            Intent { action: Action::Publish, ..intent() },
+            Intent { action: Action::Open, ..intent() },
+            Intent { also_read: vec!["other".to_owned()], ..intent() },
+            Intent { for_caller: true, ..intent() },
+        ] {
+            assert!(!may_be_kept(&intent, &prepared), "{intent:?}");
+        }
+        let uncacheable = PreparedResponse { cacheable: false, ..(*prepared).clone() };
+        assert!(!may_be_kept(&intent(), &uncacheable));
+    }
+}

@@ -1,0 +1,141 @@
+//! The credential that came with a request, as it was presented.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use packhouse_identity::{self as identity, Secret};
+use packhouse_runtime::{AuthorizationForm, Description};
+
+/// A credential as it was presented.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Credential {
+    /// None at all.
+    Nothing,
+    /// Something that no scheme here reads; nobody knows it.
+    Unreadable,
+    /// `Bearer`.
+    Bearer(Secret),
+    /// A word without a scheme before it.
+    Bare(Secret),
+    /// `Basic`.
+    Basic {
+        /// What stands before the colon.
+        username: String,
+        /// What stands behind it.
+        password: Secret,
+    },
+}
+
+impl Credential {
+    /// Reads the field. An empty user name with an empty password counts as none: some clients send it to say so.
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut fields = headers.get_all(AUTHORIZATION).iter();
+        match (fields.next(), fields.next()) {
+            (None, _) => Self::Nothing,
+            (Some(field), None) => field.to_str().ok().and_then(Self::parse).unwrap_or(Self::Unreadable),
+            (Some(_), Some(_)) => Self::Unreadable,
+        }
+    }
+
+    fn parse(field: &str) -> Option<Self> {
+        let Some((scheme, value)) = field.trim().split_once(' ') else { return Self::bare(field.trim()) };
+        let value = value.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some(Self::Bearer(Secret::new(value)));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let bytes = STANDARD.decode(value).or_else(|_| STANDARD_NO_PAD.decode(value)).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (username, password) = text.split_once(':')?;
+        if username.is_empty() && password.is_empty() {
+            return Some(Self::Nothing);
+        }
+        Some(Self::Basic { username: username.to_owned(), password: Secret::new(password) })
+    }
+
+    /// A scheme without what belongs to it is no token.
+    fn bare(word: &str) -> Option<Self> {
+        let is_scheme = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
+        (!is_scheme && !word.is_empty()).then(|| Self::Bare(Secret::new(word)))
+    }
+
+    /// The form in which it came; none where there is none, or none that any format takes.
+    pub(crate) fn form(&self) -> Option<AuthorizationForm> {
+        match self {
+            Self::Nothing | Self::Unreadable => None,
+            Self::Bearer(_) => Some(AuthorizationForm::Bearer),
+            Self::Bare(_) => Some(AuthorizationForm::Bare),
+            Self::Basic { .. } => Some(AuthorizationForm::Basic),
+        }
+    }
+
+    /// The same, or something that nobody knows where the format does not take its form.
+    pub(crate) fn taken_by(self, description: &Description) -> Self {
+        match self.form() {
+            Some(form) if !counts(form, Some(description)) => Self::Unreadable,
+            _ => self,
+        }
+    }
+
+    /// The same where no format is known: a bare word is then nothing that anybody knows.
+    pub(crate) fn of_any_format(self) -> Self {
+        match self.form() {
+            Some(form) if !counts(form, None) => Self::Unreadable,
+            _ => self,
+        }
+    }
+
+    /// The hash of what may be a token.
+    pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
+        match self {
+            Self::Nothing | Self::Unreadable => None,
+            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
+                identity::fingerprint(secret.reveal())
+            }
+        }
+    }
+}
+
+/// Whether this form of `Authorization` counts in a format. Where no format is known, `Basic` and `Bearer` do.
+pub(crate) fn counts(form: AuthorizationForm, description: Option<&Description>) -> bool {
+    description.map_or(form != AuthorizationForm::Bare, |description| description.takes(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn read(fields: &[&str]) -> Credential {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(field).unwrap());
+        }
+        Credential::read(&headers)
+    }
+
+    fn basic(username: &str, password: &str) -> Credential {
+        Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
+    }
+
+    #[test]
+    fn credentials_are_read() {
+        let encode = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        assert!(read(&[]) == Credential::Nothing);
+        assert!(read(&["Basic Og=="]) == Credential::Nothing);
+        assert!(read(&[&encode("me@example.com:a:b")]) == basic("me@example.com", "a:b"));
+        assert!(read(&[&encode(":token")]) == basic("", "token"));
+        assert!(read(&[&encode("user:")]) == basic("user", ""));
+        assert!(read(&[encode("a:b").trim_end_matches('=')]) == basic("a", "b"));
+        assert!(read(&["bEARER  token "]) == Credential::Bearer(Secret::new("token")));
+        assert!(read(&["pkh_token "]) == Credential::Bare(Secret::new("pkh_token")));
+        assert!(read(&["pkh_token"]).of_any_format() == Credential::Unreadable);
+        for odd in ["Basic !!", "Basic", "Digest x", "Basic YQ==", "Basic /w=="] {
+            assert!(read(&[odd]) == Credential::Unreadable, "{odd}");
+        }
+        assert!(read(&["Bearer a", "Bearer b"]) == Credential::Unreadable);
+    }
+}

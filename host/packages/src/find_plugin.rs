@@ -1,0 +1,90 @@
+//! The step that finds who answers: the plugin of the claim or of the repository's format, as long as that format is switched on.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{Description, Plugin};
+
+use crate::access_question as access;
+use crate::head::{self, HeadSource};
+use crate::identified_request::IdentifiedRequest;
+use crate::identify;
+use crate::repository_request::{NamedRepository, RepositoryRequest};
+use crate::request_context::RequestContext;
+use crate::shape::Refused;
+use packhouse_wire::catalogue;
+
+/// What is told of a repository whose format no loaded plugin has: nobody switched it off.
+const NOT_LOADED: &str =
+    "No plugin for this format is loaded; the server's operator finds why in its log and on /readyz.";
+
+/// Finds the plugin. 400 for an encoded slash that the format does not take. If the format is switched off or not loaded, the
+/// refusal of the credential comes first, then 503; at a name that is no repository's there is no format either.
+pub(crate) async fn find_plugin<'a>(
+    identified: &'a IdentifiedRequest<'_>,
+    context: &mut RequestContext,
+) -> Result<RepositoryRequest<'a>, Refused> {
+    let IdentifiedRequest { app, parts, organization, address, query, known, peer, now, .. } = identified;
+    let plugin = identified.plugin();
+    let description = plugin.as_ref().map(|plugin| plugin.description());
+    context.set_format(description);
+    if address.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
+        return Err(encoded_slash());
+    }
+    let on = |plugin: &&Arc<Plugin>| app.enabled(&plugin.description().format, known.facts.enabled);
+    let Some(plugin) = plugin.as_ref().filter(on) else {
+        return Err(switched_off(identified, description));
+    };
+    let texts = address.path.iter().chain(query.iter().map(|(_, value)| value));
+    let tokens = identify::tokens_in(app, known, *organization, texts).await?;
+    let source = HeadSource {
+        parts,
+        address,
+        query,
+        base_url: &context.base_url,
+        caller: known.caller.as_deref(),
+        request_id: &context.request_id,
+        tokens: &tokens,
+    };
+    let head = head::head(source, plugin.description());
+    let repository = match (identified.repository(), address.name.as_deref()) {
+        (Some(row), _) => Some(NamedRepository::Found(row)),
+        (None, Some(name)) => Some(NamedRepository::Missing(name)),
+        (None, None) => None,
+    };
+    let members = match (&repository, known.facts.members.as_slice()) {
+        (Some(NamedRepository::Found(_)), members @ [_, ..]) => {
+            access::readable(known, plugin.description(), members, *now)
+        }
+        _ => Vec::new(),
+    };
+    let scope_template = address.claim.as_ref().and_then(|claim| claim.challenge.as_deref());
+    Ok(RepositoryRequest {
+        app,
+        parts,
+        organization: *organization,
+        repository,
+        members,
+        plugin: Arc::clone(plugin),
+        scope_template,
+        known,
+        peer: *peer,
+        head,
+        now: *now,
+    })
+}
+
+/// The refusal of an encoded slash where it may not stand.
+pub(crate) fn encoded_slash() -> Refused {
+    Refused::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
+}
+
+/// The refusal where no plugin answers. The plugin cannot be asked what the request does, so that is judged by its method.
+fn switched_off(identified: &IdentifiedRequest<'_>, description: Option<&Description>) -> Refused {
+    let wanted = access::wanted_by_method(identified.parts.method.as_str());
+    let facts = identified.repository().map(|row| access::facts(row, false));
+    let rules = access::rules(description);
+    let judged = access::authorize(&identified.known.presented, &rules, wanted, facts, identified.now);
+    let refused = judged.err().unwrap_or_else(|| Refused::of(&catalogue::FORMAT_DISABLED));
+    let not_loaded = description.is_none() && refused.is_of(&catalogue::FORMAT_DISABLED);
+    if not_loaded { refused.in_words(NOT_LOADED) } else { refused }
+}

@@ -1,0 +1,120 @@
+//! The step handle: the plugin answers, in an instance of its own that is gone afterwards.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, Services};
+use packhouse_store::AuditEvent;
+use packhouse_upstream::CallOutcome;
+
+use crate::plugin_failure::failed;
+use crate::receive::Received;
+use crate::repository_request::{NamedRepository, RepositoryRequest};
+use crate::select_repositories::SelectedRepositories;
+use crate::services::{CallServices, Caller};
+use crate::shape::Refused;
+
+/// How often a call is begun at most.
+const TRIES: u32 = 3;
+/// How much of a path the audit log keeps.
+const MAX_SUBJECT_BYTES: usize = 512;
+
+/// Calls the plugin. Secrets that it asked for stand in the answer instead of their placeholders.
+pub(crate) async fn handle(
+    request: &RepositoryRequest<'_>,
+    intent: &Intent,
+    repositories: SelectedRepositories,
+    received: Received,
+) -> Result<Answer, Refused> {
+    let SelectedRepositories { target, others } = repositories;
+    let Received { body, parts, appended } = received;
+    let services = CallServices::new(request.app, &request.plugin, caller(request));
+    let call = Call {
+        target,
+        others,
+        body,
+        parts,
+        appended,
+        audit: audit_event(request, intent.action),
+        services: Services::of(&services),
+        for_publish: intent.for_publish,
+        ..Call::new(Arc::clone(&request.head), intent.action)
+    };
+    let handled = handle_again(&request.plugin, call, &services).await;
+    let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
+    handled.map(|answer| services.fill(answer)).map_err(Refused::from)
+}
+
+fn caller(request: &RepositoryRequest<'_>) -> Caller {
+    let name = match &request.repository {
+        Some(NamedRepository::Found(row)) => Some(row.name.clone()),
+        Some(NamedRepository::Missing(name) | NamedRepository::Undisclosed { name, .. }) => {
+            Some((*name).to_owned())
+        }
+        None => None,
+    };
+    Caller {
+        known: Arc::clone(request.known),
+        organization: request.organization,
+        repository: name,
+        peer: request.peer,
+        request_id: request.head.request_id.clone(),
+    }
+}
+
+/// What the audit log says of a change in a repository; none of what only reads.
+fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditEvent> {
+    let repository = request.found()?;
+    let name = match action {
+        Action::Publish => "publish",
+        Action::Delete => "delete",
+        Action::Open | Action::Read => return None,
+    };
+    let mut subject = format!("{}/{}", repository.name, request.head.path.join("/"));
+    subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
+    Some(AuditEvent {
+        organization: repository.organization,
+        actor: request.known.caller.clone().unwrap_or_default(),
+        credential: request.known.credential.clone().unwrap_or_default(),
+        action: name.to_owned(),
+        subject,
+        address: request.peer.to_string(),
+        request_id: request.head.request_id.clone(),
+        detail: String::new(),
+    })
+}
+
+/// Calls the plugin, and calls it again for a read that failed for one of two reasons: there was no room beside the calls that wait
+/// for upstreams, so it waits for room; or an upstream sent what cannot be read, so it goes on with what is cached.
+async fn handle_again(
+    plugin: &Plugin,
+    call: Call,
+    services: &CallServices,
+) -> Result<Result<Answer, Failure>, CallError> {
+    let reads = call.action == Action::Read && call.body.is_none();
+    for _ in 1..TRIES {
+        let handled = plugin.handle(call.clone()).await;
+        if !services.end(outcome(&handled)).await || !reads {
+            return handled;
+        }
+    }
+    let handled = plugin.handle(call).await;
+    services.end(outcome(&handled)).await;
+    handled
+}
+
+/// What the end of a call says of what it read.
+fn outcome(handled: &Result<Result<Answer, Failure>, CallError>) -> CallOutcome {
+    match handled {
+        Ok(Ok(_)) => CallOutcome::Succeeded,
+        Ok(Err(failure)) if failure.status < 500 => CallOutcome::Succeeded,
+        Ok(Err(_)) => CallOutcome::Suspect,
+        Err(
+            CallError::Store(_)
+            | CallError::Busy(_)
+            | CallError::NotOffered(_)
+            | CallError::TooMany { .. }
+            | CallError::Host(_),
+        ) => CallOutcome::Unrelated,
+        Err(_) => CallOutcome::Suspect,
+    }
+}

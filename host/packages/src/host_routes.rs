@@ -1,0 +1,91 @@
+//! The routes that the host answers itself, without a plugin: its root, health, the token service and the list of repositories.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response};
+use packhouse_runtime::Plugin;
+
+use crate::health;
+use crate::organizations::Organizations;
+use crate::repository_list::RepositoryList;
+use crate::request_context::RequestContext;
+use crate::resolve::HostRoute;
+use crate::shape::Refused;
+use crate::token_service::Service;
+use packhouse_app::App;
+use packhouse_wire::body::Body;
+use packhouse_wire::catalogue;
+use packhouse_wire::incoming_body::IncomingBody;
+
+/// A request for one of the host's own routes.
+pub(crate) struct HostRequest<'a> {
+    /// The program.
+    pub app: &'a Arc<App>,
+    /// The organizations that there are.
+    pub organizations: &'a Organizations,
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// Where its path leads.
+    pub route: HostRoute,
+    /// Its host as the client wrote it, in lower case.
+    pub host: Option<String>,
+    /// Its query.
+    pub query: Vec<(String, String)>,
+}
+
+/// Answers it. Only the token service and the list need an organization: the others answer while the store cannot be reached.
+pub(crate) async fn answer(
+    request: HostRequest<'_>,
+    body: &mut IncomingBody,
+    context: &mut RequestContext,
+) -> Result<Response<Body>, Refused> {
+    match &request.route {
+        HostRoute::Root => root(request.parts),
+        HostRoute::Health(health) => health::answer(request.app, *health, request.parts),
+        HostRoute::NotServed => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+        HostRoute::NotEnabled => Err(Refused::of(&catalogue::NOT_ENABLED)),
+        HostRoute::RepositoryList => list(&request, context).await,
+        HostRoute::TokenService(plugin) => {
+            let plugin = Arc::clone(plugin);
+            token_service(request, &plugin, body, context).await
+        }
+    }
+}
+
+/// The root says what the server is, to anybody.
+fn root(parts: &Parts) -> Result<Response<Body>, Refused> {
+    let body = match parts.method {
+        Method::GET => Body::full(Bytes::from_static(b"Packhouse: a package repository server\n")),
+        Method::HEAD => Body::empty(),
+        _ => return Err(Refused::method_not_allowed("GET, HEAD")),
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    Ok(response)
+}
+
+async fn list(request: &HostRequest<'_>, context: &mut RequestContext) -> Result<Response<Body>, Refused> {
+    let (app, parts, query) = (request.app, request.parts, request.query.as_slice());
+    let organization = request.organizations.find(app, request.host.as_deref(), context).await?;
+    RepositoryList { app, parts, query, organization }.answer(context).await
+}
+
+async fn token_service(
+    request: HostRequest<'_>,
+    plugin: &Plugin,
+    body: &mut IncomingBody,
+    context: &mut RequestContext,
+) -> Result<Response<Body>, Refused> {
+    let HostRequest { app, organizations, parts, host, query, .. } = request;
+    let organization = organizations.find(app, host.as_deref(), context).await?;
+    // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.
+    context.error_format = Arc::clone(&plugin.description().error_format);
+    context.format = Some(plugin.description().format.clone());
+    let service = Service { app, plugin, peer: context.peer };
+    let (response, credential) = service.answer(parts, query, body, organization).await?;
+    context.credential = credential;
+    Ok(response)
+}

@@ -1,0 +1,121 @@
+//! The step identify: a request for a package with the caller that sent it, and with what the store has at its address. Whether
+//! the caller may know of that is judged later.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::request::Parts;
+use packhouse_runtime::{AuthorizationForm, Plugin};
+use packhouse_store::{OrganizationId, RepositoryRow};
+
+use crate::credential::{self, Credential};
+use crate::identify::{self, IdentityQuery, Known};
+use crate::request_context::RequestContext;
+use crate::resolve::RepositoryAddress;
+use crate::shape::Refused;
+use packhouse_app::App;
+
+/// A request for a package whose organization is known.
+pub(crate) struct ResolvedRequest<'a> {
+    /// The program.
+    pub app: &'a Arc<App>,
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// The organization that it is for.
+    pub organization: OrganizationId,
+    /// Where its path leads.
+    pub address: RepositoryAddress,
+    /// Its query.
+    pub query: Vec<(String, String)>,
+}
+
+/// The same, once the credential and the repository were looked up.
+pub(crate) struct IdentifiedRequest<'a> {
+    /// The program.
+    pub app: &'a Arc<App>,
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// The organization that it is for.
+    pub organization: OrganizationId,
+    /// Where its path leads.
+    pub address: RepositoryAddress,
+    /// Its query.
+    pub query: Vec<(String, String)>,
+    /// Who asks, and what the store has at the address.
+    pub known: Arc<Known>,
+    /// Whether the credential came as a bearer.
+    pub as_bearer: bool,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// The time at which the request is judged, in ms since 1970.
+    pub now: i64,
+}
+
+/// Identifies the caller. 429 for a password that was guessed at too often, 503 if the store cannot be read; a credential that
+/// nobody knows is refused by a later step.
+pub(crate) async fn identify_caller<'a>(
+    resolved: ResolvedRequest<'a>,
+    context: &mut RequestContext,
+) -> Result<IdentifiedRequest<'a>, Refused> {
+    let presented = Credential::read(&resolved.parts.headers);
+    let as_bearer = matches!(presented, Credential::Bearer(_));
+    let known = Arc::new(look_up(&resolved, presented, context.peer).await?);
+    context.credential.clone_from(&known.credential);
+    context.caller.clone_from(&known.caller);
+    let ResolvedRequest { app, parts, organization, address, query } = resolved;
+    let (peer, now) = (context.peer, packhouse_store::now_ms());
+    Ok(IdentifiedRequest { app, parts, organization, address, query, known, as_bearer, peer, now })
+}
+
+/// Looks up the credential and the repository. A credential in a form that the format does not take is one that nobody knows. Below a
+/// claim the format is known before; at a repository's own address it is known once the repository was found.
+async fn look_up(
+    resolved: &ResolvedRequest<'_>,
+    presented: Credential,
+    peer: IpAddr,
+) -> Result<Known, Refused> {
+    let ResolvedRequest { app, organization, address, .. } = resolved;
+    let query = |credential, bearer_format| IdentityQuery {
+        organization: *organization,
+        repository: address.name.as_deref().unwrap_or_default(),
+        credential,
+        peer,
+        bearer_format,
+    };
+    if let Some(claim) = &address.claim {
+        let description = claim.plugin.description();
+        let bearer_format = description.token_service.as_ref().map(|_| description.format.as_str());
+        return identify::identify(app, query(presented.taken_by(description), bearer_format)).await;
+    }
+    let form = presented.form();
+    let known = identify::identify(app, query(presented, None)).await?;
+    if form.is_none_or(|form| takes(app, &known, form)) {
+        return Ok(known);
+    }
+    identify::identify(app, query(Credential::Unreadable, None)).await
+}
+
+/// Whether credentials of this form count in the repository that was looked up.
+fn takes(app: &App, known: &Known, form: AuthorizationForm) -> bool {
+    let plugin = known.facts.repository.as_ref().and_then(|row| app.runtime.plugin(&row.format));
+    credential::counts(form, plugin.as_ref().map(|plugin| plugin.description()))
+}
+
+impl IdentifiedRequest<'_> {
+    /// The repository at the address. A claim leads to repositories of its own format alone.
+    pub(crate) fn repository(&self) -> Option<&RepositoryRow> {
+        let of_claim = |row: &&RepositoryRow| {
+            let claim = self.address.claim.as_ref();
+            claim.is_none_or(|claim| claim.plugin.description().format == row.format)
+        };
+        self.known.facts.repository.as_ref().filter(of_claim)
+    }
+
+    /// The plugin of the claim, or else of the repository's format; none if that is not loaded.
+    pub(crate) fn plugin(&self) -> Option<Arc<Plugin>> {
+        match &self.address.claim {
+            Some(claim) => Some(Arc::clone(&claim.plugin)),
+            None => self.app.runtime.plugin(&self.repository()?.format),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! A plugin's call that failed. What a plugin does wrong is told to the log; the client gets a 500 with the request's id, and the
+//! next request is none the worse.
+
+use packhouse_runtime::{CallError, Plugin, RequestHead};
+
+use crate::shape::Refused;
+
+/// Logs and counts the failure, and makes the refusal.
+pub(crate) fn failed(
+    plugin: &Plugin,
+    function: &'static str,
+    head: &RequestHead,
+    error: CallError,
+) -> Refused {
+    if matches!(error, CallError::TooMany { .. }) {
+        // The caller's doing, which a stranger can repeat: no fault of the plugin's, and nothing to fill a log with.
+        return Refused::from(error);
+    }
+    let format = plugin.description().format.as_str();
+    let (request_id, kind) = (head.request_id.as_str(), error.kind());
+    tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");
+    metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind)
+        .increment(1);
+    Refused::from(error)
+}

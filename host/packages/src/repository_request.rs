@@ -1,0 +1,89 @@
+//! A request that a plugin answers, with all that the steps after identification need: who asks, which plugin answers, and which
+//! repository it is about, if any.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::request::Parts;
+use packhouse_runtime::{Description, Intent, Plugin, RequestHead};
+use packhouse_store::{OrganizationId, RepositoryRow};
+
+use crate::identify::Known;
+use crate::scope::Scopes;
+use packhouse_app::App;
+
+/// What a plugin is told that a repository is, if there is none or the caller may not know of it.
+pub(crate) const UNDISCLOSED_KIND: &str = "hosted";
+
+/// See the module.
+pub(crate) struct RepositoryRequest<'a> {
+    /// The program.
+    pub app: &'a Arc<App>,
+    /// The request without its body.
+    pub parts: &'a Parts,
+    /// The organization that it is for.
+    pub organization: OrganizationId,
+    /// The repository that the address names; none under a claim that names none.
+    pub repository: Option<NamedRepository<'a>>,
+    /// Those members of the repository that the caller may read, if it is a group.
+    pub members: Vec<&'a RepositoryRow>,
+    /// Who answers.
+    pub plugin: Arc<Plugin>,
+    /// How a claim's scopes are written, where bearers have scopes.
+    pub scope_template: Option<&'a str>,
+    /// Who asks.
+    pub known: &'a Arc<Known>,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// The request as the plugin sees it.
+    pub head: Arc<RequestHead>,
+    /// The time at which the request is judged, in ms since 1970.
+    pub now: i64,
+}
+
+/// What there is under the name in an address.
+pub(crate) enum NamedRepository<'a> {
+    /// A repository.
+    Found(&'a RepositoryRow),
+    /// Nothing. The request is refused, by a step that judges the credential first.
+    Missing(&'a str),
+    /// The caller may not know what. The format opens this request to anybody, at every name, so the plugin answers as in a
+    /// repository of that name that holds nothing.
+    Undisclosed {
+        /// The name in the address.
+        name: &'a str,
+        /// What the request does, by the plugin that opens it.
+        intent: Arc<Intent>,
+    },
+}
+
+impl<'a> RepositoryRequest<'a> {
+    /// The repository, if there is one that the caller may know of.
+    pub(crate) fn found(&self) -> Option<&'a RepositoryRow> {
+        match &self.repository {
+            Some(NamedRepository::Found(row)) => Some(row),
+            _ => None,
+        }
+    }
+
+    /// Whether a credential decides who may see the answer.
+    pub(crate) fn is_private(&self) -> bool {
+        self.found().is_none_or(|row| !row.public)
+    }
+
+    /// The description of the format.
+    pub(crate) fn description(&self) -> &Description {
+        self.plugin.description()
+    }
+
+    /// How a bearer's scopes are written here, where there are any.
+    pub(crate) fn scopes(&self) -> Option<Scopes<'_>> {
+        let words = self.description().token_service.as_ref()?;
+        Some(Scopes::new(self.scope_template?, words))
+    }
+
+    /// A group's members, whoever may read them.
+    pub(crate) fn all_members(&self) -> impl Iterator<Item = &'a RepositoryRow> {
+        self.known.facts.members.iter().map(|member| &member.row)
+    }
+}

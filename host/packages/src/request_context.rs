@@ -1,0 +1,54 @@
+//! What is found out about a request on its way, for the shape of a refusal, its line in the log, the metrics and the audit log.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use packhouse_runtime::{Description, ErrorFormat};
+use packhouse_store::OrganizationId;
+
+/// See the module.
+pub(crate) struct RequestContext {
+    /// Names the request in logs and answers.
+    pub request_id: String,
+    /// The client's address.
+    pub peer: IpAddr,
+    /// How the format's refusals look, if one is known by now.
+    pub error_format: Arc<ErrorFormat>,
+    /// Whether a 401 asks for what the format says; else it asks for `Basic`.
+    pub own_challenge: bool,
+    /// What links start with; empty until the organization was looked for.
+    pub base_url: String,
+    /// Names the credential; never a part of it.
+    pub credential: Option<String>,
+    /// The format that the request turned out to be about.
+    pub format: Option<String>,
+    /// Whose the credential is.
+    pub caller: Option<String>,
+    /// The organization that the request is for.
+    pub organization: Option<OrganizationId>,
+}
+
+impl RequestContext {
+    /// A request of which nothing more is known.
+    pub(crate) fn new(request_id: String, peer: IpAddr, error_format: Arc<ErrorFormat>) -> Self {
+        Self {
+            request_id,
+            peer,
+            error_format,
+            own_challenge: false,
+            base_url: String::new(),
+            credential: None,
+            format: None,
+            caller: None,
+            organization: None,
+        }
+    }
+
+    /// Refusals look as the format's description wants them from here on.
+    pub(crate) fn set_format(&mut self, description: Option<&Description>) {
+        self.error_format =
+            description.map_or_else(Arc::default, |description| Arc::clone(&description.error_format));
+        self.own_challenge = true;
+        self.format = description.map(|description| description.format.clone());
+    }
+}

@@ -1,0 +1,99 @@
+//! The request path: one function, whose steps stand in the order in which they happen, each in a file of its own. Requests with and
+//! without a repository take the same path.
+
+use std::sync::Arc;
+
+use http::Response;
+use http::request::Parts;
+
+use crate::authorize::authorize;
+use crate::cache_lookup::CacheLookup;
+use crate::check::check;
+use crate::declared_length::refuse_by_declared_length;
+use crate::find_plugin::find_plugin;
+use crate::handle::handle;
+use crate::host_routes::{self, HostRequest};
+use crate::identified_request::{ResolvedRequest, identify_caller};
+use crate::organizations::Organizations;
+use crate::prepared_response::prepare;
+use crate::receive::receive;
+use crate::request_context::RequestContext;
+use crate::resolve::{Route, resolve};
+use crate::response_cache::ResponseCache;
+use crate::route::route;
+use crate::select_repositories::select_repositories;
+use crate::send::send;
+use crate::shape::Refused;
+use crate::strangers;
+use packhouse_app::App;
+use packhouse_wire::body::Body;
+use packhouse_wire::incoming_body::IncomingBody;
+
+/// The repository host's state.
+pub(crate) struct RepositoryHost {
+    /// The program.
+    pub app: Arc<App>,
+    cache: ResponseCache,
+    organizations: Organizations,
+}
+
+impl RepositoryHost {
+    /// A host for this program's repositories.
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        let cache = ResponseCache::new(app.shares.cached_files);
+        Self { app, cache, organizations: Organizations::default() }
+    }
+
+    /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
+    pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut IncomingBody,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, Refused> {
+        let (app, organizations) = (&self.app, &self.organizations);
+        let target = resolve(parts, &app.runtime)?;
+        let address = match target.route {
+            Route::Repository(address) => address,
+            Route::Host(route) => {
+                let (host, query) = (target.host, target.query);
+                let request = HostRequest { app, organizations, parts, route, host, query };
+                return host_routes::answer(request, body, context).await;
+            }
+        };
+        let organization = organizations.find(app, target.host.as_deref(), context).await?;
+        let resolved = ResolvedRequest { app, parts, organization, address, query: target.query };
+        let identified = identify_caller(resolved, context).await?;
+        let request = match strangers::open(&identified, context).await? {
+            Some(opened_to_anybody) => opened_to_anybody,
+            None => find_plugin(&identified, context).await?,
+        };
+        let cached = CacheLookup::of(&self.cache, &request);
+        let routed = route(&request, cached.entry()).await?;
+        let intent = authorize(&request, routed)?;
+        if let Some(entry) = cached.entry() {
+            return send(&request, &entry.response).await;
+        }
+        let repositories = select_repositories(&request, &intent).await?;
+        refuse_by_declared_length(&intent, &parts.headers)?;
+        check(&request, &intent, &repositories).await?;
+        let received = receive(&request, &intent, body).await?;
+        let answer = handle(&request, &intent, repositories, received).await?;
+        let response = prepare(answer, request.is_private()).await?;
+        let response = cached.keep(&self.cache, intent, response).await?;
+        send(&request, &response).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_architecture_page_quotes_the_function() {
+        let (page, source) = (include_str!("../../../docs/ARCHITECTURE.md"), include_str!("request_path.rs"));
+        let (_, function) = source.split_once("-> Result<Response<Body>, Refused> {\n").unwrap();
+        let (body, _) = function.split_once("\n    }\n}").unwrap();
+        let lines: Vec<&str> =
+            body.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();
+        assert!(page.contains(&lines.join("\n")), "docs/ARCHITECTURE.md quotes another request path");
+    }
+}

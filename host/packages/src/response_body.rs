@@ -1,0 +1,49 @@
+//! The body of a response: bytes in memory, a stored file in pieces, or a file that still comes in from an upstream.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use packhouse_runtime::Content;
+use packhouse_store::{Arriving, StoreError};
+use packhouse_wire::body::Body;
+
+use crate::response_request::{ResponseRequest, piece};
+
+/// The body with this part of the content. The first bytes of a stored file are at hand: an error when they cannot be read, for
+/// which there is still time before the head is sent. Of a file that still comes in the part is always the whole.
+pub(crate) async fn body(
+    content: &Content,
+    part: Range<u64>,
+    request: ResponseRequest<'_>,
+) -> Result<Body, StoreError> {
+    if request.head {
+        return Ok(Body::empty());
+    }
+    Ok(match content {
+        Content::None => Body::empty(),
+        Content::Arriving(arriving) => arriving_body(arriving, request),
+        Content::Inline(bytes) => {
+            let bytes = cut(bytes, part);
+            let hold = request.hold(&bytes);
+            Body::full(bytes).holding(hold)
+        }
+        Content::Blob(blob) => {
+            let length = part.end - part.start;
+            let hold = request.hold_pieces(length);
+            let bytes = blob.stream_in(part, piece(hold.as_ref())).begun().await?;
+            Body::stream(bytes, length, request.request_id).holding(hold)
+        }
+    })
+}
+
+/// Bytes that still come in: of a length that the upstream announced, or of none.
+fn arriving_body(arriving: &Arriving, request: ResponseRequest<'_>) -> Body {
+    let hold = request.hold_pieces(arriving.declared().unwrap_or(u64::MAX));
+    let bytes = arriving.stream_in(piece(hold.as_ref()));
+    Body::arriving(bytes, arriving.declared(), request.request_id).holding(hold)
+}
+
+fn cut(bytes: &Bytes, part: Range<u64>) -> Bytes {
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.slice(at(part.start)..at(part.end))
+}

@@ -1,0 +1,176 @@
+//! CacheEntry answers. A plugin's answer to a read is a pure function of the request, the settings and the records that it read, so
+//! it is served again without entering Wasm until the repository changes. Access is decided anew for each request: what is
+//! kept is the intent with its answer, never a verdict.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use packhouse_runtime::{Content, Intent, RequestHead};
+use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::prepared_response::{PreparedResponse, size};
+
+/// Bytes of all entries.
+const TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
+const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
+/// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.
+const FILE_BYTES: u64 = 64 * 1024;
+/// Bytes of a key; a request with a longer one is asked of the plugin each time.
+const KEY_BYTES: usize = 4 * 1024;
+/// Files that are held open, where there are as many descriptors as one could want.
+#[cfg(test)]
+const MANY_FILES: usize = 16 * 1024;
+/// What an entry costs besides its key and content: headers, handles, the cache's own book-keeping.
+const ENTRY_BYTES: u64 = 1024;
+
+/// The revisions at which a response was made: it is valid as long as these are the repository's, and those of its members. Members
+/// that were not handed over count too: what they hold hides what others have.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Validity {
+    records: u64,
+    settings: u64,
+    members: Box<[(RepositoryId, u64, u64)]>,
+}
+
+impl Validity {
+    /// As they were read with the credential, with all members, whoever may read them.
+    pub(crate) fn of<'a>(
+        repository: &RepositoryRow,
+        members: impl IntoIterator<Item = &'a RepositoryRow>,
+    ) -> Self {
+        let of = |row: &RepositoryRow| (row.id, row.revision, row.settings_revision);
+        Self {
+            records: repository.revision,
+            settings: repository.settings_revision,
+            members: members.into_iter().map(of).collect(),
+        }
+    }
+}
+
+/// A response and what it was made of.
+pub(crate) struct CacheEntry {
+    /// How long it is valid.
+    pub validity: Validity,
+    /// What access is decided on.
+    pub intent: Arc<Intent>,
+    /// What is sent.
+    pub response: Arc<PreparedResponse>,
+}
+
+/// All that a plugin can see of a request, and the repository: equal keys get equal responses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct CacheKey(Box<[u8]>);
+
+impl CacheKey {
+    /// With the members that the caller may read: who may read others gets other responses, and does not displace these.
+    /// None for a request whose response is never kept.
+    pub(crate) fn of(
+        repository: RepositoryId,
+        members: &[&RepositoryRow],
+        head: &RequestHead,
+    ) -> Option<Self> {
+        if !matches!(head.method.as_str(), "GET" | "HEAD") {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(&repository.0.to_be_bytes());
+        bytes.extend_from_slice(&(members.len() as u64).to_be_bytes());
+        members.iter().for_each(|member| bytes.extend_from_slice(&member.id.0.to_be_bytes()));
+        part(&mut bytes, &head.method);
+        part(&mut bytes, head.claim.as_deref().unwrap_or_default());
+        part(&mut bytes, &head.address);
+        list(&mut bytes, head.path.len(), head.path.iter().map(String::as_str));
+        for pairs in [&head.query, &head.headers] {
+            list(
+                &mut bytes,
+                pairs.len(),
+                pairs.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]),
+            );
+        }
+        (bytes.len() <= KEY_BYTES).then(|| Self(bytes.into_boxed_slice()))
+    }
+}
+
+/// With its length in front, so that no two lists of parts look the same.
+fn part(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+fn list<'a>(bytes: &mut Vec<u8>, count: usize, parts: impl Iterator<Item = &'a str>) {
+    bytes.extend_from_slice(&(count as u64).to_be_bytes());
+    parts.for_each(|text| part(bytes, text));
+}
+
+/// The responses of all repositories, within one bound of memory.
+pub(crate) struct ResponseCache {
+    cache: Cache<Box<[u8]>, Arc<CacheEntry>, Weight>,
+}
+
+impl ResponseCache {
+    /// An empty cache. Of stored files that are not in memory it holds at most `files` open.
+    pub(crate) fn new(files: usize) -> Self {
+        Self::within(TOTAL_BYTES, files)
+    }
+
+    fn within(total: u64, files: usize) -> Self {
+        let items = usize::try_from(total / (4 * ENTRY_BYTES)).unwrap_or(usize::MAX);
+        let weight = Weight { file: total / (files.max(1) as u64) };
+        Self { cache: Cache::with_weighter(items, total, weight) }
+    }
+
+    /// The entry for this request, if it was made at these revisions.
+    pub(crate) fn get(&self, key: &CacheKey, validity: &Validity) -> Option<Arc<CacheEntry>> {
+        self.cache.get(&*key.0).filter(|entry| entry.validity == *validity)
+    }
+
+    /// Keeps a response that was made at the entry's revisions or later, if it is a success and of a size that is worth keeping.
+    pub(crate) fn insert(&self, key: CacheKey, entry: CacheEntry) {
+        let content = &entry.response.content;
+        if entry.response.is_ok() && (is_file(content) || size(content) <= RENDERED_BYTES) {
+            self.cache.insert(key.0, Arc::new(entry));
+        }
+    }
+}
+
+fn is_file(content: &Content) -> bool {
+    matches!(content, Content::Blob(_))
+}
+
+/// The response with the bytes of a small file in memory, checked while they were read.
+pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResponse, StoreError> {
+    let Content::Blob(blob) = &response.content else { return Ok(response) };
+    let size = blob.size();
+    if size > FILE_BYTES {
+        return Ok(response);
+    }
+    let mut bytes = bytes::BytesMut::new();
+    let mut chunks = blob.stream(0..size);
+    while let Some(chunk) = chunks.next().await {
+        bytes.extend_from_slice(&chunk?);
+    }
+    Ok(PreparedResponse { content: Content::Inline(bytes.freeze()), ..response })
+}
+
+/// Bytes; a file that is held open weighs as much as its share of them.
+#[derive(Clone)]
+struct Weight {
+    file: u64,
+}
+
+impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
+    fn weight(&self, key: &Box<[u8]>, entry: &Arc<CacheEntry>) -> u64 {
+        let content = match &entry.response.content {
+            Content::Inline(bytes) => bytes.len() as u64,
+            Content::Blob(_) | Content::Arriving(_) => self.file,
+            Content::None => 0,
+        };
+        ENTRY_BYTES + key.len() as u64 + content
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

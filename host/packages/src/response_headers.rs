@@ -1,0 +1,136 @@
+//! The headers of a response that are the host's to say, once for all formats: what browsers may do with it, what caches may do
+//! with it, and what it is recognized by.
+
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, DATE, ETAG,
+    SERVER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use packhouse_runtime::Content;
+use packhouse_store::StoreError;
+use sha2::{Digest as _, Sha256};
+
+use packhouse_wire::conditional::Validators;
+
+/// What a client published runs nowhere.
+const POLICY_PUBLISHED: HeaderValue = HeaderValue::from_static("sandbox");
+/// What a plugin rendered may have its own styles, and links.
+const POLICY_RENDERED: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// What the plugin said, without what is the host's to say.
+pub(crate) fn plugin_headers(own: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(own.len() + 10);
+    let kept = own
+        .into_iter()
+        .filter(|(name, _)| ![DATE, SERVER, SET_COOKIE, WWW_AUTHENTICATE, ETAG].contains(name));
+    for (name, value) in kept {
+        headers.append(name, value);
+    }
+    headers
+}
+
+/// A page that a client published must not run on this host's origin, nor be shown as a page at all.
+pub(crate) fn forbid_scripts(headers: &mut HeaderMap, content: &Content) {
+    let published = matches!(content, Content::Blob(_) | Content::Arriving(_));
+    let policy = if published { POLICY_PUBLISHED } else { POLICY_RENDERED };
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    let page = headers.get(CONTENT_TYPE).is_some_and(|kind| is_page(kind.as_bytes()));
+    if published && page && !headers.contains_key(CONTENT_DISPOSITION) {
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    }
+}
+
+/// Whether browsers render it with scripts: HTML, SVG and anything of XML.
+fn is_page(content_type: &[u8]) -> bool {
+    let kind =
+        content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    kind.ends_with(b"html") || kind.ends_with(b"xml") || kind.starts_with(b"image/svg")
+}
+
+/// What caches may do with a response. One that a credential decided, `private`, is kept by no cache in between.
+pub(crate) fn cache_control(
+    headers: &mut HeaderMap,
+    status: StatusCode,
+    private: bool,
+) -> Result<(), StoreError> {
+    let own = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let value = match (own, private) {
+        (None, _) if status != StatusCode::OK => "no-store".to_owned(),
+        (None, true) => "private, no-cache".to_owned(),
+        (None, false) => "no-cache".to_owned(),
+        (Some(own), true) if !own.contains("private") && !own.contains("no-store") => {
+            format!("private, {}", own.replace("public, ", ""))
+        }
+        (Some(own), _) => own.to_owned(),
+    };
+    let value = HeaderValue::from_str(&value).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    headers.insert(CACHE_CONTROL, value);
+    Ok(())
+}
+
+/// What a plugin says that an answer depends on, and the two that may change it in any format.
+pub(crate) fn vary(headers: &mut HeaderMap) -> Result<(), StoreError> {
+    let mut names = "Accept, Authorization".to_owned();
+    for line in headers.get_all(VARY).iter().filter_map(|value| value.to_str().ok()) {
+        for name in line.split(',').map(str::trim) {
+            if !["", "accept", "authorization"].contains(&name.to_ascii_lowercase().as_str()) {
+                names = format!("{names}, {name}");
+            }
+        }
+    }
+    let value = HeaderValue::from_str(&names).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    headers.insert(VARY, value);
+    Ok(())
+}
+
+/// The validators of a 200, by a digest of its content; none for a response without content, and for one that still arrives.
+pub(crate) async fn validators(
+    headers: &HeaderMap,
+    content: &Content,
+    modified: Option<u64>,
+) -> Result<Option<Validators>, StoreError> {
+    let tag = match content {
+        // What still arrives has no digest yet.
+        Content::None | Content::Arriving(_) => return Ok(None),
+        Content::Inline(bytes) => representation(headers, &Sha256::digest(bytes)),
+        Content::Blob(blob) => blob.sha256().await?.to_string(),
+    };
+    let etag = HeaderValue::from_str(&format!("\"{tag}\""))
+        .map_err(|error| StoreError::Invalid(error.to_string()))?;
+    Ok(Some(Validators { etag, modified: modified.map(|ms| ms / 1000) }))
+}
+
+/// Of what a plugin rendered: one tag for the same bytes under the same type and coding, another for every other
+/// representation. A stored file has one representation, and its digest is its tag.
+fn representation(headers: &HeaderMap, digest: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    for name in [CONTENT_TYPE, CONTENT_ENCODING] {
+        hash.update(headers.get(name).map_or(&b""[..], HeaderValue::as_bytes));
+        hash.update([0]);
+    }
+    hash.update(digest);
+    hex::encode(hash.finalize().get(..16).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_told_from_files() {
+        for kind in [
+            "text/html; charset=utf-8",
+            "image/svg+xml",
+            "application/xml",
+            "TEXT/XML",
+            "application/xhtml+xml",
+        ] {
+            assert!(is_page(kind.as_bytes()), "{kind}");
+        }
+        for kind in ["application/java-archive", "text/plain", "application/json", "image/png"] {
+            assert!(!is_page(kind.as_bytes()), "{kind}");
+        }
+    }
+}

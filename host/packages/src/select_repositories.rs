@@ -1,0 +1,141 @@
+//! The step that selects which repositories the plugin is handed: the target, the members of a group that may serve, and what the
+//! intent reads from besides.
+
+use packhouse_config::repository_settings;
+use packhouse_identity::access::{Kind, Wanted};
+use packhouse_runtime::{Action, Intent, RepositoryView};
+use packhouse_store::{RepositoryId, RepositoryRow};
+use packhouse_wire::catalogue;
+use serde_json::Value;
+
+use crate::access_question as access;
+use crate::bearing::Bearing;
+
+use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
+use crate::shape::Refused;
+use crate::withheld_names::WithheldNames;
+
+/// The repositories that a plugin is handed.
+#[derive(Clone, Default)]
+pub(crate) struct SelectedRepositories {
+    /// What the request is about; none under a claim that names no repository.
+    pub target: Option<RepositoryView>,
+    /// What else the plugin may read.
+    pub others: Vec<RepositoryView>,
+}
+
+/// Selects them. 404 for a read of a group without a member that the caller may read, and for a package whose name a proxy claims;
+/// 503 if the store cannot be read.
+pub(crate) async fn select_repositories(
+    request: &RepositoryRequest<'_>,
+    intent: &Intent,
+) -> Result<SelectedRepositories, Refused> {
+    match &request.repository {
+        None => Ok(SelectedRepositories::default()),
+        Some(NamedRepository::Undisclosed { name, .. } | NamedRepository::Missing(name)) => {
+            Ok(SelectedRepositories { target: Some(undisclosed(request, name)), others: Vec::new() })
+        }
+        Some(NamedRepository::Found(row)) => {
+            refuse_empty_group(request, row, intent)?;
+            refuse_claimed(request, row, intent)?;
+            let others = others(request, row, intent).await?;
+            let target = Some(repository_settings::view(row, request.description()));
+            Ok(SelectedRepositories { target, others })
+        }
+    }
+}
+
+/// A repository of this name that holds nothing and whose settings nobody changed.
+fn undisclosed(request: &RepositoryRequest<'_>, name: &str) -> RepositoryView {
+    let settings = repository_settings::effective("{}", false, Some(request.description()));
+    RepositoryView {
+        id: RepositoryId(0),
+        name: name.to_owned(),
+        kind: UNDISCLOSED_KIND.to_owned(),
+        settings: Value::Object(settings).to_string().into(),
+    }
+}
+
+fn refuse_empty_group(
+    request: &RepositoryRequest<'_>,
+    row: &RepositoryRow,
+    intent: &Intent,
+) -> Result<(), Refused> {
+    let is_group = Kind::of(&row.kind) == Kind::Group;
+    if is_group && intent.action == Action::Read && request.members.is_empty() {
+        return Err(Refused::of(&catalogue::GROUP_EMPTY));
+    }
+    Ok(())
+}
+
+/// A proxy has no package whose name it claims, whatever it has fetched of it before.
+fn refuse_claimed(
+    request: &RepositoryRequest<'_>,
+    row: &RepositoryRow,
+    intent: &Intent,
+) -> Result<(), Refused> {
+    if Kind::of(&row.kind) != Kind::Proxy || intent.packages.is_empty() {
+        return Ok(());
+    }
+    let names = WithheldNames::of(request.description(), [row]);
+    if intent.packages.iter().any(|name| names.claims(name)) {
+        return Err(Refused::of(&catalogue::NAME_CLAIMED));
+    }
+    Ok(())
+}
+
+/// The members of a group that may serve, and what the intent reads from, as far as both the credential and the bearer that it
+/// came in allow it.
+async fn others(
+    request: &RepositoryRequest<'_>,
+    row: &RepositoryRow,
+    intent: &Intent,
+) -> Result<Vec<RepositoryView>, Refused> {
+    let (description, members) = (request.description(), &request.members);
+    // Only a group has members: for another repository nothing is asked.
+    let proxies = !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent).await?;
+    let serving = members.iter().filter(|row| proxies || !is_proxy(row));
+    let mut views: Vec<RepositoryView> =
+        serving.map(|row| repository_settings::view(row, description)).collect();
+    let names: Vec<String> =
+        intent.also_read.iter().filter(|name| bearer_allows(request, name)).cloned().collect();
+    let facts = &request.known.facts;
+    let found = request.app.store.look_up_others(row.organization, &names, facts).await?;
+    let readable = access::readable(request.known, description, &found, request.now);
+    let named = |name: &String| readable.iter().find(|row| row.name == *name);
+    let named = names.iter().filter_map(named).filter(|row| proxies || !is_proxy(row));
+    views.extend(named.map(|row| repository_settings::view(row, description)));
+    Ok(views)
+}
+
+fn is_proxy(row: &RepositoryRow) -> bool {
+    Kind::of(&row.kind) == Kind::Proxy
+}
+
+/// Whether the bearer that the credential came in, if it did, allows to read the repository of this name.
+fn bearer_allows(request: &RepositoryRequest<'_>, name: &str) -> bool {
+    let wanted = Wanted::Read { for_publish: false };
+    match &request.known.bearing {
+        Bearing::Granted(grants) => grants
+            .iter()
+            .any(|grant| grant.repository == name && grant.covers(name, grant.subject.as_deref(), wanted)),
+        Bearing::Direct => true,
+        Bearing::Refused => false,
+    }
+}
+
+/// Whether a group's proxies may serve what the request is about. Where it names no package, nothing that the caller cannot see
+/// may stand in their way: the plugin then judges by what it is handed.
+async fn proxies_serve(
+    request: &RepositoryRequest<'_>,
+    group: &RepositoryRow,
+    intent: &Intent,
+) -> Result<bool, Refused> {
+    if intent.packages.is_empty() {
+        let is_hosted = |row: &&RepositoryRow| Kind::of(&row.kind) == Kind::Hosted;
+        let seen = |row: &RepositoryRow| request.members.iter().any(|member| member.id == row.id);
+        return Ok(intent.many_packages || request.all_members().filter(is_hosted).all(seen));
+    }
+    let names = WithheldNames::of(request.description(), request.all_members().chain([group]));
+    Ok(names.withheld(&request.app.store, &intent.packages).await?.is_empty())
+}

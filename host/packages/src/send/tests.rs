@@ -1,0 +1,131 @@
+//! How one response looks to different requests.
+
+use super::*;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::header::{
+    CACHE_CONTROL, ETAG, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, SERVER, SET_COOKIE, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName};
+use http_body::Body as _;
+use packhouse_runtime::Answer;
+
+use crate::prepared_response::prepare;
+
+fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
+    Answer {
+        status: 200,
+        headers: vec![(CONTENT_TYPE, HeaderValue::from_static(kind))],
+        content: Content::Inline(Bytes::from_static(bytes)),
+        modified: Some(784_111_777_500),
+        keepable: true,
+    }
+}
+
+fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, HeaderValue)]) -> Response<Body> {
+    let headers: HeaderMap = fields.iter().cloned().collect();
+    let reads = matches!(method, "GET" | "HEAD");
+    let asked = ResponseRequest {
+        head: method == "HEAD",
+        reads,
+        headers: &headers,
+        request_id: "r",
+        connection: None,
+    };
+    respond(prepared, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
+}
+
+fn length(response: &Response<Body>) -> u64 {
+    response.body().size_hint().exact().unwrap()
+}
+
+#[tokio::test]
+async fn a_head_is_a_get_without_its_content() {
+    let prepared = prepare(inline(b"hello", "text/plain"), true).await.unwrap();
+    let (get, head) = (sent(&prepared, "GET", &[]), sent(&prepared, "HEAD", &[]));
+    assert_eq!((length(&get), length(&head)), (5, 0));
+    assert_eq!(get.headers(), head.headers());
+    assert_eq!(get.headers()[CONTENT_LENGTH], "5");
+    assert_eq!(get.headers()[LAST_MODIFIED], "Sun, 06 Nov 1994 08:49:37 GMT");
+    assert_eq!(get.headers()[CACHE_CONTROL], "private, no-cache");
+    assert_eq!(get.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+}
+
+#[tokio::test]
+async fn a_tag_is_one_representations_alone() {
+    let tag = async |bytes, kind| prepare(inline(bytes, kind), true).await.unwrap().headers[ETAG].clone();
+    let one = tag(b"a", "text/plain").await;
+    assert_eq!(one, tag(b"a", "text/plain").await);
+    assert_ne!(one, tag(b"a", "text/html").await);
+    assert_ne!(one, tag(b"b", "text/plain").await);
+}
+
+#[tokio::test]
+async fn who_has_it_already_gets_a_304_without_content() {
+    let prepared = prepare(inline(b"hello", "text/plain"), true).await.unwrap();
+    let response = sent(&prepared, "GET", &[(IF_NONE_MATCH, prepared.headers[ETAG].clone())]);
+    assert_eq!((response.status().as_u16(), length(&response)), (304, 0));
+    assert!(response.headers().contains_key(ETAG) && !response.headers().contains_key(CONTENT_LENGTH));
+    let put = sent(&prepared, "PUT", &[(IF_NONE_MATCH, prepared.headers[ETAG].clone())]);
+    assert_eq!(put.status(), 200);
+}
+
+#[tokio::test]
+async fn ranges_are_parts_of_the_content() {
+    let prepared = prepare(inline(b"hello", "text/plain"), true).await.unwrap();
+    let range = |text: &'static str| (RANGE, HeaderValue::from_static(text));
+    let part = sent(&prepared, "GET", &[range("bytes=1-2")]);
+    assert_eq!((part.status().as_u16(), length(&part)), (206, 2));
+    assert_eq!(part.headers()[CONTENT_RANGE], "bytes 1-2/5");
+    let beyond = sent(&prepared, "GET", &[range("bytes=5-")]);
+    assert_eq!(beyond.status(), 416);
+    assert_eq!(beyond.headers()[CONTENT_RANGE], "bytes */5");
+    let other = sent(&prepared, "GET", &[range("bytes=1-2"), (IF_RANGE, HeaderValue::from_static("\"x\""))]);
+    assert_eq!((other.status().as_u16(), length(&other)), (200, 5));
+}
+
+#[tokio::test]
+async fn the_hosts_own_fields_are_not_a_plugins_to_set() {
+    let mut answer = inline(b"x", "text/plain");
+    for (name, value) in [(SET_COOKIE, "a=b"), (SERVER, "x"), (ETAG, "\"x\""), (CONTENT_LENGTH, "9")] {
+        answer.headers.push((name, HeaderValue::from_static(value)));
+    }
+    let prepared = prepare(answer, true).await.unwrap();
+    let response = sent(&prepared, "GET", &[]);
+    assert!(!response.headers().contains_key(SET_COOKIE) && !response.headers().contains_key(SERVER));
+    assert_ne!(response.headers()[ETAG], "\"x\"");
+    assert_eq!(response.headers()[CONTENT_LENGTH], "1");
+}
+
+#[tokio::test]
+async fn caches_in_between_keep_nothing_that_a_credential_decided() {
+    for (own, private, expected) in [
+        ("max-age=600", true, "private, max-age=600"),
+        ("public, max-age=600, immutable", true, "private, max-age=600, immutable"),
+        ("public, max-age=600", false, "public, max-age=600"),
+        ("no-store", true, "no-store"),
+    ] {
+        let mut answer = inline(b"x", "text/plain");
+        answer.headers.push((CACHE_CONTROL, HeaderValue::from_static(own)));
+        assert_eq!(prepare(answer, private).await.unwrap().headers[CACHE_CONTROL], expected);
+    }
+}
+
+#[tokio::test]
+async fn what_a_plugin_varies_by_is_kept() {
+    let mut answer = inline(b"x", "text/plain");
+    answer.headers.push((VARY, HeaderValue::from_static("accept, X-Own")));
+    let prepared = prepare(answer, true).await.unwrap();
+    let all: Vec<_> = prepared.headers.get_all(VARY).iter().collect();
+    assert_eq!(all, ["Accept, Authorization, X-Own"]);
+}
+
+#[tokio::test]
+async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
+    let headers = vec![(CONTENT_LENGTH, HeaderValue::from_static("7"))];
+    let answer = Answer { status: 200, headers, content: Content::None, modified: None, keepable: false };
+    let prepared = prepare(answer, true).await.unwrap();
+    assert_eq!(sent(&prepared, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");
+    assert_eq!(sent(&prepared, "GET", &[]).headers()[CONTENT_LENGTH], "0");
+}
