@@ -1,6 +1,6 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
-use crate::{Challenge, ErrorTemplate, RefusalWords};
+use crate::{Challenge, CodeKind, ErrorTemplate, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
 use serde_json::Value;
@@ -159,6 +159,8 @@ pub struct Description {
     error_style: ErrorStyle,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<ErrorTemplate>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    own_codes: BTreeMap<String, CodeKind>,
     challenge: Challenge,
     authorization: Vec<Authorization>,
     token_usernames: Vec<String>,
@@ -197,6 +199,7 @@ impl Description {
             kinds: vec!["hosted".to_owned()],
             error_style: ErrorStyle::Plain,
             errors: None,
+            own_codes: BTreeMap::new(),
             challenge: Challenge::Basic,
             authorization: vec![Authorization::Basic, Authorization::Bearer],
             token_usernames: vec!["__token__".to_owned()],
@@ -234,6 +237,12 @@ impl Description {
     /// By what the host writes failures, its own refusals among them. It stands in place of the error style.
     pub fn errors(mut self, template: ErrorTemplate) -> Self {
         self.errors = Some(template);
+        self
+    }
+
+    /// Where a code of the format's own stands that is written as some of the host's are. Among the format's own if not said.
+    pub fn own_code(mut self, code: impl Into<String>, kind: CodeKind) -> Self {
+        self.own_codes.insert(code.into(), kind);
         self
     }
 

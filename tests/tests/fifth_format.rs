@@ -169,7 +169,9 @@ fn the_hosts_refusals_are_in_the_formats_words() {
     for root in ["/odd/in", "/repositories"] {
         let at = |name: &str| format!("{root}/{name}/page");
         let not_reached = "This credential does not reach this repository. 2242";
-        let reason = json!({"host_reason": "scope_mismatch_repo", "said": not_reached});
+        let reason = json!({
+            "host_reason": "scope_mismatch_repo", "reason": "scope_mismatch_repo", "said": not_reached,
+        });
         odd(&client.get(&at("other")), 403, "Forbidden", "SCOPE_MISMATCH_REPO", not_reached, &reason);
         let no_writes = "A proxy repository holds only what it fetches; nothing can be written to it.";
         let code = json!({"host_code": "WRITES_NOT_PERMITTED_ON_PROXY"});
@@ -199,6 +201,9 @@ fn a_formats_own_codes_stand_where_it_says() {
     for root in ["/odd/in/mine", "/repositories/mine"] {
         let missing = client.get(&format!("{root}/page"));
         odd(&missing, 404, "Not Found", "NO_LEAFLET", none, &json!({"own": "no_leaflet"}));
+        let withdrawn = client.get(&format!("{root}/withdrawn"));
+        let more = json!({"reason": "Odd_Reason", "said": "It was withdrawn."});
+        odd(&withdrawn, 410, "Gone", "ODD_REASON", "It was withdrawn.", &more);
         let post = client.send(Request::new("POST", &format!("{root}/page")));
         let more = json!({"own": "own_code", "more": {"a": 1}});
         odd(&post, 418, "I'm a teapot", "OWN_CODE", "No posts.", &more);

@@ -1,7 +1,7 @@
 //! The body of an error: a refusal written by its format's template.
 
 use http::StatusCode;
-use packhouse_runtime::{ErrorTemplate, Problem, RefusalWords, fill, fill_members, fill_text};
+use packhouse_runtime::{CodeKind, ErrorTemplate, Problem, RefusalWords, fill, fill_members, fill_text};
 use packhouse_wire::catalogue::{Code, Place};
 use serde_json::{Map, Value};
 
@@ -72,13 +72,19 @@ impl Body<'_> {
 
     /// The members for this kind of code.
     fn placed(&self) -> &Map<String, Value> {
-        let members = &self.template.members;
-        match self.said.row.map(|row| row.place) {
-            None => &members.own,
-            Some(Place::Error) => &members.error,
-            Some(Place::Code) => &members.code,
-            Some(Place::Reason) => &members.reason_code,
-        }
+        let kind = match self.said.row.map(|row| row.place) {
+            None => self.own_kind(),
+            Some(Place::Error) => CodeKind::Error,
+            Some(Place::Code) => CodeKind::Code,
+            Some(Place::Reason) => CodeKind::ReasonCode,
+        };
+        self.template.members.of(kind)
+    }
+
+    /// What the description says of the plugin's own code.
+    fn own_kind(&self) -> CodeKind {
+        let code = self.said.problems.first().map(|problem| problem.code.as_str());
+        code.and_then(|code| self.template.own_codes.get(code)).copied().unwrap_or(CodeKind::Own)
     }
 
     /// Further facts of a single problem.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use challenge::{Challenge, ChallengeParameter, ChallengeScheme, NamedChallenge};
 pub use error_format::{ErrorFormat, excess_of};
-pub use error_template::{ErrorTemplate, PlacedMembers, RefusalWords};
+pub use error_template::{CodeKind, ErrorTemplate, PlacedMembers, RefusalWords};
 pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use released::ErrorStyle;
@@ -39,6 +39,9 @@ pub struct Description {
     /// By what errors are written.
     #[serde(default)]
     pub errors: Option<ErrorTemplate>,
+    /// Where codes of the plugin's own stand that are written as some of the host's are: in `code` or in `reason_code`.
+    #[serde(default)]
+    pub own_codes: BTreeMap<String, CodeKind>,
     /// Which challenge a 401 carries.
     #[serde(default)]
     pub challenge: Challenge,
@@ -245,6 +248,7 @@ impl Description {
             Some(template) => (template.clone(), None),
             None => self.error_style.stands_for()?,
         };
+        template.own_codes.clone_from(&self.own_codes);
         for (name, limit) in &self.limits.named {
             let shorthand = manifest.as_ref().filter(|_| name == MANIFEST);
             if let Some(words) = limit.excess.as_ref().or(shorthand) {
@@ -427,6 +431,7 @@ mod tests {
             (r#""errors": {"body": "", "refusals": {"401": {"status": 200}}}"#, "400 to 599"),
             (r#""errors": {"body": "", "refusals": {"401": {"code": "{message}"}}}"#, "the placeholders of"),
             (r#""errors": {"body": "", "content_type": "a\nb"}"#, "a media type"),
+            (r#""own_codes": {"X": "body"}"#, "unknown variant"),
             (r#""challenge": "digest""#, "did not match any variant"),
             (r#""challenge": {"scheme": "A b"}"#, "without spaces"),
             (

@@ -31,9 +31,10 @@ pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
-    AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, Description, DescriptionLimits,
-    ErrorFormat, ErrorStyle, ErrorTemplate, NamedChallenge, NamedLimit, PlacedMembers, RefusalWords, Setting,
-    SettingKind, TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
+    AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, CodeKind, Description,
+    DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, NamedChallenge, NamedLimit, PlacedMembers,
+    RefusalWords, Setting, SettingKind, TokenService, TrustedPublishing, excess_of, fill, fill_members,
+    fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use plugin::Plugin;

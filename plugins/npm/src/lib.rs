@@ -37,7 +37,7 @@ mod upstream_packument;
 mod version;
 mod withdrawn;
 
-use packhouse_sdk::{Description, Failure, Format, Plan, Router, Setting};
+use packhouse_sdk::{CodeKind, Description, Failure, Format, Plan, Router, Setting};
 
 /// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
 const FILE_LIMIT: u64 = 210_000_000;
@@ -56,6 +56,8 @@ impl Format for Npm {
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])
+            .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
+            .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
             .open_requests(&[

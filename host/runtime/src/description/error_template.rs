@@ -51,6 +51,9 @@ pub struct ErrorTemplate {
     /// hundred, as `4xx`; the first of these that is there counts. Without words, code and sentence are the host's.
     #[serde(default)]
     pub refusals: BTreeMap<String, RefusalWords>,
+    /// Kinds of the plugin's own codes, from the description's `own_codes`; what is not there is `own`.
+    #[serde(skip)]
+    pub own_codes: BTreeMap<String, CodeKind>,
 }
 
 /// Members of a body that are there for one kind of code.
@@ -68,6 +71,33 @@ pub struct PlacedMembers {
     /// For codes that are the plugin's own.
     #[serde(default)]
     pub own: Map<String, Value>,
+}
+
+/// Which kind of code one is, and so which members go with it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeKind {
+    /// One that stands in `error`.
+    Error,
+    /// One that stands in `code`.
+    Code,
+    /// One that stands in `reason_code`.
+    ReasonCode,
+    /// One of the plugin's own.
+    Own,
+}
+
+impl PlacedMembers {
+    /// Those for this kind of code.
+    #[must_use]
+    pub fn of(&self, kind: CodeKind) -> &Map<String, Value> {
+        match kind {
+            CodeKind::Error => &self.error,
+            CodeKind::Code => &self.code,
+            CodeKind::ReasonCode => &self.reason_code,
+            CodeKind::Own => &self.own,
+        }
+    }
 }
 
 /// A refusal of the host's in a format's words. What is not said is the host's.
@@ -164,6 +194,7 @@ impl Default for ErrorTemplate {
             },
             detail_at_top: true,
             refusals: BTreeMap::new(),
+            own_codes: BTreeMap::new(),
         }
     }
 }

@@ -19,6 +19,7 @@ impl Format for Odd {
         Description::new("odd", "0.1.0")
             .kinds(&["hosted", "proxy", "group"])
             .errors(errors())
+            .own_code("Odd_Reason", CodeKind::ReasonCode)
             .challenge(challenge.into())
             .authorization(&[Authorization::Basic, Authorization::Bare])
             .checks_username()
@@ -54,7 +55,10 @@ fn errors() -> ErrorTemplate {
         .problem(json!(["{code_upper}", "{message}"]))
         .members(CodeKind::Error, json!({"host": "{code}"}))
         .members(CodeKind::Code, json!({"host_code": "{host_code_upper}"}))
-        .members(CodeKind::ReasonCode, json!({"host_reason": "{host_code_lower}", "said": "{sentence}"}))
+        .members(
+            CodeKind::ReasonCode,
+            json!({"host_reason": "{host_code_lower}", "reason": "{code}", "said": "{sentence}"}),
+        )
         .members(CodeKind::Own, json!({"own": "{code_lower}"}))
         .refusal("unauthorized", RefusalWords::new("who", "Who are you?"))
         .refusal(
@@ -90,6 +94,9 @@ fn plan_put(_: &Request, params: &Params) -> Result<Intent, Failure> {
 fn fetch(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     match cx.target()?.get(params.segment("leaflet"))? {
         Some(entry) => Ok(Response::bytes(entry.value)),
+        None if params.segment("leaflet") == "withdrawn" => {
+            Err(Failure::new(410, "Odd_Reason", "It was withdrawn."))
+        }
         None => Err(Failure::new(404, "No_Leaflet", "There is no such leaflet.")),
     }
 }
