@@ -8,7 +8,9 @@ mod facts;
 
 use packhouse_wire::catalogue::{self, Code};
 
-pub use self::facts::{KeyFacts, Kind, Presented, RepositoryFacts, Rights, State, TokenFacts, Wanted};
+pub use self::facts::{
+    AccessAction, KeyFacts, Kind, RepositoryFacts, ResolvedCredential, Rights, State, TokenFacts,
+};
 
 /// What the format's description declares about refusals.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,22 +31,22 @@ pub struct Rules {
 
 /// One question.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct AccessRequest<'a> {
     /// The repository; none when there is none of that name in this organization.
     pub repository: Option<RepositoryFacts>,
     /// The format's rules, of the repository or of the claim that matched.
     pub rules: &'a Rules,
     /// What was presented.
-    pub presented: &'a Presented,
+    pub presented: &'a ResolvedCredential,
     /// What is wanted.
-    pub wanted: Wanted,
+    pub wanted: AccessAction,
     /// The time in ms since 1970.
     pub now: i64,
 }
 
 /// Whether it may be done.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum AccessDecision {
     /// It may.
     Allowed,
     /// It may not.
@@ -70,7 +72,7 @@ impl Refusal {
         Refusal { code, status: code.status, sentence: code.sentence.to_owned(), reason: None }
     }
 
-    fn action(wanted: Wanted) -> Refusal {
+    fn action(wanted: AccessAction) -> Refusal {
         let code = &catalogue::ACTION_NOT_IN_SCOPE;
         Refusal { sentence: code.with(wanted.name()), ..Refusal::of(code) }
     }
@@ -78,35 +80,35 @@ impl Refusal {
 
 /// Whether nobody knows who asks: no credential, or one that is not taken wherever it is shown. A user name that does not go with
 /// a token is another matter: who has the token may know what it reaches.
-pub fn is_stranger(presented: &Presented, now: i64) -> bool {
+pub fn is_stranger(presented: &ResolvedCredential, now: i64) -> bool {
     match presented {
-        Presented::Nothing | Presented::Unknown => true,
-        Presented::Token(token, _) => {
+        ResolvedCredential::Nothing | ResolvedCredential::Unknown => true,
+        ResolvedCredential::Token(token, _) => {
             !State::at(now, token.revoked_at, token.expires_at, token.ends_at).works()
         }
-        Presented::Key(key) => !State::at(now, key.revoked_at, key.expires_at, key.ends_at).works(),
-        Presented::Member(_) => false,
+        ResolvedCredential::Key(key) => !State::at(now, key.revoked_at, key.expires_at, key.ends_at).works(),
+        ResolvedCredential::Member(_) => false,
     }
 }
 
 /// Decides. Every request for a package passes here once, with the rights read in the same statement as the
 /// repository's revision.
-pub fn decide(question: &Question<'_>) -> Verdict {
+pub fn decide(question: &AccessRequest<'_>) -> AccessDecision {
     match refusal(question) {
-        Some(refusal) => Verdict::Refused(refusal),
-        None => Verdict::Allowed,
+        Some(refusal) => AccessDecision::Refused(refusal),
+        None => AccessDecision::Allowed,
     }
 }
 
 /// Decides where a request names no repository: whether its credential is taken. What it reaches is another question.
-pub fn decide_credential(question: &Question<'_>) -> Verdict {
-    match refused_credential(question).filter(|_| question.wanted != Wanted::Open) {
-        Some(refusal) => Verdict::Refused(refusal),
-        None => Verdict::Allowed,
+pub fn decide_credential(question: &AccessRequest<'_>) -> AccessDecision {
+    match refused_credential(question).filter(|_| question.wanted != AccessAction::Open) {
+        Some(refusal) => AccessDecision::Refused(refusal),
+        None => AccessDecision::Allowed,
     }
 }
 
-fn refusal(question: &Question<'_>) -> Option<Refusal> {
+fn refusal(question: &AccessRequest<'_>) -> Option<Refusal> {
     if let Some(facts) = question.repository.filter(|_| anyone_may(question)) {
         return disabled(facts);
     }
@@ -125,35 +127,38 @@ fn refusal(question: &Question<'_>) -> Option<Refusal> {
 }
 
 /// An `open` intent, or a read of a public repository, unless a credential that is refused came with it.
-fn anyone_may(question: &Question<'_>) -> bool {
+fn anyone_may(question: &AccessRequest<'_>) -> bool {
     let Some(repository) = question.repository else { return false };
     match question.wanted {
-        Wanted::Open => true,
-        Wanted::Read { .. } => repository.public && refused_presented(question).is_none(),
-        Wanted::Publish | Wanted::Delete => false,
+        AccessAction::Open => true,
+        AccessAction::Read { .. } => repository.public && refused_presented(question).is_none(),
+        AccessAction::Publish | AccessAction::Delete => false,
     }
 }
 
-fn refused_credential(question: &Question<'_>) -> Option<Refusal> {
-    if *question.presented == Presented::Nothing {
+fn refused_credential(question: &AccessRequest<'_>) -> Option<Refusal> {
+    if *question.presented == ResolvedCredential::Nothing {
         return Some(Refusal::of(&catalogue::UNAUTHORIZED));
     }
     refused_presented(question)
 }
 
 /// A credential that came and is not taken: unknown, ended, or with another's name.
-fn refused_presented(question: &Question<'_>) -> Option<Refusal> {
+fn refused_presented(question: &AccessRequest<'_>) -> Option<Refusal> {
     let refused = match question.presented {
-        Presented::Nothing | Presented::Member(_) => false,
-        Presented::Unknown => true,
-        Presented::Key(key) => !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works(),
-        Presented::Token(token, username) => {
+        ResolvedCredential::Nothing | ResolvedCredential::Member(_) => false,
+        ResolvedCredential::Unknown => true,
+        ResolvedCredential::Key(key) => {
+            !State::at(question.now, key.revoked_at, key.expires_at, key.ends_at).works()
+        }
+        ResolvedCredential::Token(token, username) => {
             !State::at(question.now, token.revoked_at, token.expires_at, token.ends_at).works()
                 || (question.rules.checks_username && !goes_with(question.rules, token, username.as_deref()))
         }
     };
     // What is read in order to be written is part of the write: told otherwise, a client takes it for success.
-    let part_of_write = question.wanted.writes() || question.wanted == Wanted::Read { for_publish: true };
+    let part_of_write =
+        question.wanted.writes() || question.wanted == AccessAction::Read { for_publish: true };
     let status =
         if part_of_write { question.rules.refused_write_status } else { question.rules.refused_read_status };
     refused.then(|| match status {
@@ -173,12 +178,12 @@ fn goes_with(rules: &Rules, token: &TokenFacts, username: Option<&str>) -> bool 
 pub const KEY_NOT_REACHED: &str = "key_not_reached";
 
 /// Authentication rule 6 of the specification: a proxy that is not reached is not there.
-fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+fn not_reached(question: &AccessRequest<'_>, repository: RepositoryFacts) -> Option<Refusal> {
     let reaches = match question.presented {
-        Presented::Token(token, _) => token.listed && token.owner.is_none_or(|owner| owner.read),
-        Presented::Member(rights) => rights.read || rights.publish || rights.delete,
-        Presented::Key(key) => key.given,
-        Presented::Nothing | Presented::Unknown => false,
+        ResolvedCredential::Token(token, _) => token.listed && token.owner.is_none_or(|owner| owner.read),
+        ResolvedCredential::Member(rights) => rights.read || rights.publish || rights.delete,
+        ResolvedCredential::Key(key) => key.given,
+        ResolvedCredential::Nothing | ResolvedCredential::Unknown => false,
     };
     if reaches {
         return None;
@@ -186,20 +191,23 @@ fn not_reached(question: &Question<'_>, repository: RepositoryFacts) -> Option<R
     if repository.kind == Kind::Proxy || question.rules.not_reached_status == 404 {
         return Some(Refusal::of(&catalogue::NOT_FOUND));
     }
-    let key = matches!(question.presented, Presented::Key(_));
+    let key = matches!(question.presented, ResolvedCredential::Key(_));
     let reason = key.then_some(KEY_NOT_REACHED);
     Some(Refusal { reason, ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) })
 }
 
 /// A token made for one format is refused on every proxy, of that format or of another.
-fn token_format_on_proxy(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
-    let Presented::Token(token, _) = question.presented else { return None };
+fn token_format_on_proxy(question: &AccessRequest<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+    let ResolvedCredential::Token(token, _) = question.presented else { return None };
     let special = token.format != GENERIC;
     (special && repository.kind == Kind::Proxy).then(|| Refusal::of(&catalogue::FORMAT_TOKEN_ON_PROXY))
 }
 
 /// Rule R4, and the same for groups.
-fn write_to_what_has_no_storage(question: &Question<'_>, repository: RepositoryFacts) -> Option<Refusal> {
+fn write_to_what_has_no_storage(
+    question: &AccessRequest<'_>,
+    repository: RepositoryFacts,
+) -> Option<Refusal> {
     match (question.wanted.writes(), repository.kind) {
         (true, Kind::Proxy) => Some(Refusal::of(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY)),
         (true, Kind::Group) => Some(Refusal::of(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP)),
@@ -207,38 +215,40 @@ fn write_to_what_has_no_storage(question: &Question<'_>, repository: RepositoryF
     }
 }
 
-fn scope(question: &Question<'_>) -> Option<Refusal> {
+fn scope(question: &AccessRequest<'_>) -> Option<Refusal> {
     let within = match question.presented {
-        Presented::Token(token, _) => token_scope(question, token),
-        Presented::Member(rights) => member_scope(question.wanted, *rights),
-        Presented::Key(_) => !question.wanted.writes(),
-        Presented::Nothing | Presented::Unknown => false,
+        ResolvedCredential::Token(token, _) => token_scope(question, token),
+        ResolvedCredential::Member(rights) => member_scope(question.wanted, *rights),
+        ResolvedCredential::Key(_) => !question.wanted.writes(),
+        ResolvedCredential::Nothing | ResolvedCredential::Unknown => false,
     };
     (!within).then(|| Refusal::action(question.wanted))
 }
 
-fn token_scope(question: &Question<'_>, token: &TokenFacts) -> bool {
+fn token_scope(question: &AccessRequest<'_>, token: &TokenFacts) -> bool {
     let format = token.format == GENERIC || question.rules.token_formats.contains(&token.format);
     format
         && match question.wanted {
-            Wanted::Open => true,
-            Wanted::Read { for_publish } => token.read || (for_publish && token.write),
-            Wanted::Publish | Wanted::Delete => token.write,
+            AccessAction::Open => true,
+            AccessAction::Read { for_publish } => token.read || (for_publish && token.write),
+            AccessAction::Publish | AccessAction::Delete => token.write,
         }
 }
 
-fn member_scope(wanted: Wanted, rights: Rights) -> bool {
+fn member_scope(wanted: AccessAction, rights: Rights) -> bool {
     match wanted {
-        Wanted::Open => true,
-        Wanted::Read { for_publish } => rights.read || (for_publish && rights.publish),
-        Wanted::Publish => rights.publish,
-        Wanted::Delete => rights.delete,
+        AccessAction::Open => true,
+        AccessAction::Read { for_publish } => rights.read || (for_publish && rights.publish),
+        AccessAction::Publish => rights.publish,
+        AccessAction::Delete => rights.delete,
     }
 }
 
 /// Authentication rule 5: a token writes no longer than its owner may.
-fn clamp(question: &Question<'_>) -> Option<Refusal> {
-    let Presented::Token(TokenFacts { owner: Some(owner), .. }, _) = question.presented else { return None };
+fn clamp(question: &AccessRequest<'_>) -> Option<Refusal> {
+    let ResolvedCredential::Token(TokenFacts { owner: Some(owner), .. }, _) = question.presented else {
+        return None;
+    };
     (question.wanted.writes() && !owner.write()).then(|| Refusal::of(&catalogue::REVOKED_AUTHORITY_CLAMP))
 }
 

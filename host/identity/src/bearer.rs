@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::access::Wanted;
+use crate::access::AccessAction;
 use crate::{SealError, Sealer, Secret};
 
 /// How long one lives, in seconds.
@@ -76,7 +76,7 @@ fn mark(member: &MemberRow) -> String {
 
 /// What a bearer lets its holder do in one repository, as far as the credential itself may.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Grant {
+pub struct ScopeGrant {
     /// By its name.
     #[serde(rename = "r")]
     pub repository: String,
@@ -94,17 +94,17 @@ pub struct Grant {
     pub delete: bool,
 }
 
-impl Grant {
+impl ScopeGrant {
     /// Whether a request of this repository and subject is within it.
-    pub fn covers(&self, repository: &str, subject: Option<&str>, wanted: Wanted) -> bool {
+    pub fn covers(&self, repository: &str, subject: Option<&str>, wanted: AccessAction) -> bool {
         let about = self.repository == repository
             && self.subject.as_deref().is_none_or(|granted| subject == Some(granted));
         about
             && match wanted {
-                Wanted::Open => true,
-                Wanted::Read { for_publish } => self.read || (for_publish && self.publish),
-                Wanted::Publish => self.publish,
-                Wanted::Delete => self.delete,
+                AccessAction::Open => true,
+                AccessAction::Read { for_publish } => self.read || (for_publish && self.publish),
+                AccessAction::Publish => self.publish,
+                AccessAction::Delete => self.delete,
             }
     }
 
@@ -128,7 +128,7 @@ pub struct Bearer {
     pub holder: Holder,
     /// What it grants.
     #[serde(rename = "g")]
-    pub grants: Vec<Grant>,
+    pub grants: Vec<ScopeGrant>,
     /// In ms since 1970.
     #[serde(rename = "e")]
     pub expires_at: i64,
@@ -196,7 +196,7 @@ mod tests {
     use packhouse_store::StoreConfig;
 
     fn bearer() -> Bearer {
-        let grant = Grant { repository: "r".to_owned(), read: true, ..Grant::default() };
+        let grant = ScopeGrant { repository: "r".to_owned(), read: true, ..ScopeGrant::default() };
         Bearer {
             organization: 1,
             format: "f".to_owned(),
@@ -245,19 +245,19 @@ mod tests {
 
     #[test]
     fn a_grant_covers_what_it_names() {
-        let read = Wanted::Read { for_publish: false };
-        let grant = Grant {
+        let read = AccessAction::Read { for_publish: false };
+        let grant = ScopeGrant {
             repository: "r".to_owned(),
             subject: Some("a".to_owned()),
             read: true,
-            ..Grant::default()
+            ..ScopeGrant::default()
         };
         assert!(grant.covers("r", Some("a"), read) && !grant.covers("r", Some("b"), read));
         assert!(!grant.covers("s", Some("a"), read) && !grant.covers("r", None, read));
-        assert!(!grant.covers("r", Some("a"), Wanted::Publish) && !grant.is_empty());
-        let push = Grant { read: false, publish: true, ..grant };
-        assert!(push.covers("r", Some("a"), Wanted::Read { for_publish: true }));
-        assert!(!push.covers("r", Some("a"), read) && !push.covers("r", Some("a"), Wanted::Delete));
-        assert!(Grant::default().is_empty());
+        assert!(!grant.covers("r", Some("a"), AccessAction::Publish) && !grant.is_empty());
+        let push = ScopeGrant { read: false, publish: true, ..grant };
+        assert!(push.covers("r", Some("a"), AccessAction::Read { for_publish: true }));
+        assert!(!push.covers("r", Some("a"), read) && !push.covers("r", Some("a"), AccessAction::Delete));
+        assert!(ScopeGrant::default().is_empty());
     }
 }

@@ -10,7 +10,7 @@ mod secret;
 mod sign_ins;
 mod throttle;
 
-pub use bearer::{Bearer, BearerError, Bearers, Grant, Holder, LIFETIME_S, says_bearer};
+pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, says_bearer};
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
 pub use password::Passwords;
 pub use seal::{SealError, Sealer};

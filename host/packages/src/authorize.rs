@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use packhouse_identity::access::{Kind, Wanted};
+use packhouse_identity::access::{AccessAction, Kind};
 use packhouse_runtime::Intent;
 use packhouse_store::RepositoryRow;
 use packhouse_wire::catalogue;
 
-use crate::access_question as access;
-use crate::bearing::Bearing;
-use crate::error_response::{HttpError, Lacking};
+use crate::access_request as access;
+use crate::bearer_scope::BearerScope;
+use crate::error_response::{HttpError, MissingScope};
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::route::Routed;
 
@@ -39,7 +39,7 @@ fn in_repository(
             Ok(intent)
         }
         Err(refused) => {
-            judge(request, row, Wanted::Read { for_publish: true })?;
+            judge(request, row, AccessAction::Read { for_publish: true })?;
             let by_method = access::wanted_by_method(&request.head.method);
             if Kind::of(&row.kind) != Kind::Hosted && by_method.writes() {
                 judge(request, row, by_method)?;
@@ -54,35 +54,39 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     let wanted = access::wanted(intent);
     let (name, subject) = (row.name.as_str(), intent.subject.as_deref());
     let scope = || request.scopes().and_then(|scopes| scopes.text(name, subject, wanted));
-    let lacks = match &request.known.bearing {
-        Bearing::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
-        Bearing::Direct | Bearing::Refused => false,
+    let lacks = match &request.principal.bearer_scope {
+        BearerScope::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
+        BearerScope::Direct | BearerScope::Refused => false,
     };
-    let lacking = Lacking::of(&request.known.bearing, lacks);
-    judge(request, row, wanted).map_err(|refused| refused.lacking(scope(), lacking))?;
-    if lacks && wanted != Wanted::Open {
-        return Err(HttpError::of(&catalogue::UNAUTHORIZED).lacking(scope(), lacking));
+    let missing_scope = MissingScope::of(&request.principal.bearer_scope, lacks);
+    judge(request, row, wanted).map_err(|refused| refused.missing_scope(scope(), missing_scope))?;
+    if lacks && wanted != AccessAction::Open {
+        return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope));
     }
-    if let Some(token) = &request.known.facts.token {
+    if let Some(token) = &request.principal.facts.token {
         request.app.store.token_used(token.id, request.now);
     }
-    if let Some(key) = &request.known.facts.key {
+    if let Some(key) = &request.principal.facts.key {
         request.app.store.access_key_used(key.id, request.now);
     }
     Ok(())
 }
 
-fn judge(request: &RepositoryRequest<'_>, row: &RepositoryRow, wanted: Wanted) -> Result<(), HttpError> {
+fn judge(
+    request: &RepositoryRequest<'_>,
+    row: &RepositoryRow,
+    wanted: AccessAction,
+) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     let facts = access::facts(row, true);
-    access::authorize(&request.known.presented, &rules, wanted, Some(facts), request.now)
+    access::authorize(&request.principal.presented, &rules, wanted, Some(facts), request.now)
 }
 
 /// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.
 fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, HttpError> {
     let wanted = match &routed {
         Ok(intent) => access::wanted(intent),
-        Err(_) => Wanted::Read { for_publish: true },
+        Err(_) => AccessAction::Read { for_publish: true },
     };
     judge_credential(request, wanted, None)?;
     routed
@@ -93,7 +97,9 @@ fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result
 fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpError {
     let wanted = match &routed {
         // What is open is open in a repository that is there.
-        Ok(intent) if access::wanted(intent) == Wanted::Open => Wanted::Read { for_publish: false },
+        Ok(intent) if access::wanted(intent) == AccessAction::Open => {
+            AccessAction::Read { for_publish: false }
+        }
         Ok(intent) => access::wanted(intent),
         Err(_) => access::wanted_by_method(&request.head.method),
     };
@@ -116,12 +122,14 @@ fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpE
 /// Judges the credential alone. `scope` makes the scope that a challenge names.
 fn judge_credential(
     request: &RepositoryRequest<'_>,
-    wanted: Wanted,
+    wanted: AccessAction,
     scope: Option<&dyn Fn() -> Option<String>>,
 ) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
-    access::authorize_credential(&request.known.presented, &rules, wanted, request.now).map_err(|refused| {
-        let lacking = Lacking::of(&request.known.bearing, false);
-        refused.lacking(scope.and_then(|scope| scope()), lacking)
-    })
+    access::authorize_credential(&request.principal.presented, &rules, wanted, request.now).map_err(
+        |refused| {
+            let missing_scope = MissingScope::of(&request.principal.bearer_scope, false);
+            refused.missing_scope(scope.and_then(|scope| scope()), missing_scope)
+        },
+    )
 }

@@ -9,7 +9,7 @@ use packhouse_runtime::{AuthorizationForm, Description};
 
 /// A credential as it was presented.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Credential {
+pub(crate) enum PresentedCredential {
     /// None at all.
     Nothing,
     /// Something that no scheme here reads; nobody knows it.
@@ -27,7 +27,7 @@ pub(crate) enum Credential {
     },
 }
 
-impl Credential {
+impl PresentedCredential {
     /// Reads the field. An empty user name with an empty password counts as none: some clients send it to say so.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut fields = headers.get_all(AUTHORIZATION).iter();
@@ -109,33 +109,33 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn read(fields: &[&str]) -> Credential {
+    fn read(fields: &[&str]) -> PresentedCredential {
         let mut headers = HeaderMap::new();
         for field in fields {
             headers.append(AUTHORIZATION, HeaderValue::from_str(field).unwrap());
         }
-        Credential::read(&headers)
+        PresentedCredential::read(&headers)
     }
 
-    fn basic(username: &str, password: &str) -> Credential {
-        Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
+    fn basic(username: &str, password: &str) -> PresentedCredential {
+        PresentedCredential::Basic { username: username.to_owned(), password: Secret::new(password) }
     }
 
     #[test]
     fn credentials_are_read() {
         let encode = |text: &str| format!("Basic {}", STANDARD.encode(text));
-        assert!(read(&[]) == Credential::Nothing);
-        assert!(read(&["Basic Og=="]) == Credential::Nothing);
+        assert!(read(&[]) == PresentedCredential::Nothing);
+        assert!(read(&["Basic Og=="]) == PresentedCredential::Nothing);
         assert!(read(&[&encode("me@example.com:a:b")]) == basic("me@example.com", "a:b"));
         assert!(read(&[&encode(":token")]) == basic("", "token"));
         assert!(read(&[&encode("user:")]) == basic("user", ""));
         assert!(read(&[encode("a:b").trim_end_matches('=')]) == basic("a", "b"));
-        assert!(read(&["bEARER  token "]) == Credential::Bearer(Secret::new("token")));
-        assert!(read(&["pkh_token "]) == Credential::Bare(Secret::new("pkh_token")));
-        assert!(read(&["pkh_token"]).of_any_format() == Credential::Unreadable);
+        assert!(read(&["bEARER  token "]) == PresentedCredential::Bearer(Secret::new("token")));
+        assert!(read(&["pkh_token "]) == PresentedCredential::Bare(Secret::new("pkh_token")));
+        assert!(read(&["pkh_token"]).of_any_format() == PresentedCredential::Unreadable);
         for odd in ["Basic !!", "Basic", "Digest x", "Basic YQ==", "Basic /w=="] {
-            assert!(read(&[odd]) == Credential::Unreadable, "{odd}");
+            assert!(read(&[odd]) == PresentedCredential::Unreadable, "{odd}");
         }
-        assert!(read(&["Bearer a", "Bearer b"]) == Credential::Unreadable);
+        assert!(read(&["Bearer a", "Bearer b"]) == PresentedCredential::Unreadable);
     }
 }

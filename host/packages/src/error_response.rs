@@ -11,7 +11,7 @@ use packhouse_runtime::{CallError, ChallengeScheme, ErrorTemplate, Failure, Prob
 use packhouse_store::{Part, StoreError};
 use serde_json::Value;
 
-use crate::bearing::Bearing;
+use crate::bearer_scope::BearerScope;
 use crate::error_body::{self, Said, Written};
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
@@ -36,12 +36,12 @@ pub(crate) struct HttpError {
     of_credential: bool,
     /// What a bearer challenge adds: the scope that is needed, and what is wrong with the credential that came.
     scope: Option<String>,
-    lacking: Lacking,
+    missing_scope: MissingScope,
 }
 
 /// What is wrong with a credential, in the words of a bearer challenge (RFC 6750, section 3.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Lacking {
+pub(crate) enum MissingScope {
     /// Nothing that a bearer challenge has a word for.
     #[default]
     Nothing,
@@ -51,11 +51,11 @@ pub(crate) enum Lacking {
     Scope,
 }
 
-impl Lacking {
+impl MissingScope {
     /// For a credential that came like this, and that does or does not lack the scope.
-    pub(crate) fn of(bearing: &Bearing, scope: bool) -> Self {
-        match (bearing, scope) {
-            (Bearing::Direct, _) => Self::Nothing,
+    pub(crate) fn of(bearer_scope: &BearerScope, scope: bool) -> Self {
+        match (bearer_scope, scope) {
+            (BearerScope::Direct, _) => Self::Nothing,
             (_, true) => Self::Scope,
             (_, false) => Self::Token,
         }
@@ -92,7 +92,7 @@ impl HttpError {
             reason: None,
             of_credential: false,
             scope: None,
-            lacking: Lacking::Nothing,
+            missing_scope: MissingScope::Nothing,
         }
     }
 
@@ -116,8 +116,8 @@ impl HttpError {
     }
 
     /// The same with what a bearer challenge says besides, should there be one.
-    pub(crate) fn lacking(mut self, scope: Option<String>, lacking: Lacking) -> Self {
-        (self.scope, self.lacking) = (scope, lacking);
+    pub(crate) fn missing_scope(mut self, scope: Option<String>, missing_scope: MissingScope) -> Self {
+        (self.scope, self.missing_scope) = (scope, missing_scope);
         self
     }
 
@@ -163,9 +163,9 @@ impl From<Failure> for HttpError {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
         let Failure { status: number, headers, problems } = failure;
-        let (scope, lacking) = (None, Lacking::Nothing);
+        let (scope, missing_scope) = (None, MissingScope::Nothing);
         let (reason, of_credential) = (None, false);
-        Self { status: status(number), headers, problems, row, reason, of_credential, scope, lacking }
+        Self { status: status(number), headers, problems, row, reason, of_credential, scope, missing_scope }
     }
 }
 
@@ -329,7 +329,7 @@ fn challenge(refused: &HttpError, error_context: ErrorContext<'_>) -> String {
         "api_url" => Some(api_url.into()),
         "token_service" => token_service.map(Value::from),
         "scope" => refused.scope.as_deref().map(Value::from),
-        "error" => refused.lacking.word().map(Value::from),
+        "error" => refused.missing_scope.word().map(Value::from),
         _ => None,
     };
     let parameters = error_context.challenge.parameters.iter().filter_map(|parameter| {

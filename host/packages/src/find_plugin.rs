@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use packhouse_runtime::{Description, Plugin};
 
-use crate::access_question as access;
+use crate::access_request as access;
 use crate::error_response::HttpError;
 use crate::head::{self, HeadSource};
 use crate::identified_request::IdentifiedRequest;
@@ -23,25 +23,25 @@ pub(crate) async fn find_plugin<'a>(
     identified: &'a IdentifiedRequest<'_>,
     context: &mut RequestContext,
 ) -> Result<RepositoryRequest<'a>, HttpError> {
-    let IdentifiedRequest { app, parts, organization, address, query, known, peer, now, .. } = identified;
+    let IdentifiedRequest { app, parts, organization, address, query, principal, peer, now, .. } = identified;
     let plugin = identified.plugin();
     let description = plugin.as_ref().map(|plugin| plugin.description());
     context.set_format(description);
     if address.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
         return Err(encoded_slash());
     }
-    let on = |plugin: &&Arc<Plugin>| app.enabled(&plugin.description().format, known.facts.enabled);
+    let on = |plugin: &&Arc<Plugin>| app.enabled(&plugin.description().format, principal.facts.enabled);
     let Some(plugin) = plugin.as_ref().filter(on) else {
         return Err(switched_off(identified, description));
     };
     let texts = address.path.iter().chain(query.iter().map(|(_, value)| value));
-    let tokens = identify::tokens_in(app, known, *organization, texts).await?;
+    let tokens = identify::tokens_in(app, principal, *organization, texts).await?;
     let source = HeadSource {
         parts,
         address,
         query,
         base_url: &context.base_url,
-        caller: known.caller.as_deref(),
+        caller: principal.caller.as_deref(),
         request_id: &context.request_id,
         tokens: &tokens,
     };
@@ -51,9 +51,9 @@ pub(crate) async fn find_plugin<'a>(
         (None, Some(name)) => Some(NamedRepository::Missing(name)),
         (None, None) => None,
     };
-    let members = match (&repository, known.facts.members.as_slice()) {
+    let members = match (&repository, principal.facts.members.as_slice()) {
         (Some(NamedRepository::Found(_)), members @ [_, ..]) => {
-            access::readable(known, plugin.description(), members, *now)
+            access::readable(principal, plugin.description(), members, *now)
         }
         _ => Vec::new(),
     };
@@ -66,7 +66,7 @@ pub(crate) async fn find_plugin<'a>(
         members,
         plugin: Arc::clone(plugin),
         scope_template,
-        known,
+        principal,
         peer: *peer,
         head,
         now: *now,
@@ -83,7 +83,7 @@ fn switched_off(identified: &IdentifiedRequest<'_>, description: Option<&Descrip
     let wanted = access::wanted_by_method(identified.parts.method.as_str());
     let facts = identified.repository().map(|row| access::facts(row, false));
     let rules = access::rules(description);
-    let judged = access::authorize(&identified.known.presented, &rules, wanted, facts, identified.now);
+    let judged = access::authorize(&identified.principal.presented, &rules, wanted, facts, identified.now);
     let refused = judged.err().unwrap_or_else(|| HttpError::of(&catalogue::FORMAT_DISABLED));
     let not_loaded = description.is_none() && refused.is_of(&catalogue::FORMAT_DISABLED);
     if not_loaded { refused.in_words(NOT_LOADED) } else { refused }

@@ -53,7 +53,7 @@ fn caller(request: &RepositoryRequest<'_>) -> Caller {
         None => None,
     };
     Caller {
-        known: Arc::clone(request.known),
+        principal: Arc::clone(request.principal),
         organization: request.organization,
         repository: name,
         peer: request.peer,
@@ -73,8 +73,8 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
     subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
     Some(AuditEvent {
         organization: repository.organization,
-        actor: request.known.caller.clone().unwrap_or_default(),
-        credential: request.known.credential.clone().unwrap_or_default(),
+        actor: request.principal.caller.clone().unwrap_or_default(),
+        credential: request.principal.credential.clone().unwrap_or_default(),
         action: name.to_owned(),
         subject,
         address: request.peer.to_string(),

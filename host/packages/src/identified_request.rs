@@ -8,9 +8,9 @@ use http::request::Parts;
 use packhouse_runtime::{AuthorizationForm, Plugin};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
-use crate::credential::{self, Credential};
+use crate::credential::{self, PresentedCredential};
 use crate::error_response::HttpError;
-use crate::identify::{self, IdentityQuery, Known};
+use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
 use packhouse_app::App;
@@ -42,7 +42,7 @@ pub(crate) struct IdentifiedRequest<'a> {
     /// Its query.
     pub query: Vec<(String, String)>,
     /// Who asks, and what the store has at the address.
-    pub known: Arc<Known>,
+    pub principal: Arc<Principal>,
     /// Whether the credential came as a bearer.
     pub as_bearer: bool,
     /// The client's address.
@@ -57,23 +57,23 @@ pub(crate) async fn identify_caller<'a>(
     resolved: ResolvedRequest<'a>,
     context: &mut RequestContext,
 ) -> Result<IdentifiedRequest<'a>, HttpError> {
-    let presented = Credential::read(&resolved.parts.headers);
-    let as_bearer = matches!(presented, Credential::Bearer(_));
-    let known = Arc::new(look_up(&resolved, presented, context.peer).await?);
-    context.credential.clone_from(&known.credential);
-    context.caller.clone_from(&known.caller);
+    let presented = PresentedCredential::read(&resolved.parts.headers);
+    let as_bearer = matches!(presented, PresentedCredential::Bearer(_));
+    let principal = Arc::new(look_up(&resolved, presented, context.peer).await?);
+    context.credential.clone_from(&principal.credential);
+    context.caller.clone_from(&principal.caller);
     let ResolvedRequest { app, parts, organization, address, query } = resolved;
     let (peer, now) = (context.peer, packhouse_store::now_ms());
-    Ok(IdentifiedRequest { app, parts, organization, address, query, known, as_bearer, peer, now })
+    Ok(IdentifiedRequest { app, parts, organization, address, query, principal, as_bearer, peer, now })
 }
 
 /// Looks up the credential and the repository. A credential in a form that the format does not take is one that nobody knows. Below a
 /// claim the format is known before; at a repository's own address it is known once the repository was found.
 async fn look_up(
     resolved: &ResolvedRequest<'_>,
-    presented: Credential,
+    presented: PresentedCredential,
     peer: IpAddr,
-) -> Result<Known, HttpError> {
+) -> Result<Principal, HttpError> {
     let ResolvedRequest { app, organization, address, .. } = resolved;
     let query = |credential, bearer_format| IdentityQuery {
         organization: *organization,
@@ -88,16 +88,16 @@ async fn look_up(
         return identify::identify(app, query(presented.taken_by(description), bearer_format)).await;
     }
     let form = presented.form();
-    let known = identify::identify(app, query(presented, None)).await?;
-    if form.is_none_or(|form| takes(app, &known, form)) {
-        return Ok(known);
+    let principal = identify::identify(app, query(presented, None)).await?;
+    if form.is_none_or(|form| takes(app, &principal, form)) {
+        return Ok(principal);
     }
-    identify::identify(app, query(Credential::Unreadable, None)).await
+    identify::identify(app, query(PresentedCredential::Unreadable, None)).await
 }
 
 /// Whether credentials of this form count in the repository that was looked up.
-fn takes(app: &App, known: &Known, form: AuthorizationForm) -> bool {
-    let plugin = known.facts.repository.as_ref().and_then(|row| app.runtime.plugin(&row.format));
+fn takes(app: &App, principal: &Principal, form: AuthorizationForm) -> bool {
+    let plugin = principal.facts.repository.as_ref().and_then(|row| app.runtime.plugin(&row.format));
     credential::counts(form, plugin.as_ref().map(|plugin| plugin.description()))
 }
 
@@ -108,7 +108,7 @@ impl IdentifiedRequest<'_> {
             let claim = self.address.claim.as_ref();
             claim.is_none_or(|claim| claim.plugin.description().format == row.format)
         };
-        self.known.facts.repository.as_ref().filter(of_claim)
+        self.principal.facts.repository.as_ref().filter(of_claim)
     }
 
     /// The plugin of the claim, or else of the repository's format; none if that is not loaded.

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, RepositoryId};
 
-use crate::bearing::Bearing;
-use crate::credential::Credential;
+use crate::bearer_scope::BearerScope;
+use crate::credential::PresentedCredential;
 use crate::error_response::HttpError;
 use crate::password_sign_in::{self, SignIn};
 use packhouse_app::App;
 use packhouse_app::sso;
-use packhouse_identity::access::{KeyFacts, Presented, Rights, TokenFacts};
+use packhouse_identity::access::{KeyFacts, ResolvedCredential, Rights, TokenFacts};
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Holder, Secret};
 
 /// What is known of a request's credential and repository.
-pub(crate) struct Known {
+pub(crate) struct Principal {
     /// As the store has them.
     pub facts: Arc<LookUp>,
     /// The credential, as access is decided on it.
-    pub presented: Presented,
+    pub presented: ResolvedCredential,
     /// Who asks, as it may be shown to a plugin.
     pub caller: Option<String>,
     /// Names the credential in the log; never a part of it.
@@ -29,7 +29,7 @@ pub(crate) struct Known {
     /// The member whose account it is, or whose token.
     pub member: Option<MemberRow>,
     /// What a bearer leaves of the credential's rights.
-    pub bearing: Bearing,
+    pub bearer_scope: BearerScope,
 }
 
 /// What is to be identified.
@@ -39,7 +39,7 @@ pub(crate) struct IdentityQuery<'a> {
     /// The name of the repository that is looked up in the same statement; empty for none.
     pub repository: &'a str,
     /// The credential that came.
-    pub credential: Credential,
+    pub credential: PresentedCredential,
     /// The client's address.
     pub peer: IpAddr,
     /// The format whose token service's bearers count here, if any do.
@@ -47,33 +47,33 @@ pub(crate) struct IdentityQuery<'a> {
 }
 
 /// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
-pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Known, HttpError> {
+pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Principal, HttpError> {
     let IdentityQuery { organization, repository, credential, peer, bearer_format } = query;
-    if let (Credential::Bearer(secret), Some(format)) = (&credential, bearer_format)
+    if let (PresentedCredential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
     {
         return by_bearer(app, organization, repository, secret, format).await;
     }
     let fingerprint = credential.fingerprint();
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
-    if let Some(known) = recognized(&facts, &credential) {
-        return Ok(known);
+    if let Some(principal) = recognized(&facts, &credential) {
+        return Ok(principal);
     }
-    let Credential::Basic { username, password } = credential else {
+    let PresentedCredential::Basic { username, password } = credential else {
         let presented = match credential {
-            Credential::Nothing => Presented::Nothing,
-            _ => Presented::Unknown,
+            PresentedCredential::Nothing => ResolvedCredential::Nothing,
+            _ => ResolvedCredential::Unknown,
         };
         return Ok(nobody(facts, presented));
     };
     // A build with an old token asks again and again. That is no guessing, and must not hold up its owner's sign-in.
     if identity::says_token(password.reveal()) {
-        return Ok(nobody(facts, Presented::Unknown));
+        return Ok(nobody(facts, ResolvedCredential::Unknown));
     }
     let attempt = SignIn { organization, username: &username, password, peer };
     match password_sign_in::sign_in(app, attempt).await? {
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
-        _ => Ok(nobody(facts, Presented::Unknown)),
+        _ => Ok(nobody(facts, ResolvedCredential::Unknown)),
     }
 }
 
@@ -84,7 +84,7 @@ async fn by_bearer(
     repository: &str,
     secret: &Secret,
     format: &str,
-) -> Result<Known, HttpError> {
+) -> Result<Principal, HttpError> {
     let now = packhouse_store::now_ms();
     let bearer = app.bearers.verify(&app.store, &app.sealer, secret.reveal(), now).await?;
     let bearer = bearer.filter(|bearer| bearer.organization == organization.0 && bearer.format == format);
@@ -94,10 +94,12 @@ async fn by_bearer(
         _ => None,
     };
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
-    let known = match holder {
+    let principal = match holder {
         None => None,
-        Some(Holder::Nobody) => Some(nobody(facts.clone(), Presented::Nothing)),
-        Some(Holder::Token(_)) => token(&facts, &Credential::Bearer(secret.clone())).or_else(|| key(&facts)),
+        Some(Holder::Nobody) => Some(nobody(facts.clone(), ResolvedCredential::Nothing)),
+        Some(Holder::Token(_)) => {
+            token(&facts, &PresentedCredential::Bearer(secret.clone())).or_else(|| key(&facts))
+        }
         Some(holder @ Holder::Member(id, _)) => {
             let member = app.store.find_member(organization, MemberId(*id)).await?;
             let still = |member: &MemberRow| {
@@ -106,9 +108,11 @@ async fn by_bearer(
             member.filter(still).map(|member| account(facts.clone(), member))
         }
     };
-    Ok(match (known, bearer) {
-        (Some(known), Some(bearer)) => Known { bearing: Bearing::Granted(bearer.grants), ..known },
-        _ => Known { bearing: Bearing::Refused, ..nobody(facts, Presented::Unknown) },
+    Ok(match (principal, bearer) {
+        (Some(principal), Some(bearer)) => {
+            Principal { bearer_scope: BearerScope::Granted(bearer.grants), ..principal }
+        }
+        _ => Principal { bearer_scope: BearerScope::Refused, ..nobody(facts, ResolvedCredential::Unknown) },
     })
 }
 
@@ -118,7 +122,7 @@ const MAX_TOKENS: usize = 4;
 /// The tokens of this host's among the texts of a path or a query, each with its id: a plugin is to see that and no more.
 pub(crate) async fn tokens_in(
     app: &App,
-    known: &Known,
+    principal: &Principal,
     organization: OrganizationId,
     texts: impl Iterator<Item = &String>,
 ) -> Result<Vec<(String, String)>, HttpError> {
@@ -126,7 +130,7 @@ pub(crate) async fn tokens_in(
     for text in texts.filter(|text| identity::says_token(text)).take(MAX_TOKENS) {
         let Some(hash) = identity::fingerprint(text) else { continue };
         let own =
-            known.facts.token.as_ref().filter(|token| token.secret_sha256 == hash).map(|token| token.id);
+            principal.facts.token.as_ref().filter(|token| token.secret_sha256 == hash).map(|token| token.id);
         let id = match own {
             Some(id) => Some(id),
             None => {
@@ -139,31 +143,38 @@ pub(crate) async fn tokens_in(
     Ok(found)
 }
 
-fn nobody(facts: Arc<LookUp>, presented: Presented) -> Known {
-    Known { facts, presented, caller: None, credential: None, member: None, bearing: Bearing::Direct }
+fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
+    Principal {
+        facts,
+        presented,
+        caller: None,
+        credential: None,
+        member: None,
+        bearer_scope: BearerScope::Direct,
+    }
 }
 
 /// A member's own account.
-fn account(facts: Arc<LookUp>, member: MemberRow) -> Known {
+fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
     let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
-    Known {
+    Principal {
         caller: Some(member.email.clone()),
         credential: Some(format!("member:{}", member.id)),
         member: Some(member),
-        ..nobody(facts, Presented::Member(rights))
+        ..nobody(facts, ResolvedCredential::Member(rights))
     }
 }
 
 /// The token or access key that was found.
-pub(super) fn recognized(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
+pub(super) fn recognized(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Principal> {
     token(facts, credential).or_else(|| key(facts))
 }
 
 /// The token that was found, as access is decided on it.
-fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
+fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Principal> {
     let row = facts.token.as_ref()?;
     let username = match credential {
-        Credential::Basic { username, .. } => Some(username.clone()),
+        PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
     };
     let owner = facts.owner.as_ref().map(|member| match &facts.repository {
@@ -188,18 +199,18 @@ fn token(facts: &Arc<LookUp>, credential: &Credential) -> Option<Known> {
         owner: owner.or(row.owner.map(|_| Rights::default())),
         usernames: shown.iter().cloned().collect(),
     };
-    Some(Known {
+    Some(Principal {
         facts: Arc::clone(facts),
-        presented: Presented::Token(presented, username),
+        presented: ResolvedCredential::Token(presented, username),
         caller: shown.or_else(|| Some(row.name.clone())),
         credential: Some(format!("token:{}", row.id)),
         member: facts.owner.clone(),
-        bearing: Bearing::Direct,
+        bearer_scope: BearerScope::Direct,
     })
 }
 
 /// The access key that was found, as access is decided on it. Any user name goes with it.
-fn key(facts: &Arc<LookUp>) -> Option<Known> {
+fn key(facts: &Arc<LookUp>) -> Option<Principal> {
     let row = facts.key.as_ref()?;
     let presented = KeyFacts {
         revoked_at: row.revoked_at,
@@ -207,30 +218,32 @@ fn key(facts: &Arc<LookUp>) -> Option<Known> {
         ends_at: row.ends_at,
         given: facts.reaches,
     };
-    Some(Known {
+    Some(Principal {
         facts: Arc::clone(facts),
-        presented: Presented::Key(presented),
+        presented: ResolvedCredential::Key(presented),
         caller: facts.key_owner.clone(),
         credential: Some(format!("access-key:{}", row.id)),
         member: None,
-        bearing: Bearing::Direct,
+        bearer_scope: BearerScope::Direct,
     })
 }
 
-impl Known {
+impl Principal {
     /// The same credential as access to another repository is decided on it.
-    pub(crate) fn presented_to(&self, other: &Reached) -> Presented {
+    pub(crate) fn presented_to(&self, other: &Reached) -> ResolvedCredential {
         let rights = || self.member.as_ref().map(|member| rights(member, other.row.id)).unwrap_or_default();
         match &self.presented {
-            Presented::Token(token, username) => {
+            ResolvedCredential::Token(token, username) => {
                 let owner = token.owner.map(|_| rights());
-                Presented::Token(
+                ResolvedCredential::Token(
                     TokenFacts { listed: other.reaches, owner, ..token.clone() },
                     username.clone(),
                 )
             }
-            Presented::Key(key) => Presented::Key(KeyFacts { given: other.reaches, ..key.clone() }),
-            Presented::Member(_) => Presented::Member(rights()),
+            ResolvedCredential::Key(key) => {
+                ResolvedCredential::Key(KeyFacts { given: other.reaches, ..key.clone() })
+            }
+            ResolvedCredential::Member(_) => ResolvedCredential::Member(rights()),
             nothing => nothing.clone(),
         }
     }

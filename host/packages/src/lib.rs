@@ -1,9 +1,9 @@
 //! The repository host: one request from its head to its answer. The steps stand in [`RepositoryHost::answer`] in the order in which
 //! they happen, each in a file of its own.
 
-mod access_question;
+mod access_request;
 mod authorize;
-mod bearing;
+mod bearer_scope;
 mod cache_lookup;
 mod check;
 mod credential;

@@ -10,13 +10,13 @@ use http::{HeaderValue, Method, Response};
 use packhouse_store::{OrganizationId, Reached, RepositoryId, RepositoryRow};
 use serde::Serialize;
 
-use crate::access_question as access;
-use crate::credential::Credential;
+use crate::access_request as access;
+use crate::credential::PresentedCredential;
 use crate::error_response::HttpError;
-use crate::identify::{self, IdentityQuery, Known};
+use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use packhouse_app::App;
-use packhouse_identity::access::{Rules, Wanted};
+use packhouse_identity::access::{AccessAction, Rules};
 use packhouse_identity::permissions::RepositoryAction;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
@@ -67,37 +67,37 @@ impl RepositoryList<'_> {
         let query = IdentityQuery {
             organization: self.organization,
             repository: "",
-            credential: Credential::read(&self.parts.headers).of_any_format(),
+            credential: PresentedCredential::read(&self.parts.headers).of_any_format(),
             peer: context.peer,
             bearer_format: None,
         };
-        let known = identify::identify(self.app, query).await?;
-        context.credential.clone_from(&known.credential);
-        context.caller.clone_from(&known.caller);
+        let principal = identify::identify(self.app, query).await?;
+        context.credential.clone_from(&principal.credential);
+        context.caller.clone_from(&principal.caller);
         let now = packhouse_store::now_ms();
         // There is no format that does not look at user names; those of every format that stand for a token count.
         let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
         let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
         let rules = Rules { checks_username: true, token_usernames, ..access::rules(None) };
-        let wanted = Wanted::Read { for_publish: true };
-        access::authorize_credential(&known.presented, &rules, wanted, now)?;
-        if let Some(token) = &known.facts.token {
+        let wanted = AccessAction::Read { for_publish: true };
+        access::authorize_credential(&principal.presented, &rules, wanted, now)?;
+        if let Some(token) = &principal.facts.token {
             self.app.store.token_used(token.id, now);
         }
-        if let Some(key) = &known.facts.key {
+        if let Some(key) = &principal.facts.key {
             self.app.store.access_key_used(key.id, now);
         }
-        let page = self.page(&known, &context.base_url, now).await?;
+        let page = self.page(&principal, &context.base_url, now).await?;
         self.respond(&page)
     }
 
-    async fn page(&self, known: &Known, base_url: &str, now: i64) -> Result<Page, HttpError> {
+    async fn page(&self, principal: &Principal, base_url: &str, now: i64) -> Result<Page, HttpError> {
         let (limit, mut after) = self.asked()?;
         let mut found: Vec<(RepositoryId, Item)> = Vec::new();
         while found.len() <= limit {
-            let rows = self.app.store.list_reached(self.organization, &known.facts, after, ROWS).await?;
+            let rows = self.app.store.list_reached(self.organization, &principal.facts, after, ROWS).await?;
             after = rows.last().map(|reached| reached.row.id);
-            found.extend(rows.iter().filter_map(|reached| self.item(known, reached, base_url, now)));
+            found.extend(rows.iter().filter_map(|reached| self.item(principal, reached, base_url, now)));
             if rows.len() < ROWS as usize {
                 break;
             }
@@ -124,7 +124,7 @@ impl RepositoryList<'_> {
     /// format that is switched off hides none of its repositories.
     fn item(
         &self,
-        known: &Known,
+        principal: &Principal,
         reached: &Reached,
         base_url: &str,
         now: i64,
@@ -132,12 +132,12 @@ impl RepositoryList<'_> {
         let RepositoryRow { id, name, format, kind, .. } = &reached.row;
         let plugin = self.app.runtime.plugin(format);
         let rules = access::rules(plugin.as_ref().map(|plugin| plugin.description()));
-        let (presented, facts) = (known.presented_to(reached), access::facts(&reached.row, true));
+        let (presented, facts) = (principal.presented_to(reached), access::facts(&reached.row, true));
         let may = |wanted| access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
         let actions: Vec<RepositoryAction> = [
-            (RepositoryAction::Read, Wanted::Read { for_publish: false }),
-            (RepositoryAction::Publish, Wanted::Publish),
-            (RepositoryAction::Delete, Wanted::Delete),
+            (RepositoryAction::Read, AccessAction::Read { for_publish: false }),
+            (RepositoryAction::Publish, AccessAction::Publish),
+            (RepositoryAction::Delete, AccessAction::Delete),
         ]
         .into_iter()
         .filter_map(|(action, wanted)| may(wanted).then_some(action))

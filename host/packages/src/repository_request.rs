@@ -8,7 +8,7 @@ use http::request::Parts;
 use packhouse_runtime::{Description, Intent, Plugin, RequestHead};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
-use crate::identify::Known;
+use crate::identify::Principal;
 use crate::scope::Scopes;
 use packhouse_app::App;
 
@@ -32,7 +32,7 @@ pub(crate) struct RepositoryRequest<'a> {
     /// How a claim's scopes are written, where bearers have scopes.
     pub scope_template: Option<&'a str>,
     /// Who asks.
-    pub known: &'a Arc<Known>,
+    pub principal: &'a Arc<Principal>,
     /// The client's address.
     pub peer: IpAddr,
     /// The request as the plugin sees it.
@@ -84,6 +84,6 @@ impl<'a> RepositoryRequest<'a> {
 
     /// A group's members, whoever may read them.
     pub(crate) fn all_members(&self) -> impl Iterator<Item = &'a RepositoryRow> {
-        self.known.facts.members.iter().map(|member| &member.row)
+        self.principal.facts.members.iter().map(|member| &member.row)
     }
 }

@@ -3,8 +3,8 @@
 
 use packhouse_runtime::TokenService;
 
-use packhouse_identity::Grant;
-use packhouse_identity::access::Wanted;
+use packhouse_identity::ScopeGrant;
+use packhouse_identity::access::AccessAction;
 
 const REPOSITORY: &str = "{repository}";
 const SUBJECT: &str = "{subject}";
@@ -32,12 +32,17 @@ impl<'a> Scopes<'a> {
 
     /// The scope that a request needs. None where the template wants a subject and there is none, or where it could not stand in
     /// a header.
-    pub(crate) fn text(&self, repository: &str, subject: Option<&str>, wanted: Wanted) -> Option<String> {
+    pub(crate) fn text(
+        &self,
+        repository: &str,
+        subject: Option<&str>,
+        wanted: AccessAction,
+    ) -> Option<String> {
         let words = self.words;
         let actions = match wanted {
-            Wanted::Open | Wanted::Read { .. } => words.read.clone(),
-            Wanted::Publish => format!("{},{}", words.read, words.publish),
-            Wanted::Delete => format!("{},{}", words.read, words.delete),
+            AccessAction::Open | AccessAction::Read { .. } => words.read.clone(),
+            AccessAction::Publish => format!("{},{}", words.read, words.publish),
+            AccessAction::Delete => format!("{},{}", words.read, words.delete),
         };
         if subject.is_none() && self.has_subject() {
             return None;
@@ -49,7 +54,7 @@ impl<'a> Scopes<'a> {
     }
 
     /// What a scope asks for; none for one that is not of this template. Words that mean nothing here ask for nothing.
-    pub(crate) fn read(&self, scope: &str) -> Option<Grant> {
+    pub(crate) fn read(&self, scope: &str) -> Option<ScopeGrant> {
         let (head, rest) = self.template.split_once(REPOSITORY)?;
         let (middle, tail) = rest.split_once(ACTION)?;
         let scope = scope.strip_prefix(head)?.strip_suffix(tail)?;
@@ -65,7 +70,7 @@ impl<'a> Scopes<'a> {
             }
         };
         let asks = |word: &str| actions.split(',').any(|action| action == ALL || action == word);
-        Some(Grant {
+        Some(ScopeGrant {
             repository: repository.to_owned(),
             subject: subject.map(str::to_owned),
             read: asks(&self.words.read),
@@ -75,7 +80,7 @@ impl<'a> Scopes<'a> {
     }
 
     /// A grant as a scope.
-    pub(crate) fn of(&self, grant: &Grant) -> String {
+    pub(crate) fn of(&self, grant: &ScopeGrant) -> String {
         let words = [
             (grant.read, &self.words.read),
             (grant.publish, &self.words.publish),
@@ -102,11 +107,11 @@ mod tests {
     fn a_scope_is_read_as_it_is_written() {
         let words = words();
         let scopes = Scopes::new(TEMPLATE, &words);
-        let read = Wanted::Read { for_publish: false };
+        let read = AccessAction::Read { for_publish: false };
         for (subject, wanted, text) in [
             ("team/app", read, "repository:repositories/r/team/app:pull"),
-            ("app", Wanted::Publish, "repository:repositories/r/app:pull,push"),
-            ("app", Wanted::Delete, "repository:repositories/r/app:pull,delete"),
+            ("app", AccessAction::Publish, "repository:repositories/r/app:pull,push"),
+            ("app", AccessAction::Delete, "repository:repositories/r/app:pull,delete"),
         ] {
             assert_eq!(scopes.text("r", Some(subject), wanted).as_deref(), Some(text));
             let grant = scopes.read(text).unwrap();
@@ -138,10 +143,11 @@ mod tests {
     fn a_template_may_do_without_a_subject() {
         let words = words();
         let scopes = Scopes::new("packages:{repository}:{action}", &words);
-        assert_eq!(scopes.text("r", None, Wanted::Publish).as_deref(), Some("packages:r:pull,push"));
+        assert_eq!(scopes.text("r", None, AccessAction::Publish).as_deref(), Some("packages:r:pull,push"));
         let grant = scopes.read("packages:r:push").unwrap();
         assert!(
-            grant.covers("r", Some("anything"), Wanted::Publish) && !grant.covers("s", None, Wanted::Publish)
+            grant.covers("r", Some("anything"), AccessAction::Publish)
+                && !grant.covers("s", None, AccessAction::Publish)
         );
     }
 }

@@ -2,14 +2,14 @@
 //! intent reads from besides.
 
 use packhouse_config::repository_settings;
-use packhouse_identity::access::{Kind, Wanted};
+use packhouse_identity::access::{AccessAction, Kind};
 use packhouse_runtime::{Action, Intent, RepositoryView};
 use packhouse_store::{RepositoryId, RepositoryRow};
 use packhouse_wire::catalogue;
 use serde_json::Value;
 
-use crate::access_question as access;
-use crate::bearing::Bearing;
+use crate::access_request as access;
+use crate::bearer_scope::BearerScope;
 
 use crate::error_response::HttpError;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
@@ -99,9 +99,9 @@ async fn others(
         serving.map(|row| repository_settings::view(row, description)).collect();
     let names: Vec<String> =
         intent.also_read.iter().filter(|name| bearer_allows(request, name)).cloned().collect();
-    let facts = &request.known.facts;
+    let facts = &request.principal.facts;
     let found = request.app.store.look_up_others(row.organization, &names, facts).await?;
-    let readable = access::readable(request.known, description, &found, request.now);
+    let readable = access::readable(request.principal, description, &found, request.now);
     let named = |name: &String| readable.iter().find(|row| row.name == *name);
     let named = names.iter().filter_map(named).filter(|row| proxies || !is_proxy(row));
     views.extend(named.map(|row| repository_settings::view(row, description)));
@@ -114,13 +114,13 @@ fn is_proxy(row: &RepositoryRow) -> bool {
 
 /// Whether the bearer that the credential came in, if it did, allows to read the repository of this name.
 fn bearer_allows(request: &RepositoryRequest<'_>, name: &str) -> bool {
-    let wanted = Wanted::Read { for_publish: false };
-    match &request.known.bearing {
-        Bearing::Granted(grants) => grants
+    let wanted = AccessAction::Read { for_publish: false };
+    match &request.principal.bearer_scope {
+        BearerScope::Granted(grants) => grants
             .iter()
             .any(|grant| grant.repository == name && grant.covers(name, grant.subject.as_deref(), wanted)),
-        Bearing::Direct => true,
-        Bearing::Refused => false,
+        BearerScope::Direct => true,
+        BearerScope::Refused => false,
     }
 }
 

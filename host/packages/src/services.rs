@@ -14,16 +14,16 @@ use packhouse_runtime::{
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
-use crate::identify::Known;
+use crate::identify::Principal;
 use packhouse_app::App;
 use packhouse_identity::Secret;
-use packhouse_identity::access::Presented;
+use packhouse_identity::access::ResolvedCredential;
 use packhouse_upstream::{CallOutcome, UpstreamSession};
 
 /// Who asks, and where.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    pub known: Arc<Known>,
+    pub principal: Arc<Principal>,
     pub organization: OrganizationId,
     /// The name in the request's path, whether or not there is a repository of that name.
     pub repository: Option<String>,
@@ -94,8 +94,10 @@ impl CallServices {
 
     /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
     fn member(&self) -> Option<&MemberRow> {
-        match self.caller.known.presented {
-            Presented::Token(..) | Presented::Member(_) => self.caller.known.member.as_ref(),
+        match self.caller.principal.presented {
+            ResolvedCredential::Token(..) | ResolvedCredential::Member(_) => {
+                self.caller.principal.member.as_ref()
+            }
             _ => None,
         }
     }

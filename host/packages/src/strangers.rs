@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use packhouse_runtime::{Intent, Plugin, RequestHead};
 
-use crate::access_question as access;
+use crate::access_request as access;
 use crate::error_response::HttpError;
 use crate::find_plugin::encoded_slash;
 use crate::head::{self, HeadSource};
@@ -17,7 +17,7 @@ use crate::identified_request::IdentifiedRequest;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 use crate::request_context::RequestContext;
 use crate::route::ask_plugin;
-use packhouse_identity::access::{Presented, Wanted, is_stranger};
+use packhouse_identity::access::{AccessAction, ResolvedCredential, is_stranger};
 use packhouse_wire::catalogue;
 
 /// A plugin that takes the request, and what it says of it.
@@ -43,8 +43,8 @@ pub(crate) async fn open<'a>(
 ) -> Result<Option<RepositoryRequest<'a>>, HttpError> {
     let repository = identified.repository();
     let public = repository.is_some_and(|row| row.public);
-    let known = &identified.known;
-    if identified.address.claim.is_some() || public || !is_stranger(&known.presented, identified.now) {
+    let principal = &identified.principal;
+    if identified.address.claim.is_some() || public || !is_stranger(&principal.presented, identified.now) {
         return Ok(None);
     }
     let (base_url, request_id) = (context.base_url.as_str(), context.request_id.as_str());
@@ -68,7 +68,7 @@ pub(crate) async fn open<'a>(
         members: Vec::new(),
         plugin,
         scope_template: None,
-        known,
+        principal,
         peer: identified.peer,
         head,
         now: identified.now,
@@ -79,8 +79,8 @@ impl Stranger<'_> {
     /// Who opens this request to anybody. A format that says which requests it opens is asked at every name; one that does not, in
     /// its own repositories alone. Where several open the same, the repository's own does.
     async fn opened(&self) -> Result<Option<Routed>, HttpError> {
-        let IdentifiedRequest { app, parts, address, known, .. } = self.identified;
-        let own = known.facts.repository.as_ref().map(|row| row.format.as_str());
+        let IdentifiedRequest { app, parts, address, principal, .. } = self.identified;
+        let own = principal.facts.repository.as_ref().map(|row| row.format.as_str());
         let asked = |plugin: &&Arc<Plugin>| {
             let description = plugin.description();
             let undeclared = description.open_requests.is_none() && own == Some(description.format.as_str());
@@ -89,7 +89,7 @@ impl Stranger<'_> {
         let mut plugins: Vec<&Arc<Plugin>> = app.runtime.plugins().iter().filter(asked).collect();
         plugins.sort_by_key(|plugin| own != Some(plugin.description().format.as_str()));
         let routed = self.routed(&plugins).await?;
-        Ok(routed.into_iter().find(|routed| access::wanted(&routed.intent) == Wanted::Open))
+        Ok(routed.into_iter().find(|routed| access::wanted(&routed.intent) == AccessAction::Open))
     }
 
     /// Whether the path makes sense anywhere: an encoded slash may stand in it where a format that is switched on takes it so.
@@ -110,7 +110,7 @@ impl Stranger<'_> {
     }
 
     async fn refused(&self) -> Result<HttpError, HttpError> {
-        if self.identified.known.presented == Presented::Nothing {
+        if self.identified.principal.presented == ResolvedCredential::Nothing {
             return Ok(HttpError::of(&catalogue::UNAUTHORIZED));
         }
         let hidden = self.identified.as_bearer && self.is_hidden().await?;
@@ -129,7 +129,7 @@ impl Stranger<'_> {
         Ok(routed.iter().any(|Routed { plugin, intent, .. }| {
             let description = plugin.description();
             let status = match access::wanted(intent) {
-                Wanted::Read { for_publish: false } => description.refused_read_status,
+                AccessAction::Read { for_publish: false } => description.refused_read_status,
                 _ => description.refused_write_status,
             };
             status == 404

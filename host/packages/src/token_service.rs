@@ -16,15 +16,15 @@ use packhouse_runtime::{Description, Plugin};
 use packhouse_store::{OrganizationId, Reached};
 use serde_json::json;
 
-use crate::access_question as access;
-use crate::credential::Credential;
+use crate::access_request as access;
+use crate::credential::PresentedCredential;
 use crate::declared_length::too_large;
 use crate::error_response::HttpError;
-use crate::identify::{self, IdentityQuery, Known};
+use crate::identify::{self, IdentityQuery, Principal};
 use crate::scope::Scopes;
 use packhouse_app::App;
-use packhouse_identity::access::{Presented, Wanted};
-use packhouse_identity::{Bearer, Grant, Holder, LIFETIME_S, Secret};
+use packhouse_identity::access::{AccessAction, ResolvedCredential};
+use packhouse_identity::{Bearer, Holder, LIFETIME_S, ScopeGrant, Secret};
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 use packhouse_wire::incoming_body::IncomingBody;
@@ -56,7 +56,7 @@ impl Service<'_> {
         body: &mut IncomingBody,
         organization: OrganizationId,
     ) -> Result<(Response<Body>, Option<String>), HttpError> {
-        let by_header = Credential::read(&parts.headers).taken_by(self.plugin.description());
+        let by_header = PresentedCredential::read(&parts.headers).taken_by(self.plugin.description());
         let (credential, asked) = match parts.method {
             Method::GET | Method::HEAD => (by_header, query),
             Method::POST => {
@@ -68,10 +68,10 @@ impl Service<'_> {
         let fingerprint = credential.fingerprint();
         let query =
             IdentityQuery { organization, repository: "", credential, peer: self.peer, bearer_format: None };
-        let known = identify::identify(self.app, query).await?;
+        let principal = identify::identify(self.app, query).await?;
         let now = packhouse_store::now_ms();
-        let holder = self.holder(&known, fingerprint.as_ref(), now)?;
-        let grants = self.grants(&known, organization, &asked, now).await?;
+        let holder = self.holder(&principal, fingerprint.as_ref(), now)?;
+        let grants = self.grants(&principal, organization, &asked, now).await?;
         let bearer = Bearer {
             organization: organization.0,
             format: self.plugin.description().format.clone(),
@@ -79,26 +79,31 @@ impl Service<'_> {
             expires_at: now + i64::from(LIFETIME_S) * 1000,
             grants,
         };
-        if let Some(token) = &known.facts.token {
+        if let Some(token) = &principal.facts.token {
             self.app.store.token_used(token.id, now);
         }
-        if let Some(key) = &known.facts.key {
+        if let Some(key) = &principal.facts.key {
             self.app.store.access_key_used(key.id, now);
         }
         let signed = self.app.bearers.sign(&self.app.store, &self.app.sealer, &bearer).await?;
-        Ok((self.response(&signed, &bearer.grants, parts.method == Method::HEAD), known.credential))
+        Ok((self.response(&signed, &bearer.grants, parts.method == Method::HEAD), principal.credential))
     }
 
     /// Whose credential it is; 401 for one that is not taken. That none came is no fault.
-    fn holder(&self, known: &Known, fingerprint: Option<&[u8; 32]>, now: i64) -> Result<Holder, HttpError> {
-        if known.presented == Presented::Nothing {
+    fn holder(
+        &self,
+        principal: &Principal,
+        fingerprint: Option<&[u8; 32]>,
+        now: i64,
+    ) -> Result<Holder, HttpError> {
+        if principal.presented == ResolvedCredential::Nothing {
             return Ok(Holder::Nobody);
         }
         let rules = access::rules(Some(self.plugin.description()));
-        let wanted = Wanted::Read { for_publish: false };
-        access::authorize_credential(&known.presented, &rules, wanted, now)?;
-        match (&known.presented, fingerprint, &known.member) {
-            (Presented::Member(_), _, Some(member)) => Ok(Holder::member(member)),
+        let wanted = AccessAction::Read { for_publish: false };
+        access::authorize_credential(&principal.presented, &rules, wanted, now)?;
+        match (&principal.presented, fingerprint, &principal.member) {
+            (ResolvedCredential::Member(_), _, Some(member)) => Ok(Holder::member(member)),
             (_, Some(fingerprint), _) => Ok(Holder::token(fingerprint)),
             _ => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
         }
@@ -107,44 +112,45 @@ impl Service<'_> {
     /// What was asked for, as far as the credential goes.
     async fn grants(
         &self,
-        known: &Known,
+        principal: &Principal,
         organization: OrganizationId,
         asked: &Pairs,
         now: i64,
-    ) -> Result<Vec<Grant>, HttpError> {
+    ) -> Result<Vec<ScopeGrant>, HttpError> {
         let description = self.plugin.description();
         let texts = asked.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
-        let grants: Vec<Grant> = texts.filter_map(|text| read(description, text)).take(MAX_SCOPES).collect();
+        let grants: Vec<ScopeGrant> =
+            texts.filter_map(|text| read(description, text)).take(MAX_SCOPES).collect();
         let mut names: Vec<String> = grants.iter().map(|grant| grant.repository.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        let found = self.app.store.look_up_others(organization, &names, &known.facts).await?;
-        let within = |grant: Grant| {
+        let found = self.app.store.look_up_others(organization, &names, &principal.facts).await?;
+        let within = |grant: ScopeGrant| {
             let reached = found.iter().find(|one| one.row.name == grant.repository)?;
-            Some(self.within(known, reached, grant, now)).filter(|grant| !grant.is_empty())
+            Some(self.within(principal, reached, grant, now)).filter(|grant| !grant.is_empty())
         };
         Ok(grants.into_iter().filter_map(within).collect())
     }
 
     /// A grant without what the credential may not do.
-    fn within(&self, known: &Known, reached: &Reached, grant: Grant, now: i64) -> Grant {
+    fn within(&self, principal: &Principal, reached: &Reached, grant: ScopeGrant, now: i64) -> ScopeGrant {
         let description = self.plugin.description();
         let rules = access::rules(Some(description));
-        let presented = known.presented_to(reached);
+        let presented = principal.presented_to(reached);
         let here = reached.row.format == description.format;
         // Whether the format is switched on is asked when the bearer is used.
         let facts = access::facts(&reached.row, true);
         let may = |wanted| here && access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
-        Grant {
-            read: grant.read && may(Wanted::Read { for_publish: false }),
-            publish: grant.publish && may(Wanted::Publish),
-            delete: grant.delete && may(Wanted::Delete),
+        ScopeGrant {
+            read: grant.read && may(AccessAction::Read { for_publish: false }),
+            publish: grant.publish && may(AccessAction::Publish),
+            delete: grant.delete && may(AccessAction::Delete),
             ..grant
         }
     }
 
     /// Under both names that clients read it by.
-    fn response(&self, bearer: &Secret, grants: &[Grant], head: bool) -> Response<Body> {
+    fn response(&self, bearer: &Secret, grants: &[ScopeGrant], head: bool) -> Response<Body> {
         let description = self.plugin.description();
         let scopes: Vec<String> = grants.iter().filter_map(|grant| write(description, grant)).collect();
         let object = json!({
@@ -169,11 +175,11 @@ fn all_scopes(description: &Description) -> impl Iterator<Item = Scopes<'_>> {
     templates.filter_map(move |template| Some(Scopes::new(template, words?)))
 }
 
-fn read(description: &Description, text: &str) -> Option<Grant> {
+fn read(description: &Description, text: &str) -> Option<ScopeGrant> {
     all_scopes(description).find_map(|scopes| scopes.read(text))
 }
 
-fn write(description: &Description, grant: &Grant) -> Option<String> {
+fn write(description: &Description, grant: &ScopeGrant) -> Option<String> {
     let with_subject = |scopes: &Scopes<'_>| scopes.has_subject() == grant.subject.is_some();
     all_scopes(description).find(with_subject).map(|scopes| scopes.of(grant))
 }
@@ -197,8 +203,9 @@ async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, HttpError
 }
 
 /// The credential of a form; one in the header stands where the form has none.
-fn by_form(by_header: Credential, form: &Pairs) -> Result<Credential, HttpError> {
-    let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+fn by_form(by_header: PresentedCredential, form: &Pairs) -> Result<PresentedCredential, HttpError> {
+    let field =
+        |name: &str| form.iter().find(|(principal, _)| principal == name).map(|(_, value)| value.as_str());
     if field("grant_type") != Some("password") {
         return Err(HttpError::with(
             &catalogue::INVALID_REQUEST,
@@ -207,7 +214,7 @@ fn by_form(by_header: Credential, form: &Pairs) -> Result<Credential, HttpError>
     }
     Ok(match (field("username"), field("password")) {
         (Some(username), Some(password)) => {
-            Credential::Basic { username: username.to_owned(), password: Secret::new(password) }
+            PresentedCredential::Basic { username: username.to_owned(), password: Secret::new(password) }
         }
         _ => by_header,
     })

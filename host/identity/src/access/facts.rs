@@ -25,7 +25,7 @@ impl Kind {
 
 /// What the request would do, from the plugin's intent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wanted {
+pub enum AccessAction {
     /// Needs no credential.
     Open,
     /// Reads; `for_publish` when the read is part of a publish and so within a write credential's rights.
@@ -39,18 +39,18 @@ pub enum Wanted {
     Delete,
 }
 
-impl Wanted {
+impl AccessAction {
     /// Whether it changes the repository.
     pub fn writes(self) -> bool {
-        matches!(self, Wanted::Publish | Wanted::Delete)
+        matches!(self, AccessAction::Publish | AccessAction::Delete)
     }
 
     /// The action as a refusal names it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Wanted::Open | Wanted::Read { .. } => "read",
-            Wanted::Publish => "write",
-            Wanted::Delete => "delete",
+            AccessAction::Open | AccessAction::Read { .. } => "read",
+            AccessAction::Publish => "write",
+            AccessAction::Delete => "delete",
         }
     }
 }
@@ -154,7 +154,7 @@ impl State {
 
 /// What came with the request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Presented {
+pub enum ResolvedCredential {
     /// No credential at all.
     Nothing,
     /// One that nobody knows.

@@ -4,21 +4,21 @@
 use super::*;
 
 /// Every combination.
-fn all() -> Vec<Question<'static>> {
+fn all() -> Vec<AccessRequest<'static>> {
     let mut questions = Vec::new();
     for rules in rules() {
         let rules: &'static Rules = Box::leak(Box::new(rules));
         for presented in presented() {
-            let presented: &'static Presented = Box::leak(Box::new(presented));
+            let presented: &'static ResolvedCredential = Box::leak(Box::new(presented));
             for repository in repositories() {
                 for wanted in [
-                    Wanted::Open,
-                    Wanted::Read { for_publish: false },
-                    Wanted::Read { for_publish: true },
-                    Wanted::Publish,
-                    Wanted::Delete,
+                    AccessAction::Open,
+                    AccessAction::Read { for_publish: false },
+                    AccessAction::Read { for_publish: true },
+                    AccessAction::Publish,
+                    AccessAction::Delete,
                 ] {
-                    questions.push(Question { repository, rules, presented, wanted, now: NOW });
+                    questions.push(AccessRequest { repository, rules, presented, wanted, now: NOW });
                 }
             }
         }
@@ -56,9 +56,9 @@ fn rights() -> Vec<Rights> {
     (0..8).map(|bits| Rights { read: bits & 1 > 0, publish: bits & 2 > 0, delete: bits & 4 > 0 }).collect()
 }
 
-fn presented() -> Vec<Presented> {
-    let mut all = vec![Presented::Nothing, Presented::Unknown];
-    all.extend(rights().into_iter().map(Presented::Member));
+fn presented() -> Vec<ResolvedCredential> {
+    let mut all = vec![ResolvedCredential::Nothing, ResolvedCredential::Unknown];
+    all.extend(rights().into_iter().map(ResolvedCredential::Member));
     let owners = rights().into_iter().map(Some).chain([None]);
     let states = [
         (None, None, None),
@@ -68,7 +68,7 @@ fn presented() -> Vec<Presented> {
         (None, Some(NOW + 1), Some(NOW + 1)),
     ];
     for (revoked_at, expires_at, ends_at) in states {
-        let key = |given| Presented::Key(KeyFacts { revoked_at, expires_at, ends_at, given });
+        let key = |given| ResolvedCredential::Key(KeyFacts { revoked_at, expires_at, ends_at, given });
         all.extend([true, false].map(key));
     }
     let names = [None, Some("me@x"), Some("ME@X"), Some("you@x"), Some("__token__")];
@@ -93,7 +93,7 @@ fn presented() -> Vec<Presented> {
                         owner,
                         usernames: vec!["me@x".to_owned()],
                     };
-                    all.push(Presented::Token(facts, name.map(str::to_owned)));
+                    all.push(ResolvedCredential::Token(facts, name.map(str::to_owned)));
                 }
             }
         }
@@ -102,16 +102,16 @@ fn presented() -> Vec<Presented> {
 }
 
 /// The second reading: the code of the answer, or none where it is allowed.
-fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
-    let Question { repository, rules, presented, wanted, .. } = question;
-    let write = matches!(wanted, Wanted::Publish | Wanted::Delete);
-    let read = matches!(wanted, Wanted::Read { .. });
+fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
+    let AccessRequest { repository, rules, presented, wanted, .. } = question;
+    let write = matches!(wanted, AccessAction::Publish | AccessAction::Delete);
+    let read = matches!(wanted, AccessAction::Read { .. });
     let token = match presented {
-        Presented::Token(token, name) => Some((token, name.as_deref())),
+        ResolvedCredential::Token(token, name) => Some((token, name.as_deref())),
         _ => None,
     };
     let key = match presented {
-        Presented::Key(key) => Some(key),
+        ResolvedCredential::Key(key) => Some(key),
         _ => None,
     };
     let over =
@@ -119,24 +119,24 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
     let ended = token.is_some_and(|(token, _)| over(token.revoked_at, token.expires_at, token.ends_at))
         || key.is_some_and(|key| over(key.revoked_at, key.expires_at, key.ends_at));
     let misnamed = rules.checks_username && token.is_some_and(|(_, name)| name == Some("you@x"));
-    let refused = **presented == Presented::Unknown || ended || misnamed;
+    let refused = **presented == ResolvedCredential::Unknown || ended || misnamed;
     let public = repository.is_some_and(|repository| repository.public);
-    let free = repository.is_some() && (*wanted == Wanted::Open || (read && public && !refused));
+    let free = repository.is_some() && (*wanted == AccessAction::Open || (read && public && !refused));
     let disabled = || repository.filter(|repository| !repository.enabled).map(|_| (503, "format_disabled"));
     if free {
         return disabled();
     }
-    if **presented == Presented::Nothing {
+    if **presented == ResolvedCredential::Nothing {
         return Some((401, "unauthorized"));
     }
     if refused {
-        let part_of_write = write || *wanted == Wanted::Read { for_publish: true };
+        let part_of_write = write || *wanted == AccessAction::Read { for_publish: true };
         let hidden = !part_of_write && rules.refused_read_status == 404;
         return Some(if hidden { (404, "not_found") } else { (401, "unauthorized") });
     }
     let Some(repository) = repository else { return Some((404, "not_found")) };
     let rights = match presented {
-        Presented::Member(rights) => *rights,
+        ResolvedCredential::Member(rights) => *rights,
         _ => token.and_then(|(token, _)| token.owner).unwrap_or(Rights {
             read: true,
             publish: true,
@@ -165,13 +165,13 @@ fn expected(question: &Question<'_>) -> Option<(u16, &'static str)> {
     if special && rules.token_formats.is_empty() {
         return Some((403, "scope_mismatch_repo"));
     }
-    let for_publish = *wanted == Wanted::Read { for_publish: true };
+    let for_publish = *wanted == AccessAction::Read { for_publish: true };
     let within = match (token, wanted) {
         (Some((token, _)), _) if write => token.write,
         (Some((token, _)), _) => token.read || (for_publish && token.write),
         (None, _) if key.is_some() => !write,
-        (None, Wanted::Publish) => rights.publish,
-        (None, Wanted::Delete) => rights.delete,
+        (None, AccessAction::Publish) => rights.publish,
+        (None, AccessAction::Delete) => rights.delete,
         (None, _) => rights.read || (for_publish && rights.publish),
     };
     if !within {
@@ -189,8 +189,8 @@ fn every_combination_is_decided_as_the_rules_say() {
     assert!(questions.len() > 100_000, "{}", questions.len());
     for question in &questions {
         let decided = match decide(question) {
-            Verdict::Allowed => None,
-            Verdict::Refused(refusal) => Some((refusal.status, refusal.code.code)),
+            AccessDecision::Allowed => None,
+            AccessDecision::Refused(refusal) => Some((refusal.status, refusal.code.code)),
         };
         assert_eq!(decided, expected(question), "{question:?}");
     }
@@ -198,20 +198,20 @@ fn every_combination_is_decided_as_the_rules_say() {
 
 #[test]
 fn nothing_is_allowed_without_a_credential_but_what_is_open_or_public() {
-    for question in all().iter().filter(|question| decide(question) == Verdict::Allowed) {
+    for question in all().iter().filter(|question| decide(question) == AccessDecision::Allowed) {
         let public = question.repository.is_some_and(|repository| repository.public);
-        let anyone = question.wanted == Wanted::Open || (public && !question.wanted.writes());
-        assert!(anyone || *question.presented != Presented::Nothing, "{question:?}");
-        assert!(anyone || *question.presented != Presented::Unknown, "{question:?}");
+        let anyone = question.wanted == AccessAction::Open || (public && !question.wanted.writes());
+        assert!(anyone || *question.presented != ResolvedCredential::Nothing, "{question:?}");
+        assert!(anyone || *question.presented != ResolvedCredential::Unknown, "{question:?}");
     }
 }
 
 #[test]
 fn a_refused_action_is_named() {
     let wanted = [
-        (Wanted::Read { for_publish: false }, "[read]"),
-        (Wanted::Publish, "[write]"),
-        (Wanted::Delete, "[delete]"),
+        (AccessAction::Read { for_publish: false }, "[read]"),
+        (AccessAction::Publish, "[write]"),
+        (AccessAction::Delete, "[delete]"),
     ];
     for (wanted, name) in wanted {
         assert!(Refusal::action(wanted).sentence.ends_with(name));

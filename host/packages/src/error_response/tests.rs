@@ -156,18 +156,23 @@ fn a_bearer_challenge_names_the_token_service_and_the_scope() {
     let registry = format(REGISTRY);
     let start = "Bearer realm=\"https://packages.example/v2/token\",service=\"packages.example\"";
     let scope = || Some("repository:repositories/r/a:pull".to_owned());
-    for (scope, lacking, rest) in [
-        (None, Lacking::Nothing, ""),
-        (scope(), Lacking::Nothing, ",scope=\"repository:repositories/r/a:pull\""),
-        (None, Lacking::Token, ",error=\"invalid_token\""),
-        (scope(), Lacking::Scope, ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\""),
+    for (scope, missing_scope, rest) in [
+        (None, MissingScope::Nothing, ""),
+        (scope(), MissingScope::Nothing, ",scope=\"repository:repositories/r/a:pull\""),
+        (None, MissingScope::Token, ",error=\"invalid_token\""),
+        (
+            scope(),
+            MissingScope::Scope,
+            ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\"",
+        ),
     ] {
-        let refused = HttpError::of(&catalogue::UNAUTHORIZED).lacking(scope, lacking);
+        let refused = HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope, missing_scope);
         let response = answer(refused, error_context(&registry));
         assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], format!("{start}{rest}"));
     }
-    let denied = HttpError::of(&catalogue::REPOSITORY_NOT_REACHED).lacking(scope(), Lacking::Scope);
+    let denied =
+        HttpError::of(&catalogue::REPOSITORY_NOT_REACHED).missing_scope(scope(), MissingScope::Scope);
     assert!(!answer(denied, error_context(&registry)).headers().contains_key(WWW_AUTHENTICATE));
 }
 

@@ -10,7 +10,7 @@ use super::CallServices;
 use packhouse_app::login_links;
 use packhouse_config::client_network::ClientNetwork;
 use packhouse_identity as identity;
-use packhouse_identity::access::{Presented, State};
+use packhouse_identity::access::{ResolvedCredential, State};
 
 /// Sign-ins that one address may have open in an organization. Nobody need have signed in to begin one.
 const OPEN_FROM_ONE: u32 = 20;
@@ -30,7 +30,7 @@ pub(super) async fn begin_login(
     let page = login_links::page_of(&poll);
     let (now, address) = (now_ms(), ClientNetwork::of(services.caller.peer).to_string());
     // Where the caller may not know whether there is a repository, there is none to make a token for.
-    let facts = &services.caller.known.facts;
+    let facts = &services.caller.principal.facts;
     let repository = facts.repository.as_ref().map(|row| row.id).filter(|id| *id == target.id);
     let login = NewLogin {
         poll_sha256: sha256(&poll),
@@ -102,10 +102,10 @@ pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, Se
 pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, ServiceError> {
     let Ok(id) = id.parse::<i64>().map(TokenId) else { return Ok(false) };
     let store = &services.app.store;
-    let own = services.caller.known.facts.token.as_ref().is_some_and(|token| token.id == id);
-    let may = match &services.caller.known.presented {
-        Presented::Token(token, _) => own || token.write,
-        Presented::Member(_) => true,
+    let own = services.caller.principal.facts.token.as_ref().is_some_and(|token| token.id == id);
+    let may = match &services.caller.principal.presented {
+        ResolvedCredential::Token(token, _) => own || token.write,
+        ResolvedCredential::Member(_) => true,
         _ => false,
     };
     let member = services.member().map(|member| member.id);
@@ -114,8 +114,8 @@ pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, Se
     let Some(token) = found.filter(|token| may && mine(token)) else { return Ok(false) };
     let event = AuditEvent {
         organization: services.caller.organization,
-        actor: services.caller.known.caller.clone().unwrap_or_default(),
-        credential: services.caller.known.credential.clone().unwrap_or_default(),
+        actor: services.caller.principal.caller.clone().unwrap_or_default(),
+        credential: services.caller.principal.credential.clone().unwrap_or_default(),
         action: "revoke_token".to_owned(),
         subject: token.name.clone(),
         address: services.caller.peer.to_string(),

@@ -10,7 +10,7 @@ pub(super) async fn withheld(
     services: &CallServices,
     names: Vec<String>,
 ) -> Result<Vec<String>, ServiceError> {
-    let facts = &services.caller.known.facts;
+    let facts = &services.caller.principal.facts;
     let (Some(target), Some(plugin)) = (&facts.repository, services.app.runtime.plugin(&services.format))
     else {
         return Ok(Vec::new());

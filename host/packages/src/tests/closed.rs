@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use packhouse_runtime::{ErrorFormat, Runtime};
 use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
 
-use crate::credential::Credential;
+use crate::credential::PresentedCredential;
 use crate::error_response::{self, Addresses, ErrorContext};
 use crate::identify::{self, IdentityQuery};
 use packhouse_app::App;
@@ -33,7 +33,7 @@ async fn app(folder: &std::path::Path) -> App {
 }
 
 /// One of each kind that counts, and some that do not.
-async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
+async fn credentials(app: &App) -> (OrganizationId, Vec<PresentedCredential>) {
     let organization = NewOrganization { name: "default".to_owned(), base_url: None, host: None };
     let member = NewMember {
         email: OWNER.to_owned(),
@@ -56,14 +56,14 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
         expires_at: None,
     };
     app.store.create_token(organization.id, token, None).await.unwrap();
-    let basic = |username: &str, password: &Secret| Credential::Basic {
+    let basic = |username: &str, password: &Secret| PresentedCredential::Basic {
         username: username.to_owned(),
         password: password.clone(),
     };
     let mut all = vec![
-        Credential::Nothing,
-        Credential::Unreadable,
-        Credential::Bearer(minted.secret.clone()),
+        PresentedCredential::Nothing,
+        PresentedCredential::Unreadable,
+        PresentedCredential::Bearer(minted.secret.clone()),
         basic(OWNER, &minted.secret),
         basic(OWNER, &Secret::new(PASSWORD)),
         basic(OWNER, &Secret::new("wrong")),
@@ -77,12 +77,14 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<Credential>) {
             grants: Vec::new(),
             expires_at: i64::MAX,
         };
-        all.push(Credential::Bearer(app.bearers.sign(&app.store, &app.sealer, &bearer).await.unwrap()));
+        all.push(PresentedCredential::Bearer(
+            app.bearers.sign(&app.store, &app.sealer, &bearer).await.unwrap(),
+        ));
     }
     (organization.id, all)
 }
 
-fn query(organization: OrganizationId, credential: &Credential) -> IdentityQuery<'static> {
+fn query(organization: OrganizationId, credential: &PresentedCredential) -> IdentityQuery<'static> {
     IdentityQuery {
         organization,
         repository: "r",
@@ -97,7 +99,7 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let mut app = app(folder.path()).await;
     let (organization, credentials) = credentials(&app).await;
-    // Known from before, so that nothing of it can be answered out of memory either.
+    // Principal from before, so that nothing of it can be answered out of memory either.
     for credential in &credentials {
         identify::identify(&app, query(organization, credential)).await.unwrap();
     }
@@ -121,7 +123,7 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
                 head: false,
             };
             let status = error_response::answer(refused, error_context).status();
-            assert_eq!(status, 503, "{credential:?}, the bearers' key known: {key_is_known}");
+            assert_eq!(status, 503, "{credential:?}, the bearers' key principal: {key_is_known}");
         }
         app.bearers = identity::Bearers::default();
     }

@@ -9,10 +9,12 @@ use packhouse_store::{
     RepositoryRow, Scope, TokenId, TokenRow,
 };
 
-use crate::credential::Credential;
+use crate::credential::PresentedCredential;
 use crate::identify;
 use packhouse_identity::Secret;
-use packhouse_identity::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
+use packhouse_identity::access::{
+    self, AccessAction, AccessDecision, AccessRequest, Kind, RepositoryFacts, ResolvedCredential, Rules,
+};
 use packhouse_identity::permissions::Permissions;
 
 const NOW: i64 = 1_000_000;
@@ -127,7 +129,7 @@ struct Case {
     sent: Sent,
     format: Format,
     place: Place,
-    wanted: Wanted,
+    wanted: AccessAction,
 }
 
 fn places() -> Vec<Place> {
@@ -155,10 +157,10 @@ fn makes_sense(shown: Shown, stands: Stands, sent: Sent) -> bool {
 
 fn cases() -> Vec<Case> {
     let wanted = [
-        Wanted::Read { for_publish: false },
-        Wanted::Read { for_publish: true },
-        Wanted::Publish,
-        Wanted::Delete,
+        AccessAction::Read { for_publish: false },
+        AccessAction::Read { for_publish: true },
+        AccessAction::Publish,
+        AccessAction::Delete,
     ];
     let mut cases = Vec::new();
     for shown in SHOWN {
@@ -182,11 +184,11 @@ fn cases() -> Vec<Case> {
 /// The specification's answer: status and code, or none where it is allowed.
 fn expected(case: &Case) -> Option<(u16, &'static str)> {
     let Case { shown, stands, sent, format, place, wanted } = *case;
-    let write = matches!(wanted, Wanted::Publish | Wanted::Delete);
+    let write = matches!(wanted, AccessAction::Publish | AccessAction::Delete);
     let unauthorized = Some((401, "unauthorized"));
     // "401 bad credential"; "for npm a mistyped, expired, revoked or other-organization token" reads 404.
     // What a publish itself asks is refused as a publish is.
-    let for_publish = wanted == Wanted::Read { for_publish: true };
+    let for_publish = wanted == AccessAction::Read { for_publish: true };
     let refused = match (format, write || for_publish) {
         (Npm, false) => Some((404, "not_found")),
         _ => unauthorized,
@@ -230,10 +232,10 @@ fn expected(case: &Case) -> Option<(u16, &'static str)> {
         (NpmToken, _) if format != Npm => false,
         (ReadToken | SubscribersKey | GroupsKey, _) => !write,
         // "what a publish itself asks is part of it".
-        (WriteToken, Wanted::Read { for_publish }) => for_publish,
-        (Member, Wanted::Read { for_publish }) => stands != LostRead || for_publish,
-        (Member, Wanted::Publish) => stands != LostPublish,
-        (Member, Wanted::Delete) => stands != LostDelete,
+        (WriteToken, AccessAction::Read { for_publish }) => for_publish,
+        (Member, AccessAction::Read { for_publish }) => stands != LostRead || for_publish,
+        (Member, AccessAction::Publish) => stands != LostPublish,
+        (Member, AccessAction::Delete) => stands != LostDelete,
         _ => true,
     };
     if !may {
@@ -373,28 +375,30 @@ fn member(stands: Stands) -> MemberRow {
     }
 }
 
-fn credential(case: &Case) -> Credential {
+fn credential(case: &Case) -> PresentedCredential {
     let password = Secret::new("pkh_x");
-    let basic =
-        |username: &str| Credential::Basic { username: username.to_owned(), password: password.clone() };
+    let basic = |username: &str| PresentedCredential::Basic {
+        username: username.to_owned(),
+        password: password.clone(),
+    };
     match case.sent {
         ByItsUser => basic("Me@Example.com"),
         ByAnother => basic("you@example.com"),
         AsToken => basic("__token__"),
-        AsBearer => Credential::Bearer(password),
+        AsBearer => PresentedCredential::Bearer(password),
     }
 }
 
-fn presented(case: &Case, facts: LookUp) -> Presented {
+fn presented(case: &Case, facts: LookUp) -> ResolvedCredential {
     let reached = matches!(case.place, Place::There { reached: true, .. });
     match case.shown {
-        Nothing => Presented::Nothing,
-        Unknown | Foreign => Presented::Unknown,
+        Nothing => ResolvedCredential::Nothing,
+        Unknown | Foreign => ResolvedCredential::Unknown,
         // Signed in by password: the rights are those in the repository.
         Member if reached => {
-            Presented::Member(Permissions::read(&member(case.stands).permissions).rights(REPOSITORY))
+            ResolvedCredential::Member(Permissions::read(&member(case.stands).permissions).rights(REPOSITORY))
         }
-        Member => Presented::Member(access::Rights::default()),
+        Member => ResolvedCredential::Member(access::Rights::default()),
         _ => identify::recognized(&Arc::new(facts), &credential(case)).expect("a credential").presented,
     }
 }
@@ -409,10 +413,10 @@ fn decided(case: &Case) -> Option<(u16, &'static str)> {
     });
     let (presented, rules) = (presented(case, facts), case.format.rules());
     let question =
-        Question { repository, rules: &rules, presented: &presented, wanted: case.wanted, now: NOW };
+        AccessRequest { repository, rules: &rules, presented: &presented, wanted: case.wanted, now: NOW };
     match access::decide(&question) {
-        Verdict::Allowed => None,
-        Verdict::Refused(refusal) => Some((refusal.status, refusal.code.code)),
+        AccessDecision::Allowed => None,
+        AccessDecision::Refused(refusal) => Some((refusal.status, refusal.code.code)),
     }
 }
 
@@ -452,20 +456,20 @@ fn a_key_whose_owner_lacks_the_repository_is_told_apart() {
             sent: ByItsUser,
             format: Docker,
             place,
-            wanted: Wanted::Read { for_publish: false },
+            wanted: AccessAction::Read { for_publish: false },
         };
         let facts = found(&case);
         let row = facts.repository.as_ref().unwrap();
         let repository = RepositoryFacts { kind: Kind::of(&row.kind), public: false, enabled: true };
         let (presented, rules) = (presented(&case, facts), case.format.rules());
-        let question = Question {
+        let question = AccessRequest {
             repository: Some(repository),
             rules: &rules,
             presented: &presented,
             wanted: case.wanted,
             now: NOW,
         };
-        let Verdict::Refused(refusal) = access::decide(&question) else { panic!("{case:?}") };
+        let AccessDecision::Refused(refusal) = access::decide(&question) else { panic!("{case:?}") };
         assert_eq!(refusal.reason, (shown != FullToken).then_some("key_not_reached"));
     }
 }

@@ -4,25 +4,27 @@ use packhouse_runtime::{Action, Description, Intent};
 use packhouse_store::{Reached, RepositoryRow};
 
 use crate::error_response::HttpError;
-use crate::identify::Known;
-use packhouse_identity::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
+use crate::identify::Principal;
+use packhouse_identity::access::{
+    self, AccessAction, AccessDecision, AccessRequest, Kind, RepositoryFacts, ResolvedCredential, Rules,
+};
 
 /// What an intent wants.
-pub(crate) fn wanted(intent: &Intent) -> Wanted {
+pub(crate) fn wanted(intent: &Intent) -> AccessAction {
     match intent.action {
-        Action::Open => Wanted::Open,
-        Action::Read => Wanted::Read { for_publish: intent.for_publish },
-        Action::Publish => Wanted::Publish,
-        Action::Delete => Wanted::Delete,
+        Action::Open => AccessAction::Open,
+        Action::Read => AccessAction::Read { for_publish: intent.for_publish },
+        Action::Publish => AccessAction::Publish,
+        Action::Delete => AccessAction::Delete,
     }
 }
 
 /// What a request wants as far as its method says, where no plugin can be asked.
-pub(crate) fn wanted_by_method(method: &str) -> Wanted {
+pub(crate) fn wanted_by_method(method: &str) -> AccessAction {
     match method {
-        "GET" | "HEAD" | "OPTIONS" => Wanted::Read { for_publish: true },
-        "DELETE" => Wanted::Delete,
-        _ => Wanted::Publish,
+        "GET" | "HEAD" | "OPTIONS" => AccessAction::Read { for_publish: true },
+        "DELETE" => AccessAction::Delete,
+        _ => AccessAction::Publish,
     }
 }
 
@@ -43,36 +45,36 @@ pub(crate) fn rules(description: Option<&Description>) -> Rules {
 
 /// Whether the caller may do what is wanted in this repository; else the refusal as it is answered.
 pub(crate) fn authorize(
-    presented: &Presented,
+    presented: &ResolvedCredential,
     rules: &Rules,
-    wanted: Wanted,
+    wanted: AccessAction,
     repository: Option<RepositoryFacts>,
     now: i64,
 ) -> Result<(), HttpError> {
-    let question = Question { repository, rules, presented, wanted, now };
+    let question = AccessRequest { repository, rules, presented, wanted, now };
     verdict(&question, access::decide(&question))
 }
 
 /// The same where there is no repository to speak of: the credential is judged, and nothing else.
 pub(crate) fn authorize_credential(
-    presented: &Presented,
+    presented: &ResolvedCredential,
     rules: &Rules,
-    wanted: Wanted,
+    wanted: AccessAction,
     now: i64,
 ) -> Result<(), HttpError> {
-    let question = Question { repository: None, rules, presented, wanted, now };
+    let question = AccessRequest { repository: None, rules, presented, wanted, now };
     verdict(&question, access::decide_credential(&question))
 }
 
-fn verdict(question: &Question<'_>, verdict: Verdict) -> Result<(), HttpError> {
+fn verdict(question: &AccessRequest<'_>, verdict: AccessDecision) -> Result<(), HttpError> {
     match verdict {
-        Verdict::Allowed => Ok(()),
-        Verdict::Refused(refusal) => {
+        AccessDecision::Allowed => Ok(()),
+        AccessDecision::Refused(refusal) => {
             // A repository that is not there is nobody's fault, and neither is what it does not take.
             let there = question.repository.is_some();
             let judged = matches!(refusal.status, 401 | 403) || (refusal.status == 404 && there);
             let refused = HttpError::from(refusal);
-            let shown = *question.presented != Presented::Nothing;
+            let shown = *question.presented != ResolvedCredential::Nothing;
             Err(if judged && shown { refused.of_credential() } else { refused })
         }
     }
@@ -86,15 +88,15 @@ pub(crate) fn facts(row: &RepositoryRow, enabled: bool) -> RepositoryFacts {
 /// Of these repositories, those of the format that the same caller may read, in their order. None is a group: no group shows
 /// another.
 pub(crate) fn readable<'a>(
-    known: &Known,
+    principal: &Principal,
     description: &Description,
     others: impl IntoIterator<Item = &'a Reached>,
     now: i64,
 ) -> Vec<&'a RepositoryRow> {
     let rules = rules(Some(description));
-    let wanted = Wanted::Read { for_publish: false };
+    let wanted = AccessAction::Read { for_publish: false };
     let may = |other: &&Reached| {
-        let (facts, presented) = (facts(&other.row, true), known.presented_to(other));
+        let (facts, presented) = (facts(&other.row, true), principal.presented_to(other));
         other.row.format == description.format
             && facts.kind != Kind::Group
             && authorize(&presented, &rules, wanted, Some(facts), now).is_ok()
