@@ -20,7 +20,7 @@ use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
 use packhouse_wire::catalogue;
 use request::CreateToken;
-pub use request::from_json;
+pub use request::{from_json, is_always_there};
 use view::TokenView;
 
 /// The endpoints of this module.

@@ -69,6 +69,11 @@ impl CreateToken {
     }
 }
 
+/// Whether there are tokens of this format whatever plugins are loaded.
+pub fn is_always_there(format: &str) -> bool {
+    FORMATS.contains(&format)
+}
+
 /// The request of a body that came elsewhere than in a call, judged as the call would. `own` are the formats whose descriptions say
 /// that there are tokens of theirs; `now` in ms since 1970.
 pub fn from_json(body: Value, own: &[&str], now: i64) -> Result<TokenRequest, ApiError> {
