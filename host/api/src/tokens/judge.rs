@@ -66,6 +66,11 @@ impl Judged {
     }
 }
 
+/// Whether there are tokens of this format whatever plugins are loaded.
+pub fn is_always_there(format: &str) -> bool {
+    FORMATS.contains(&format)
+}
+
 /// Judges a token that is wanted elsewhere than in a call, as the call would. `own` are the formats whose descriptions say that
 /// there are tokens of theirs; `now` in ms since 1970.
 pub fn wanted(body: Value, own: &[&str], now: i64) -> Result<Judged, ApiError> {
@@ -103,7 +108,7 @@ fn scope(field: &Field) -> Result<Scope, ApiError> {
 }
 
 fn format(field: &Field, own: &[&str]) -> Result<String, ApiError> {
-    let known = |format: &&str| FORMATS.contains(format) || own.contains(format);
+    let known = |format: &&str| is_always_there(format) || own.contains(format);
     let format = field.as_ref().and_then(Value::as_str).filter(known);
     format.map(str::to_owned).ok_or(ApiError::from(&catalogue::INVALID_TOKEN_FORMAT))
 }

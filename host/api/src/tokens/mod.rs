@@ -8,7 +8,7 @@ mod rotate;
 mod view;
 
 pub use create::{__path_create, create};
-pub use judge::{Judged, wanted};
+pub use judge::{Judged, is_always_there, wanted};
 pub use list::{__path_list, list};
 pub use revoke::{__path_revoke, revoke};
 pub use rotate::{__path_rotate, rotate};

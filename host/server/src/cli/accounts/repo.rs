@@ -97,7 +97,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
 }
 
 /// What the plugins say of themselves, up to the one that is wanted: to ask one means compiling it. Mostly its file has its name.
-async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
+pub(super) async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
     let folder = &desk.config.runtime.plugins;
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;

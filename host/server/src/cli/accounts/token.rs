@@ -8,8 +8,9 @@ use packhouse_store::{NewToken, OrganizationRow, RepositoryId, Scope, TokenId, T
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::repo::formats;
 use super::{Common, Desk, Shown, with};
-use packhouse_api::tokens::{Judged, wanted};
+use packhouse_api::tokens::{Judged, is_always_there, wanted};
 use packhouse_identity::access::State;
 use packhouse_identity::{self as identity, Minted};
 
@@ -132,7 +133,15 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
         "name": new.name, "scope": new.scope, "format": new.format, "repositories": named, "backing": backing,
         "expires_at": new.expires_in.map(|days| now + i64::from(days) * DAY_MS),
     });
-    let judged: Judged = wanted(body, now).map_err(|error| error.for_command())?;
+    // To ask the plugins means compiling them, and the usual formats of tokens need none. Where they cannot be asked, there are no others.
+    let described = if is_always_there(&new.format) {
+        Vec::new()
+    } else {
+        formats(&desk, &new.format).await.unwrap_or_default()
+    };
+    let own: Vec<&str> =
+        described.iter().filter(|format| format.own_tokens).map(|format| format.format.as_str()).collect();
+    let judged: Judged = wanted(body, &own, now).map_err(|error| error.for_command())?;
     let Minted { secret, sha256 } = identity::mint();
     let event = desk.event(&organization, "create_token", &judged.name);
     let row = desk.store.create_token(organization.id, judged.token(sha256, &member, ids), event).await?;
