@@ -1,5 +1,7 @@
 //! The contract is sealed: no code of the host names a format. Names that stand on the wire by the specification, as data in the
 //! catalogue of codes and the API's tables, stand in the files listed here and nowhere else.
+//!
+//! That the host does what a description says, whatever the format is called, is shown by `fifth_format.rs`; this list is the second net.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
