@@ -3,8 +3,8 @@
 use packhouse_runtime::{Action, Description, Intent};
 use packhouse_store::{Reached, RepositoryRow};
 
+use crate::error_response::HttpError;
 use crate::identify::Known;
-use crate::shape::Refused;
 use packhouse_identity::access::{self, Kind, Presented, Question, RepositoryFacts, Rules, Verdict, Wanted};
 
 /// What an intent wants.
@@ -48,7 +48,7 @@ pub(crate) fn authorize(
     wanted: Wanted,
     repository: Option<RepositoryFacts>,
     now: i64,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     let question = Question { repository, rules, presented, wanted, now };
     verdict(&question, access::decide(&question))
 }
@@ -59,19 +59,19 @@ pub(crate) fn authorize_credential(
     rules: &Rules,
     wanted: Wanted,
     now: i64,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     let question = Question { repository: None, rules, presented, wanted, now };
     verdict(&question, access::decide_credential(&question))
 }
 
-fn verdict(question: &Question<'_>, verdict: Verdict) -> Result<(), Refused> {
+fn verdict(question: &Question<'_>, verdict: Verdict) -> Result<(), HttpError> {
     match verdict {
         Verdict::Allowed => Ok(()),
         Verdict::Refused(refusal) => {
             // A repository that is not there is nobody's fault, and neither is what it does not take.
             let there = question.repository.is_some();
             let judged = matches!(refusal.status, 401 | 403) || (refusal.status == 404 && there);
-            let refused = Refused::from(refusal);
+            let refused = HttpError::from(refusal);
             let shown = *question.presented != Presented::Nothing;
             Err(if judged && shown { refused.of_credential() } else { refused })
         }

@@ -10,13 +10,13 @@ use packhouse_wire::catalogue;
 
 use crate::access_question as access;
 use crate::bearing::Bearing;
+use crate::error_response::{HttpError, Lacking};
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::route::Routed;
-use crate::shape::{Lacking, Refused};
 
 /// The intent, if the caller may do what it says; else the refusal as it is answered. The credential is judged before the names:
 /// who shows none learns nothing of what is wrong with a name.
-pub(crate) fn authorize(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, Refused> {
+pub(crate) fn authorize(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, HttpError> {
     match &request.repository {
         None => without_repository(request, routed),
         Some(NamedRepository::Found(row)) => in_repository(request, row, routed),
@@ -32,7 +32,7 @@ fn in_repository(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     routed: Routed,
-) -> Result<Arc<Intent>, Refused> {
+) -> Result<Arc<Intent>, HttpError> {
     match routed {
         Ok(intent) => {
             admit(request, row, &intent)?;
@@ -50,7 +50,7 @@ fn in_repository(
 }
 
 /// Lets a request in, and notes that its token or key was used. A bearer that was not given for it is told which scope it lacks.
-fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) -> Result<(), Refused> {
+fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) -> Result<(), HttpError> {
     let wanted = access::wanted(intent);
     let (name, subject) = (row.name.as_str(), intent.subject.as_deref());
     let scope = || request.scopes().and_then(|scopes| scopes.text(name, subject, wanted));
@@ -61,7 +61,7 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     let lacking = Lacking::of(&request.known.bearing, lacks);
     judge(request, row, wanted).map_err(|refused| refused.lacking(scope(), lacking))?;
     if lacks && wanted != Wanted::Open {
-        return Err(Refused::of(&catalogue::UNAUTHORIZED).lacking(scope(), lacking));
+        return Err(HttpError::of(&catalogue::UNAUTHORIZED).lacking(scope(), lacking));
     }
     if let Some(token) = &request.known.facts.token {
         request.app.store.token_used(token.id, request.now);
@@ -72,14 +72,14 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     Ok(())
 }
 
-fn judge(request: &RepositoryRequest<'_>, row: &RepositoryRow, wanted: Wanted) -> Result<(), Refused> {
+fn judge(request: &RepositoryRequest<'_>, row: &RepositoryRow, wanted: Wanted) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     let facts = access::facts(row, true);
     access::authorize(&request.known.presented, &rules, wanted, Some(facts), request.now)
 }
 
 /// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.
-fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, Refused> {
+fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, HttpError> {
     let wanted = match &routed {
         Ok(intent) => access::wanted(intent),
         Err(_) => Wanted::Read { for_publish: true },
@@ -90,7 +90,7 @@ fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result
 
 /// The refusal where there is no repository of this name. Without a credential it looks like that of one that is there and
 /// private, its scope included.
-fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> Refused {
+fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpError {
     let wanted = match &routed {
         // What is open is open in a repository that is there.
         Ok(intent) if access::wanted(intent) == Wanted::Open => Wanted::Read { for_publish: false },
@@ -105,11 +105,11 @@ fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> Refus
         return refused;
     }
     if !packhouse_wire::path::is_repository_name(name) {
-        return Refused::of(&catalogue::NO_REPOSITORY_NAME);
+        return HttpError::of(&catalogue::NO_REPOSITORY_NAME);
     }
     match routed {
         Err(refused) if refused.is_malformed() => refused,
-        _ => Refused::of(&catalogue::NOT_FOUND),
+        _ => HttpError::of(&catalogue::NOT_FOUND),
     }
 }
 
@@ -118,7 +118,7 @@ fn judge_credential(
     request: &RepositoryRequest<'_>,
     wanted: Wanted,
     scope: Option<&dyn Fn() -> Option<String>>,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     access::authorize_credential(&request.known.presented, &rules, wanted, request.now).map_err(|refused| {
         let lacking = Lacking::of(&request.known.bearing, false);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use packhouse_runtime::{Action, Intent};
 
+use crate::error_response::HttpError;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, Validity, in_memory};
-use crate::shape::Refused;
 
 /// What the cache has for one request, and where a response to it would be kept.
 pub(crate) struct CacheLookup {
@@ -44,7 +44,7 @@ impl CacheLookup {
         cache: &ResponseCache,
         intent: Arc<Intent>,
         response: PreparedResponse,
-    ) -> Result<Arc<PreparedResponse>, Refused> {
+    ) -> Result<Arc<PreparedResponse>, HttpError> {
         let Some(Slot { key, validity }) = self.slot.filter(|_| may_be_kept(&intent, &response)) else {
             return Ok(Arc::new(response));
         };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use packhouse_runtime::{Call, Intent};
 use packhouse_wire::incoming_body::{declared, expects_continue};
 
+use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::repository_request::RepositoryRequest;
 use crate::select_repositories::SelectedRepositories;
-use crate::shape::Refused;
 
 /// A declared body up to so many bytes is received without asking the plugin first: `handle` decides anyway.
 const UNCHECKED_BYTES: u64 = 64 * 1024;
@@ -19,7 +19,7 @@ pub(crate) async fn check(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
     repositories: &SelectedRepositories,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     let headers = &request.parts.headers;
     let small = declared(headers).is_some_and(|length| length <= UNCHECKED_BYTES);
     if request.found().is_none() || !intent.check || (small && !expects_continue(headers)) {
@@ -29,5 +29,5 @@ pub(crate) async fn check(
     let call = Call { target, others, ..Call::new(Arc::clone(&request.head), intent.action) };
     let checked = request.plugin.check(call).await;
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;
-    checked.map_err(Refused::from)
+    checked.map_err(HttpError::from)
 }

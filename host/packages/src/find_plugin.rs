@@ -5,12 +5,12 @@ use std::sync::Arc;
 use packhouse_runtime::{Description, Plugin};
 
 use crate::access_question as access;
+use crate::error_response::HttpError;
 use crate::head::{self, HeadSource};
 use crate::identified_request::IdentifiedRequest;
 use crate::identify;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::request_context::RequestContext;
-use crate::shape::Refused;
 use packhouse_wire::catalogue;
 
 /// What is told of a repository whose format no loaded plugin has: nobody switched it off.
@@ -22,7 +22,7 @@ const NOT_LOADED: &str =
 pub(crate) async fn find_plugin<'a>(
     identified: &'a IdentifiedRequest<'_>,
     context: &mut RequestContext,
-) -> Result<RepositoryRequest<'a>, Refused> {
+) -> Result<RepositoryRequest<'a>, HttpError> {
     let IdentifiedRequest { app, parts, organization, address, query, known, peer, now, .. } = identified;
     let plugin = identified.plugin();
     let description = plugin.as_ref().map(|plugin| plugin.description());
@@ -74,17 +74,17 @@ pub(crate) async fn find_plugin<'a>(
 }
 
 /// The refusal of an encoded slash where it may not stand.
-pub(crate) fn encoded_slash() -> Refused {
-    Refused::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
+pub(crate) fn encoded_slash() -> HttpError {
+    HttpError::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
 }
 
 /// The refusal where no plugin answers. The plugin cannot be asked what the request does, so that is judged by its method.
-fn switched_off(identified: &IdentifiedRequest<'_>, description: Option<&Description>) -> Refused {
+fn switched_off(identified: &IdentifiedRequest<'_>, description: Option<&Description>) -> HttpError {
     let wanted = access::wanted_by_method(identified.parts.method.as_str());
     let facts = identified.repository().map(|row| access::facts(row, false));
     let rules = access::rules(description);
     let judged = access::authorize(&identified.known.presented, &rules, wanted, facts, identified.now);
-    let refused = judged.err().unwrap_or_else(|| Refused::of(&catalogue::FORMAT_DISABLED));
+    let refused = judged.err().unwrap_or_else(|| HttpError::of(&catalogue::FORMAT_DISABLED));
     let not_loaded = description.is_none() && refused.is_of(&catalogue::FORMAT_DISABLED);
     if not_loaded { refused.in_words(NOT_LOADED) } else { refused }
 }

@@ -6,12 +6,12 @@ use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin
 use packhouse_store::AuditEvent;
 use packhouse_upstream::CallOutcome;
 
+use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::receive::Received;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::select_repositories::SelectedRepositories;
 use crate::services::{CallServices, Caller};
-use crate::shape::Refused;
 
 /// How often a call is begun at most.
 const TRIES: u32 = 3;
@@ -24,7 +24,7 @@ pub(crate) async fn handle(
     intent: &Intent,
     repositories: SelectedRepositories,
     received: Received,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, HttpError> {
     let SelectedRepositories { target, others } = repositories;
     let Received { body, parts, appended } = received;
     let services = CallServices::new(request.app, &request.plugin, caller(request));
@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     };
     let handled = handle_again(&request.plugin, call, &services).await;
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
-    handled.map(|answer| services.fill(answer)).map_err(Refused::from)
+    handled.map(|answer| services.fill(answer)).map_err(HttpError::from)
 }
 
 fn caller(request: &RepositoryRequest<'_>) -> Caller {

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 
-use crate::shape::Refused;
+use crate::error_response::HttpError;
 use packhouse_app::App;
 use packhouse_app::readiness::Status;
 use packhouse_wire::body::Body;
@@ -32,9 +32,9 @@ pub(crate) fn find(segments: &[String]) -> Option<Health> {
 }
 
 /// The answer: 200 with `{"status": "ready"}` or `{"status": "degraded"}`, 503 with `{"status": "unavailable"}`.
-pub(crate) fn answer(app: &App, health: Health, parts: &Parts) -> Result<Response<Body>, Refused> {
+pub(crate) fn answer(app: &App, health: Health, parts: &Parts) -> Result<Response<Body>, HttpError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
-        return Err(Refused::method_not_allowed("GET, HEAD"));
+        return Err(HttpError::method_not_allowed("GET, HEAD"));
     }
     let status = match health {
         Health::Live => None,

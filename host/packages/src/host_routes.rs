@@ -8,12 +8,12 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response};
 use packhouse_runtime::Plugin;
 
+use crate::error_response::HttpError;
 use crate::health;
 use crate::organizations::Organizations;
 use crate::repository_list::RepositoryList;
 use crate::request_context::RequestContext;
 use crate::resolve::HostRoute;
-use crate::shape::Refused;
 use crate::token_service::Service;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
@@ -41,12 +41,12 @@ pub(crate) async fn answer(
     request: HostRequest<'_>,
     body: &mut IncomingBody,
     context: &mut RequestContext,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, HttpError> {
     match &request.route {
         HostRoute::Root => root(request.parts),
         HostRoute::Health(health) => health::answer(request.app, *health, request.parts),
-        HostRoute::NotServed => Err(Refused::of(&catalogue::UNAUTHORIZED)),
-        HostRoute::NotEnabled => Err(Refused::of(&catalogue::NOT_ENABLED)),
+        HostRoute::NotServed => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
+        HostRoute::NotEnabled => Err(HttpError::of(&catalogue::NOT_ENABLED)),
         HostRoute::RepositoryList => list(&request, context).await,
         HostRoute::TokenService(plugin) => {
             let plugin = Arc::clone(plugin);
@@ -56,18 +56,18 @@ pub(crate) async fn answer(
 }
 
 /// The root says what the server is, to anybody.
-fn root(parts: &Parts) -> Result<Response<Body>, Refused> {
+fn root(parts: &Parts) -> Result<Response<Body>, HttpError> {
     let body = match parts.method {
         Method::GET => Body::full(Bytes::from_static(b"Packhouse: a package repository server\n")),
         Method::HEAD => Body::empty(),
-        _ => return Err(Refused::method_not_allowed("GET, HEAD")),
+        _ => return Err(HttpError::method_not_allowed("GET, HEAD")),
     };
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     Ok(response)
 }
 
-async fn list(request: &HostRequest<'_>, context: &mut RequestContext) -> Result<Response<Body>, Refused> {
+async fn list(request: &HostRequest<'_>, context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
     let (app, parts, query) = (request.app, request.parts, request.query.as_slice());
     let organization = request.organizations.find(app, request.host.as_deref(), context).await?;
     RepositoryList { app, parts, query, organization }.answer(context).await
@@ -78,7 +78,7 @@ async fn token_service(
     plugin: &Plugin,
     body: &mut IncomingBody,
     context: &mut RequestContext,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, HttpError> {
     let HostRequest { app, organizations, parts, host, query, .. } = request;
     let organization = organizations.find(app, host.as_deref(), context).await?;
     // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.

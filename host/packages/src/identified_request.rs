@@ -9,10 +9,10 @@ use packhouse_runtime::{AuthorizationForm, Plugin};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
 use crate::credential::{self, Credential};
+use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Known};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
-use crate::shape::Refused;
 use packhouse_app::App;
 
 /// A request for a package whose organization is known.
@@ -56,7 +56,7 @@ pub(crate) struct IdentifiedRequest<'a> {
 pub(crate) async fn identify_caller<'a>(
     resolved: ResolvedRequest<'a>,
     context: &mut RequestContext,
-) -> Result<IdentifiedRequest<'a>, Refused> {
+) -> Result<IdentifiedRequest<'a>, HttpError> {
     let presented = Credential::read(&resolved.parts.headers);
     let as_bearer = matches!(presented, Credential::Bearer(_));
     let known = Arc::new(look_up(&resolved, presented, context.peer).await?);
@@ -73,7 +73,7 @@ async fn look_up(
     resolved: &ResolvedRequest<'_>,
     presented: Credential,
     peer: IpAddr,
-) -> Result<Known, Refused> {
+) -> Result<Known, HttpError> {
     let ResolvedRequest { app, organization, address, .. } = resolved;
     let query = |credential, bearer_format| IdentityQuery {
         organization: *organization,

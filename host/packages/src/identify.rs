@@ -8,8 +8,8 @@ use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, Repo
 
 use crate::bearing::Bearing;
 use crate::credential::Credential;
+use crate::error_response::HttpError;
 use crate::password_sign_in::{self, SignIn};
-use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_app::sso;
 use packhouse_identity::access::{KeyFacts, Presented, Rights, TokenFacts};
@@ -47,7 +47,7 @@ pub(crate) struct IdentityQuery<'a> {
 }
 
 /// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
-pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Known, Refused> {
+pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Known, HttpError> {
     let IdentityQuery { organization, repository, credential, peer, bearer_format } = query;
     if let (Credential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
@@ -84,7 +84,7 @@ async fn by_bearer(
     repository: &str,
     secret: &Secret,
     format: &str,
-) -> Result<Known, Refused> {
+) -> Result<Known, HttpError> {
     let now = packhouse_store::now_ms();
     let bearer = app.bearers.verify(&app.store, &app.sealer, secret.reveal(), now).await?;
     let bearer = bearer.filter(|bearer| bearer.organization == organization.0 && bearer.format == format);
@@ -121,7 +121,7 @@ pub(crate) async fn tokens_in(
     known: &Known,
     organization: OrganizationId,
     texts: impl Iterator<Item = &String>,
-) -> Result<Vec<(String, String)>, Refused> {
+) -> Result<Vec<(String, String)>, HttpError> {
     let mut found = Vec::new();
     for text in texts.filter(|text| identity::says_token(text)).take(MAX_TOKENS) {
         let Some(hash) = identity::fingerprint(text) else { continue };

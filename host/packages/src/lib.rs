@@ -9,6 +9,7 @@ mod check;
 mod credential;
 mod declared_length;
 mod error_body;
+mod error_response;
 mod find_plugin;
 mod handle;
 mod head;
@@ -37,7 +38,6 @@ mod scope;
 mod select_repositories;
 mod send;
 mod services;
-mod shape;
 mod strangers;
 mod token_service;
 mod withheld_names;
@@ -56,9 +56,9 @@ use packhouse_runtime::{ChallengeScheme, ErrorFormat};
 use packhouse_store::Refusal;
 use tokio::net::TcpListener;
 
+use self::error_response::{Addresses, ErrorContext, HttpError};
 use self::request_context::RequestContext;
 use self::request_path::RepositoryHost;
-use self::shape::{Addresses, Frame, Refused};
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
@@ -95,7 +95,7 @@ impl RepositoryHost {
         let mut context = RequestContext::new(request_id::next(), peer, error_format);
         let mut body = IncomingBody::new(body, self.app.config.limits.body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
-            Some(NoPlace) => Err(Refused::of(&catalogue::SERVER_BUSY)),
+            Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
             None => self.answer(&parts, &mut body, &mut context).await,
         };
         let mut response = match outcome {
@@ -119,7 +119,7 @@ impl RepositoryHost {
     }
 
     /// Counts the refusal of a credential, for the audit log.
-    fn count(&self, refused: &Refused, context: &RequestContext) {
+    fn count(&self, refused: &HttpError, context: &RequestContext) {
         let Some(code) = refused.credential_code() else { return };
         let refusal = Refusal {
             organization: context.organization,
@@ -131,7 +131,7 @@ impl RepositoryHost {
         self.app.store.refused(refusal, packhouse_store::now_ms());
     }
 
-    fn refuse(&self, refused: Refused, parts: &Parts, context: &RequestContext) -> Response<Body> {
+    fn refuse(&self, refused: HttpError, parts: &Parts, context: &RequestContext) -> Response<Body> {
         let base_url =
             if context.base_url.is_empty() { self.app.base_url() } else { context.base_url.clone() };
         let ErrorFormat { template, challenge, token_service } = context.error_format.as_ref();
@@ -144,14 +144,14 @@ impl RepositoryHost {
             api_url: &api_url,
             token_service: token_service.as_deref(),
         };
-        let frame = Frame {
+        let error_context = ErrorContext {
             template,
             challenge: if context.own_challenge { challenge } else { &basic },
             addresses,
             request_id: &context.request_id,
             head: parts.method == Method::HEAD,
         };
-        shape::answer(refused, frame)
+        error_response::answer(refused, error_context)
     }
 }
 

@@ -9,7 +9,7 @@ use packhouse_store::{Algorithm, Blob, RepositoryId, Stager, Store};
 use splitter::{Event, Head, Splitter};
 
 use crate::declared_length::{refused_bytes, too_large};
-use crate::shape::Refused;
+use crate::error_response::HttpError;
 use packhouse_wire::catalogue;
 use packhouse_wire::incoming_body::IncomingBody;
 
@@ -33,7 +33,7 @@ pub(crate) async fn receive(
     store: &Store,
     form: Form<'_>,
     body: &mut IncomingBody,
-) -> Result<Vec<Part>, Refused> {
+) -> Result<Vec<Part>, HttpError> {
     let Form { content_type, digests, limit, target } = form;
     let boundary =
         splitter::boundary(content_type).ok_or_else(|| damaged("The body is no multipart/form-data."))?;
@@ -66,8 +66,8 @@ pub(crate) async fn receive(
     if splitter.is_complete() { Ok(parts) } else { Err(damaged("The form ends too early.")) }
 }
 
-fn damaged(reason: &'static str) -> Refused {
-    Refused::with(&catalogue::INVALID_REQUEST, reason)
+fn damaged(reason: &'static str) -> HttpError {
+    HttpError::with(&catalogue::INVALID_REQUEST, reason)
 }
 
 fn part(head: Head, body: Blob) -> Part {

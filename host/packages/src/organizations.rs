@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use packhouse_store::{OrganizationId, OrganizationRow};
 
+use crate::error_response::HttpError;
 use crate::request_context::RequestContext;
-use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_wire::catalogue;
 
@@ -27,19 +27,19 @@ impl Organizations {
         app: &App,
         host: Option<&str>,
         context: &mut RequestContext,
-    ) -> Result<OrganizationId, Refused> {
+    ) -> Result<OrganizationId, HttpError> {
         let all = self.all(app).await?;
         let found = match &*all {
             [only] => Some(only),
             several => host.and_then(|host| by_host(several, host)),
         };
         context.base_url = base_url(app, found, host);
-        let organization = found.ok_or_else(|| Refused::of(&catalogue::UNAUTHORIZED))?;
+        let organization = found.ok_or_else(|| HttpError::of(&catalogue::UNAUTHORIZED))?;
         context.organization = Some(organization.id);
         Ok(organization.id)
     }
 
-    async fn all(&self, app: &App) -> Result<Arc<[OrganizationRow]>, Refused> {
+    async fn all(&self, app: &App) -> Result<Arc<[OrganizationRow]>, HttpError> {
         if let Some(all) = self.fresh() {
             return Ok(all);
         }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use http::header::RETRY_AFTER;
 use packhouse_store::{MemberRow, OrganizationId};
 
-use crate::shape::Refused;
+use crate::error_response::HttpError;
 use packhouse_app::App;
 use packhouse_config::client_network::ClientNetwork;
 use packhouse_identity::{self as identity, Attempt, Outcome, Secret, Who};
@@ -27,7 +27,7 @@ pub(crate) struct SignIn<'a> {
 
 /// The member of this organization with this e-mail and password; none for a wrong one. 429 with the time to wait after too
 /// many wrong ones.
-pub(crate) async fn sign_in(app: &App, sign_in: SignIn<'_>) -> Result<Option<MemberRow>, Refused> {
+pub(crate) async fn sign_in(app: &App, sign_in: SignIn<'_>) -> Result<Option<MemberRow>, HttpError> {
     let SignIn { organization, username, password, peer } = sign_in;
     let Some(account) = identity::email(username) else { return Ok(None) };
     let found = app.store.members_by_email(&account).await?;
@@ -43,12 +43,12 @@ pub(crate) async fn sign_in(app: &App, sign_in: SignIn<'_>) -> Result<Option<Mem
         Outcome::Right(_) => Ok(member),
         Outcome::Wrong => Ok(None),
         Outcome::HeldUp(seconds) => Err(too_many(seconds)),
-        Outcome::Failed => Err(Refused::of(&catalogue::INTERNAL)),
+        Outcome::Failed => Err(HttpError::of(&catalogue::INTERNAL)),
     }
 }
 
-fn too_many(seconds: u64) -> Refused {
-    Refused::of(&catalogue::TOO_MANY_ATTEMPTS)
+fn too_many(seconds: u64) -> HttpError {
+    HttpError::of(&catalogue::TOO_MANY_ATTEMPTS)
         .and_header(RETRY_AFTER, HeaderValue::from(seconds))
         .of_credential()
 }

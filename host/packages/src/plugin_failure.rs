@@ -3,7 +3,7 @@
 
 use packhouse_runtime::{CallError, Plugin, RequestHead};
 
-use crate::shape::Refused;
+use crate::error_response::HttpError;
 
 /// Logs and counts the failure, and makes the refusal.
 pub(crate) fn failed(
@@ -11,15 +11,15 @@ pub(crate) fn failed(
     function: &'static str,
     head: &RequestHead,
     error: CallError,
-) -> Refused {
+) -> HttpError {
     if matches!(error, CallError::TooMany { .. }) {
         // The caller's doing, which a stranger can repeat: no fault of the plugin's, and nothing to fill a log with.
-        return Refused::from(error);
+        return HttpError::from(error);
     }
     let format = plugin.description().format.as_str();
     let (request_id, kind) = (head.request_id.as_str(), error.kind());
     tracing::error!(request_id, plugin = format, function, kind, %error, "a plugin's call failed");
     metrics::counter!("packhouse_plugin_failures_total", "plugin" => format.to_owned(), "kind" => kind)
         .increment(1);
-    Refused::from(error)
+    HttpError::from(error)
 }

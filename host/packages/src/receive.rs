@@ -7,9 +7,9 @@ use packhouse_store::{Append, Blob, RepositoryId, Stager, Store, StoreError};
 use packhouse_wire::incoming_body::IncomingBody;
 
 use crate::declared_length::{of_limit, refused_bytes, too_large};
+use crate::error_response::HttpError;
 use crate::multipart::{self, Form};
 use crate::repository_request::RepositoryRequest;
-use crate::shape::Refused;
 
 /// What a body became.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub(crate) async fn receive(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
     body: &mut IncomingBody,
-) -> Result<Received, Refused> {
+) -> Result<Received, HttpError> {
     let store = &request.app.store;
     let target = request.found().map(|row| row.id);
     match &intent.body {
@@ -62,11 +62,11 @@ pub(crate) async fn receive(
     }
 }
 
-async fn stage(mut stager: Stager, intent: &Intent, body: &mut IncomingBody) -> Result<Blob, Refused> {
+async fn stage(mut stager: Stager, intent: &Intent, body: &mut IncomingBody) -> Result<Blob, HttpError> {
     while let Some(bytes) = body.next().await? {
         stager.write(bytes).await.map_err(|error| match error {
             StoreError::TooLarge { limit, .. } => of_limit(intent, too_large(limit)),
-            other => Refused::from(other),
+            other => HttpError::from(other),
         })?;
     }
     Ok(stager.finish().await?)
@@ -78,7 +78,7 @@ async fn append(
     target: Option<RepositoryId>,
     addition: Addition<'_>,
     body: &mut IncomingBody,
-) -> Result<Appended, Refused> {
+) -> Result<Appended, HttpError> {
     let Addition { upload: name, offset, limit } = addition;
     let nothing = Appended { upload: name.to_owned(), received: 0 };
     let Some(target) = target else { return Ok(nothing) };

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use crate::access_question as access;
 use crate::credential::Credential;
+use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Known};
 use crate::request_context::RequestContext;
-use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_identity::access::{Rules, Wanted};
 use packhouse_identity::permissions::RepositoryAction;
@@ -60,9 +60,9 @@ struct Item {
 impl RepositoryList<'_> {
     /// The page that the query asks for. 401 for another method and for a credential that is none or not taken; 400 for a query
     /// that is wrong.
-    pub(crate) async fn answer(&self, context: &mut RequestContext) -> Result<Response<Body>, Refused> {
+    pub(crate) async fn answer(&self, context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
         if self.parts.method != Method::GET && self.parts.method != Method::HEAD {
-            return Err(Refused::of(&catalogue::UNAUTHORIZED));
+            return Err(HttpError::of(&catalogue::UNAUTHORIZED));
         }
         let query = IdentityQuery {
             organization: self.organization,
@@ -91,7 +91,7 @@ impl RepositoryList<'_> {
         self.respond(&page)
     }
 
-    async fn page(&self, known: &Known, base_url: &str, now: i64) -> Result<Page, Refused> {
+    async fn page(&self, known: &Known, base_url: &str, now: i64) -> Result<Page, HttpError> {
         let (limit, mut after) = self.asked()?;
         let mut found: Vec<(RepositoryId, Item)> = Vec::new();
         while found.len() <= limit {
@@ -108,10 +108,10 @@ impl RepositoryList<'_> {
         Ok(Page { items: found.into_iter().map(|(_, item)| item).collect(), next })
     }
 
-    fn asked(&self) -> Result<(usize, Option<RepositoryId>), Refused> {
+    fn asked(&self) -> Result<(usize, Option<RepositoryId>), HttpError> {
         let value =
             |name: &str| self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
-        let wrong = |what: &str| Refused::with(&catalogue::INVALID_REQUEST, what);
+        let wrong = |what: &str| HttpError::with(&catalogue::INVALID_REQUEST, what);
         let limit = value("limit").map_or(Some(USUAL), |text| text.parse().ok());
         let limit = limit.filter(|limit| (1..=MOST).contains(limit));
         let limit = limit.ok_or_else(|| wrong("`limit` is a whole number from 1 to 200."))?;
@@ -153,10 +153,10 @@ impl RepositoryList<'_> {
         (!item.actions.is_empty()).then_some((*id, item))
     }
 
-    fn respond(&self, page: &Page) -> Result<Response<Body>, Refused> {
+    fn respond(&self, page: &Page) -> Result<Response<Body>, HttpError> {
         let bytes = serde_json::to_vec(page).map_err(|error| {
             tracing::error!(%error, "a page of repositories could not be written");
-            Refused::of(&catalogue::INTERNAL)
+            HttpError::of(&catalogue::INTERNAL)
         })?;
         let length = HeaderValue::from(bytes.len());
         let head = self.parts.method == Method::HEAD;

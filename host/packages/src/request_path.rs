@@ -10,6 +10,7 @@ use crate::authorize::authorize;
 use crate::cache_lookup::CacheLookup;
 use crate::check::check;
 use crate::declared_length::refuse_by_declared_length;
+use crate::error_response::HttpError;
 use crate::find_plugin::find_plugin;
 use crate::handle::handle;
 use crate::host_routes::{self, HostRequest};
@@ -23,7 +24,6 @@ use crate::response_cache::ResponseCache;
 use crate::route::route;
 use crate::select_repositories::select_repositories;
 use crate::send::send;
-use crate::shape::Refused;
 use crate::strangers;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
@@ -50,7 +50,7 @@ impl RepositoryHost {
         parts: &Parts,
         body: &mut IncomingBody,
         context: &mut RequestContext,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, HttpError> {
         let (app, organizations) = (&self.app, &self.organizations);
         let target = resolve(parts, &app.runtime)?;
         let address = match target.route {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn the_architecture_page_quotes_the_function() {
         let (page, source) = (include_str!("../../../docs/ARCHITECTURE.md"), include_str!("request_path.rs"));
-        let (_, function) = source.split_once("-> Result<Response<Body>, Refused> {\n").unwrap();
+        let (_, function) = source.split_once("-> Result<Response<Body>, HttpError> {\n").unwrap();
         let (body, _) = function.split_once("\n    }\n}").unwrap();
         let lines: Vec<&str> =
             body.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::request::Parts;
 use packhouse_runtime::{Claim, ErrorFormat, Plugin, Runtime};
 
+use crate::error_response::HttpError;
 use crate::health::{self, Health};
-use crate::shape::Refused;
 use packhouse_wire::catalogue;
 use packhouse_wire::host::host;
 use packhouse_wire::path::{self, Path, PathError};
@@ -78,9 +78,9 @@ pub(crate) struct RequestTarget {
 }
 
 /// Reads a request's target. 400 for what is malformed, 414 and 431 for what is too long.
-pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget, Refused> {
+pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget, HttpError> {
     within_limits(parts)?;
-    let host = host(parts).map_err(|sentence| Refused::with(&catalogue::INVALID_REQUEST, sentence))?;
+    let host = host(parts).map_err(|sentence| HttpError::with(&catalogue::INVALID_REQUEST, sentence))?;
     let path = Path::parse(parts.uri.path()).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
     Ok(RequestTarget { host, route: find_route(path, runtime), query })
@@ -97,22 +97,22 @@ pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
     claim.map_or_else(Arc::default, |(plugin, _)| Arc::clone(&plugin.description().error_format))
 }
 
-fn within_limits(parts: &Parts) -> Result<(), Refused> {
+fn within_limits(parts: &Parts) -> Result<(), HttpError> {
     let target = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
     if target > MAX_TARGET_BYTES {
-        return Err(Refused::of(&catalogue::URI_TOO_LONG));
+        return Err(HttpError::of(&catalogue::URI_TOO_LONG));
     }
     let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes > MAX_HEADER_BYTES || parts.headers.len() > MAX_HEADERS {
-        return Err(Refused::of(&catalogue::HEADERS_TOO_LARGE));
+        return Err(HttpError::of(&catalogue::HEADERS_TOO_LARGE));
     }
     Ok(())
 }
 
-fn malformed(error: PathError) -> Refused {
+fn malformed(error: PathError) -> HttpError {
     match error {
-        PathError::TooLong => Refused::of(&catalogue::URI_TOO_LONG),
-        other => Refused::with(&catalogue::MALFORMED_ADDRESS, &other.to_string()),
+        PathError::TooLong => HttpError::of(&catalogue::URI_TOO_LONG),
+        other => HttpError::with(&catalogue::MALFORMED_ADDRESS, &other.to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ use packhouse_wire::conditional::Validators;
 const POLICY_PUBLISHED: HeaderValue = HeaderValue::from_static("sandbox");
 /// What a plugin rendered may have its own styles, and links.
 const POLICY_RENDERED: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; error_context-ancestors 'none'",
 );
 
 /// What the plugin said, without what is the host's to say.

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use packhouse_runtime::{Intent, Plugin, RequestHead};
 
+use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 use crate::response_cache::CacheEntry;
-use crate::shape::Refused;
 
 /// What a plugin says of a request: what it would do, or the plugin's own refusal.
-pub(crate) type Routed = Result<Arc<Intent>, Refused>;
+pub(crate) type Routed = Result<Arc<Intent>, HttpError>;
 
 /// Asks the plugin, unless the intent is known: with a cached response, or from what a format opens to anybody. The outer error is
 /// a call that failed. The plugin's own refusal is no error yet: who may be told of it is the next step's to judge.
 pub(crate) async fn route(
     request: &RepositoryRequest<'_>,
     cached: Option<&CacheEntry>,
-) -> Result<Routed, Refused> {
+) -> Result<Routed, HttpError> {
     if let Some(entry) = cached {
         return Ok(Ok(Arc::clone(&entry.intent)));
     }
@@ -36,7 +36,7 @@ pub(crate) async fn ask_plugin(
     plugin: &Plugin,
     kind: &str,
     head: &Arc<RequestHead>,
-) -> Result<Result<Intent, Refused>, Refused> {
+) -> Result<Result<Intent, HttpError>, HttpError> {
     let routed = plugin.route(kind, head).await.map_err(|error| failed(plugin, "route", head, error))?;
-    Ok(routed.map_err(Refused::from))
+    Ok(routed.map_err(HttpError::from))
 }

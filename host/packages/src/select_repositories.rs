@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::access_question as access;
 use crate::bearing::Bearing;
 
+use crate::error_response::HttpError;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
-use crate::shape::Refused;
 use crate::withheld_names::WithheldNames;
 
 /// The repositories that a plugin is handed.
@@ -29,7 +29,7 @@ pub(crate) struct SelectedRepositories {
 pub(crate) async fn select_repositories(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
-) -> Result<SelectedRepositories, Refused> {
+) -> Result<SelectedRepositories, HttpError> {
     match &request.repository {
         None => Ok(SelectedRepositories::default()),
         Some(NamedRepository::Undisclosed { name, .. } | NamedRepository::Missing(name)) => {
@@ -60,10 +60,10 @@ fn refuse_empty_group(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     intent: &Intent,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     let is_group = Kind::of(&row.kind) == Kind::Group;
     if is_group && intent.action == Action::Read && request.members.is_empty() {
-        return Err(Refused::of(&catalogue::GROUP_EMPTY));
+        return Err(HttpError::of(&catalogue::GROUP_EMPTY));
     }
     Ok(())
 }
@@ -73,13 +73,13 @@ fn refuse_claimed(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     intent: &Intent,
-) -> Result<(), Refused> {
+) -> Result<(), HttpError> {
     if Kind::of(&row.kind) != Kind::Proxy || intent.packages.is_empty() {
         return Ok(());
     }
     let names = WithheldNames::of(request.description(), [row]);
     if intent.packages.iter().any(|name| names.claims(name)) {
-        return Err(Refused::of(&catalogue::NAME_CLAIMED));
+        return Err(HttpError::of(&catalogue::NAME_CLAIMED));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ async fn others(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     intent: &Intent,
-) -> Result<Vec<RepositoryView>, Refused> {
+) -> Result<Vec<RepositoryView>, HttpError> {
     let (description, members) = (request.description(), &request.members);
     // Only a group has members: for another repository nothing is asked.
     let proxies = !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent).await?;
@@ -130,7 +130,7 @@ async fn proxies_serve(
     request: &RepositoryRequest<'_>,
     group: &RepositoryRow,
     intent: &Intent,
-) -> Result<bool, Refused> {
+) -> Result<bool, HttpError> {
     if intent.packages.is_empty() {
         let is_hosted = |row: &&RepositoryRow| Kind::of(&row.kind) == Kind::Hosted;
         let seen = |row: &RepositoryRow| request.members.iter().any(|member| member.id == row.id);

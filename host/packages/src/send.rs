@@ -7,11 +7,11 @@ use http::{HeaderValue, Response, StatusCode};
 use packhouse_runtime::Content;
 use packhouse_store::StoreError;
 
+use crate::error_response::HttpError;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::repository_request::RepositoryRequest;
 use crate::response_body::body;
 use crate::response_request::ResponseRequest;
-use crate::shape::Refused;
 use packhouse_wire::body::Body;
 use packhouse_wire::conditional::{self, Outcome, Validators};
 use packhouse_wire::range::{self, Wanted};
@@ -20,7 +20,7 @@ use packhouse_wire::range::{self, Wanted};
 pub(crate) async fn send(
     request: &RepositoryRequest<'_>,
     prepared: &PreparedResponse,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, HttpError> {
     let request = ResponseRequest::of(request.parts, &request.head.request_id);
     Ok(respond(prepared, request).await?)
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use packhouse_runtime::{Intent, Plugin, RequestHead};
 
 use crate::access_question as access;
+use crate::error_response::HttpError;
 use crate::find_plugin::encoded_slash;
 use crate::head::{self, HeadSource};
 use crate::identified_request::IdentifiedRequest;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 use crate::request_context::RequestContext;
 use crate::route::ask_plugin;
-use crate::shape::Refused;
 use packhouse_identity::access::{Presented, Wanted, is_stranger};
 use packhouse_wire::catalogue;
 
@@ -40,7 +40,7 @@ struct Stranger<'a> {
 pub(crate) async fn open<'a>(
     identified: &'a IdentifiedRequest<'_>,
     context: &mut RequestContext,
-) -> Result<Option<RepositoryRequest<'a>>, Refused> {
+) -> Result<Option<RepositoryRequest<'a>>, HttpError> {
     let repository = identified.repository();
     let public = repository.is_some_and(|row| row.public);
     let known = &identified.known;
@@ -78,7 +78,7 @@ pub(crate) async fn open<'a>(
 impl Stranger<'_> {
     /// Who opens this request to anybody. A format that says which requests it opens is asked at every name; one that does not, in
     /// its own repositories alone. Where several open the same, the repository's own does.
-    async fn opened(&self) -> Result<Option<Routed>, Refused> {
+    async fn opened(&self) -> Result<Option<Routed>, HttpError> {
         let IdentifiedRequest { app, parts, address, known, .. } = self.identified;
         let own = known.facts.repository.as_ref().map(|row| row.format.as_str());
         let asked = |plugin: &&Arc<Plugin>| {
@@ -93,7 +93,7 @@ impl Stranger<'_> {
     }
 
     /// Whether the path makes sense anywhere: an encoded slash may stand in it where a format that is switched on takes it so.
-    async fn makes_sense(&self) -> Result<bool, Refused> {
+    async fn makes_sense(&self) -> Result<bool, HttpError> {
         if !self.identified.address.encoded_slash {
             return Ok(true);
         }
@@ -103,22 +103,22 @@ impl Stranger<'_> {
     }
 
     /// The refusal: 401. For a bearer that is not taken it is 404 where a format that is switched on reads here and answers so.
-    async fn refusal(&self) -> Refused {
+    async fn refusal(&self) -> HttpError {
         match self.refused().await {
             Ok(refused) | Err(refused) => refused,
         }
     }
 
-    async fn refused(&self) -> Result<Refused, Refused> {
+    async fn refused(&self) -> Result<HttpError, HttpError> {
         if self.identified.known.presented == Presented::Nothing {
-            return Ok(Refused::of(&catalogue::UNAUTHORIZED));
+            return Ok(HttpError::of(&catalogue::UNAUTHORIZED));
         }
         let hidden = self.identified.as_bearer && self.is_hidden().await?;
         let row = if hidden { &catalogue::NOT_FOUND } else { &catalogue::UNAUTHORIZED };
-        Ok(Refused::of(row).of_credential())
+        Ok(HttpError::of(row).of_credential())
     }
 
-    async fn is_hidden(&self) -> Result<bool, Refused> {
+    async fn is_hidden(&self) -> Result<bool, HttpError> {
         let hides = |plugin: &&Arc<Plugin>| {
             let description = plugin.description();
             [description.refused_read_status, description.refused_write_status].contains(&404)
@@ -137,7 +137,7 @@ impl Stranger<'_> {
     }
 
     /// What those of the plugins that are switched on say the request would do, each with the request as it sees it.
-    async fn routed(&self, plugins: &[&Arc<Plugin>]) -> Result<Vec<Routed>, Refused> {
+    async fn routed(&self, plugins: &[&Arc<Plugin>]) -> Result<Vec<Routed>, HttpError> {
         let mut routed = Vec::new();
         if plugins.is_empty() {
             return Ok(routed);

@@ -19,9 +19,9 @@ use serde_json::json;
 use crate::access_question as access;
 use crate::credential::Credential;
 use crate::declared_length::too_large;
+use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Known};
 use crate::scope::Scopes;
-use crate::shape::Refused;
 use packhouse_app::App;
 use packhouse_identity::access::{Presented, Wanted};
 use packhouse_identity::{Bearer, Grant, Holder, LIFETIME_S, Secret};
@@ -55,7 +55,7 @@ impl Service<'_> {
         query: Pairs,
         body: &mut IncomingBody,
         organization: OrganizationId,
-    ) -> Result<(Response<Body>, Option<String>), Refused> {
+    ) -> Result<(Response<Body>, Option<String>), HttpError> {
         let by_header = Credential::read(&parts.headers).taken_by(self.plugin.description());
         let (credential, asked) = match parts.method {
             Method::GET | Method::HEAD => (by_header, query),
@@ -63,7 +63,7 @@ impl Service<'_> {
                 let form = form(parts, body).await?;
                 (by_form(by_header, &form)?, form)
             }
-            _ => return Err(Refused::method_not_allowed("GET, HEAD, POST")),
+            _ => return Err(HttpError::method_not_allowed("GET, HEAD, POST")),
         };
         let fingerprint = credential.fingerprint();
         let query =
@@ -90,7 +90,7 @@ impl Service<'_> {
     }
 
     /// Whose credential it is; 401 for one that is not taken. That none came is no fault.
-    fn holder(&self, known: &Known, fingerprint: Option<&[u8; 32]>, now: i64) -> Result<Holder, Refused> {
+    fn holder(&self, known: &Known, fingerprint: Option<&[u8; 32]>, now: i64) -> Result<Holder, HttpError> {
         if known.presented == Presented::Nothing {
             return Ok(Holder::Nobody);
         }
@@ -100,7 +100,7 @@ impl Service<'_> {
         match (&known.presented, fingerprint, &known.member) {
             (Presented::Member(_), _, Some(member)) => Ok(Holder::member(member)),
             (_, Some(fingerprint), _) => Ok(Holder::token(fingerprint)),
-            _ => Err(Refused::of(&catalogue::UNAUTHORIZED)),
+            _ => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
         }
     }
 
@@ -111,7 +111,7 @@ impl Service<'_> {
         organization: OrganizationId,
         asked: &Pairs,
         now: i64,
-    ) -> Result<Vec<Grant>, Refused> {
+    ) -> Result<Vec<Grant>, HttpError> {
         let description = self.plugin.description();
         let texts = asked.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
         let grants: Vec<Grant> = texts.filter_map(|text| read(description, text)).take(MAX_SCOPES).collect();
@@ -179,9 +179,9 @@ fn write(description: &Description, grant: &Grant) -> Option<String> {
 }
 
 /// The pairs of a form. 413 for one that is too long, 400 for what is none.
-async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, Refused> {
+async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, HttpError> {
     let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let no_form = || Refused::with(&catalogue::INVALID_REQUEST, "The body is to be a form.");
+    let no_form = || HttpError::with(&catalogue::INVALID_REQUEST, "The body is to be a form.");
     if !kind.to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded") {
         return Err(no_form());
     }
@@ -197,10 +197,10 @@ async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, Refused> 
 }
 
 /// The credential of a form; one in the header stands where the form has none.
-fn by_form(by_header: Credential, form: &Pairs) -> Result<Credential, Refused> {
+fn by_form(by_header: Credential, form: &Pairs) -> Result<Credential, HttpError> {
     let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     if field("grant_type") != Some("password") {
-        return Err(Refused::with(
+        return Err(HttpError::with(
             &catalogue::INVALID_REQUEST,
             "The one `grant_type` that is offered here is `password`.",
         ));

@@ -7,8 +7,8 @@ use packhouse_runtime::{ErrorFormat, Runtime};
 use packhouse_store::{NewMember, NewOrganization, NewToken, OrganizationId, Scope, Store};
 
 use crate::credential::Credential;
+use crate::error_response::{self, Addresses, ErrorContext};
 use crate::identify::{self, IdentityQuery};
-use crate::shape::{self, Addresses, Frame};
 use packhouse_app::App;
 use packhouse_app::mail::Mail;
 use packhouse_config::{Config, Inputs};
@@ -113,14 +113,14 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
                 api_url: "https://api.example",
                 token_service: None,
             };
-            let frame = Frame {
+            let error_context = ErrorContext {
                 template: &format.template,
                 challenge: &format.challenge,
                 addresses,
                 request_id: "r1",
                 head: false,
             };
-            let status = shape::answer(refused, frame).status();
+            let status = error_response::answer(refused, error_context).status();
             assert_eq!(status, 503, "{credential:?}, the bearers' key known: {key_is_known}");
         }
         app.bearers = identity::Bearers::default();

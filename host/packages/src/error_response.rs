@@ -1,4 +1,4 @@
-//! Shape: what an error looks like on the wire. Its body is written by the format's template (`error_body`), its challenge is the
+//! What an error looks like on the wire. Its body is written by the format's template (`error_body`), its challenge is the
 //! format's; the sentence is the reason phrase of HTTP/1.1 too, since some clients show nothing else.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ const REASON_BYTES: usize = 200;
 
 /// Why a request gets an error: what every step of the data path may return instead of its result.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct HttpError {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     problems: Vec<Problem>,
@@ -70,7 +70,7 @@ impl Lacking {
     }
 }
 
-impl Refused {
+impl HttpError {
     /// As a row of the catalogue says.
     pub(crate) fn of(row: &'static Code) -> Self {
         Self::saying(row, row.sentence.to_owned())
@@ -149,7 +149,7 @@ impl Refused {
     }
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         let mut refused = Self::saying(refusal.code, refusal.sentence);
         refused.status = status(refusal.status);
@@ -158,7 +158,7 @@ impl From<Refusal> for Refused {
     }
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for HttpError {
     fn from(failure: Failure) -> Self {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
@@ -169,7 +169,7 @@ impl From<Failure> for Refused {
     }
 }
 
-impl From<BodyError> for Refused {
+impl From<BodyError> for HttpError {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::BrokenOff => Self::of(&catalogue::REQUEST_TIMEOUT),
@@ -180,7 +180,7 @@ impl From<BodyError> for Refused {
     }
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unreadable(part) => {
@@ -220,7 +220,7 @@ impl From<StoreError> for Refused {
     }
 }
 
-impl From<BearerError> for Refused {
+impl From<BearerError> for HttpError {
     fn from(error: BearerError) -> Self {
         match error {
             BearerError::Store(error) => Self::from(error),
@@ -232,7 +232,7 @@ impl From<BearerError> for Refused {
     }
 }
 
-impl From<CallError> for Refused {
+impl From<CallError> for HttpError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Store(error) => Self::from(error),
@@ -248,9 +248,9 @@ fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// What the shape depends on besides the error.
+/// What the answer depends on besides the error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct ErrorContext<'a> {
     /// By what the body is written: the format's template, where one is known by now.
     pub template: &'a ErrorTemplate,
     /// What a 401 asks for.
@@ -277,7 +277,7 @@ pub(crate) struct Addresses<'a> {
 }
 
 /// Makes the answer.
-pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
+pub(crate) fn answer(refused: HttpError, error_context: ErrorContext<'_>) -> Response<Body> {
     let sentence = sentence(&refused);
     let said = Said {
         status: refused.status,
@@ -285,16 +285,16 @@ pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
         row: refused.row,
         reason: refused.reason.as_deref(),
         sentence: &sentence,
-        request_id: frame.request_id,
+        request_id: error_context.request_id,
     };
-    let Written { status, text } = error_body::write(frame.template, &said);
+    let Written { status, text } = error_body::write(error_context.template, &said);
     let bytes = Bytes::from(text);
-    let mut headers = own_headers(&refused, status, frame);
-    let content_type = HeaderValue::from_str(frame.template.content_type());
+    let mut headers = own_headers(&refused, status, error_context);
+    let content_type = HeaderValue::from_str(error_context.template.content_type());
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/json")));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let mut response = Response::new(if frame.head { Body::empty() } else { Body::full(bytes) });
+    let mut response = Response::new(if error_context.head { Body::empty() } else { Body::full(bytes) });
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     if let Some(reason) = reason(&sentence) {
@@ -303,7 +303,7 @@ pub(crate) fn answer(refused: Refused, frame: Frame<'_>) -> Response<Body> {
     response
 }
 
-fn own_headers(refused: &Refused, status: StatusCode, frame: Frame<'_>) -> HeaderMap {
+fn own_headers(refused: &HttpError, status: StatusCode, error_context: ErrorContext<'_>) -> HeaderMap {
     let mut headers: HeaderMap = HeaderMap::new();
     for (name, value) in &refused.headers {
         headers.append(name, value.clone());
@@ -311,7 +311,7 @@ fn own_headers(refused: &Refused, status: StatusCode, frame: Frame<'_>) -> Heade
     // One challenge, and the host's own: a client takes the first that it understands.
     headers.remove(WWW_AUTHENTICATE);
     if status == StatusCode::UNAUTHORIZED {
-        let challenge = HeaderValue::from_str(&challenge(refused, frame));
+        let challenge = HeaderValue::from_str(&challenge(refused, error_context));
         headers.insert(
             WWW_AUTHENTICATE,
             challenge.unwrap_or(HeaderValue::from_static("Basic realm=\"packages\"")),
@@ -321,8 +321,8 @@ fn own_headers(refused: &Refused, status: StatusCode, frame: Frame<'_>) -> Heade
 }
 
 /// The scheme with those of its parameters that have a value.
-fn challenge(refused: &Refused, frame: Frame<'_>) -> String {
-    let Addresses { host, base_url, api_url, token_service } = frame.addresses;
+fn challenge(refused: &HttpError, error_context: ErrorContext<'_>) -> String {
+    let Addresses { host, base_url, api_url, token_service } = error_context.addresses;
     let found = |name: &str| match name {
         "host" => Some(host.into()),
         "base_url" => Some(base_url.into()),
@@ -332,17 +332,17 @@ fn challenge(refused: &Refused, frame: Frame<'_>) -> String {
         "error" => refused.lacking.word().map(Value::from),
         _ => None,
     };
-    let parameters = frame.challenge.parameters.iter().filter_map(|parameter| {
+    let parameters = error_context.challenge.parameters.iter().filter_map(|parameter| {
         let value = fill(&Value::String(parameter.value.clone()), &found)?;
         Some(format!("{}=\"{}\"", parameter.name, value.as_str()?))
     });
     let parameters: Vec<String> = parameters.collect();
     let gap = if parameters.is_empty() { "" } else { " " };
-    format!("{}{gap}{}", frame.challenge.scheme, parameters.join(","))
+    format!("{}{gap}{}", error_context.challenge.scheme, parameters.join(","))
 }
 
 /// The first problem's words, or its row's where it has none.
-fn sentence(refused: &Refused) -> String {
+fn sentence(refused: &HttpError) -> String {
     let own =
         refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());
     let row = refused.row.map(|row| row.sentence);

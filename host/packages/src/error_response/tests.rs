@@ -16,9 +16,9 @@ fn format(fields: &str) -> Arc<ErrorFormat> {
     Description::parse(&text).unwrap().error_format
 }
 
-fn frame(format: &ErrorFormat) -> Frame<'_> {
+fn error_context(format: &ErrorFormat) -> ErrorContext<'_> {
     let token_service = format.token_service.as_ref().map(|_| "https://packages.example/v2/token");
-    Frame {
+    ErrorContext {
         template: &format.template,
         challenge: &format.challenge,
         addresses: Addresses {
@@ -33,7 +33,7 @@ fn frame(format: &ErrorFormat) -> Frame<'_> {
 }
 
 /// The answer, and its body as text.
-fn written(refused: Refused, fields: &str) -> (Response<Body>, String) {
+fn written(refused: HttpError, fields: &str) -> (Response<Body>, String) {
     let format = format(fields);
     let sentence = sentence(&refused);
     let said = Said {
@@ -45,17 +45,17 @@ fn written(refused: Refused, fields: &str) -> (Response<Body>, String) {
         request_id: "r1",
     };
     let Written { text, .. } = error_body::write(&format.template, &said);
-    (answer(refused, frame(&format)), text)
+    (answer(refused, error_context(&format)), text)
 }
 
-fn shaped(refused: Refused, fields: &str) -> (Response<Body>, Value) {
+fn shaped(refused: HttpError, fields: &str) -> (Response<Body>, Value) {
     let (response, text) = written(refused, fields);
     (response, serde_json::from_str(&text).unwrap())
 }
 
 #[test]
 fn a_plain_error_has_every_field_that_clients_read() {
-    let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), PLAIN);
+    let (response, object) = shaped(HttpError::of(&catalogue::UNAUTHORIZED), PLAIN);
     assert_eq!(response.status(), 401);
     assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Basic realm=\"packages.example\"");
@@ -70,17 +70,17 @@ fn a_plain_error_has_every_field_that_clients_read() {
 
 #[test]
 fn codes_stand_where_the_catalogue_says() {
-    let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), PLAIN);
+    let (_, object) = shaped(HttpError::of(&catalogue::REPOSITORY_NOT_REACHED), PLAIN);
     assert_eq!(object["reason_code"], "scope_mismatch_repo");
     assert!(object["error"].as_str().unwrap().ends_with("2242"));
-    let (_, object) = shaped(Refused::of(&catalogue::NPM_CLI_TOKEN_CREATE_DISABLED), PLAIN);
+    let (_, object) = shaped(HttpError::of(&catalogue::NPM_CLI_TOKEN_CREATE_DISABLED), PLAIN);
     assert_eq!(object["code"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code);
     assert_eq!(object["error"], catalogue::NPM_CLI_TOKEN_CREATE_DISABLED.code.to_lowercase());
 }
 
 #[test]
 fn a_503_says_when_to_come_back() {
-    let (response, _) = shaped(Refused::of(&catalogue::DDB_UNAVAILABLE), PLAIN);
+    let (response, _) = shaped(HttpError::of(&catalogue::DDB_UNAVAILABLE), PLAIN);
     assert_eq!(response.headers()[RETRY_AFTER], "5");
 }
 
@@ -90,7 +90,7 @@ fn a_formats_own_failure_keeps_its_words_but_not_its_challenge() {
     let problem = Problem { code: "odd".to_owned(), message: "Größe\r\nX: y".to_owned(), detail };
     let headers = vec![(WWW_AUTHENTICATE, HeaderValue::from_static("Digest"))];
     let failure = Failure { status: 418, headers, problems: vec![problem] };
-    let (response, object) = shaped(Refused::from(failure), PLAIN);
+    let (response, object) = shaped(HttpError::from(failure), PLAIN);
     assert_eq!((response.status().as_u16(), object["limit_bytes"].as_u64()), (418, Some(5)));
     assert_eq!(object["status"], 418);
     assert!(!response.headers().contains_key(WWW_AUTHENTICATE));
@@ -125,7 +125,7 @@ fn a_registry_gets_its_own_codes() {
         (&catalogue::INTERNAL, 500, "UNKNOWN", "unknown error"),
         (&catalogue::REQUEST_TIMEOUT, 408, "REQUEST_TIMEOUT", catalogue::REQUEST_TIMEOUT.sentence),
     ] {
-        let (response, object) = shaped(Refused::of(row), REGISTRY);
+        let (response, object) = shaped(HttpError::of(row), REGISTRY);
         assert_eq!(response.status(), status, "{}", row.code);
         assert_eq!(object["errors"][0]["code"], code);
         assert_eq!(object["errors"][0]["message"], message, "{code}");
@@ -133,7 +133,7 @@ fn a_registry_gets_its_own_codes() {
     }
     let of_the_plugin = |status, code: &str, message: &str| {
         let problem = Problem { code: code.to_owned(), message: message.to_owned(), detail: None };
-        Refused::from(Failure { status, headers: Vec::new(), problems: vec![problem] })
+        HttpError::from(Failure { status, headers: Vec::new(), problems: vec![problem] })
     };
     let (response, object) = shaped(of_the_plugin(400, "NAME_INVALID", "invalid tag format"), REGISTRY);
     assert_eq!(response.status(), 400);
@@ -146,7 +146,7 @@ fn a_registry_gets_its_own_codes() {
         (&catalogue::FORMAT_TOKEN_ON_PROXY, "code"),
         (&catalogue::REPOSITORY_NOT_REACHED, "reason_code"),
     ] {
-        let (_, object) = shaped(Refused::of(row), REGISTRY);
+        let (_, object) = shaped(HttpError::of(row), REGISTRY);
         assert_eq!(object[field], row.code);
     }
 }
@@ -162,23 +162,23 @@ fn a_bearer_challenge_names_the_token_service_and_the_scope() {
         (None, Lacking::Token, ",error=\"invalid_token\""),
         (scope(), Lacking::Scope, ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\""),
     ] {
-        let refused = Refused::of(&catalogue::UNAUTHORIZED).lacking(scope, lacking);
-        let response = answer(refused, frame(&registry));
+        let refused = HttpError::of(&catalogue::UNAUTHORIZED).lacking(scope, lacking);
+        let response = answer(refused, error_context(&registry));
         assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], format!("{start}{rest}"));
     }
-    let denied = Refused::of(&catalogue::REPOSITORY_NOT_REACHED).lacking(scope(), Lacking::Scope);
-    assert!(!answer(denied, frame(&registry)).headers().contains_key(WWW_AUTHENTICATE));
+    let denied = HttpError::of(&catalogue::REPOSITORY_NOT_REACHED).lacking(scope(), Lacking::Scope);
+    assert!(!answer(denied, error_context(&registry)).headers().contains_key(WWW_AUTHENTICATE));
 }
 
 #[test]
 fn an_access_keys_refusal_and_a_manifest_have_words_of_their_own_in_a_registry() {
     let denied =
         Refusal { reason: Some("key_not_reached"), ..Refusal::of(&catalogue::REPOSITORY_NOT_REACHED) };
-    let (response, object) = shaped(Refused::from(denied), REGISTRY);
+    let (response, object) = shaped(HttpError::from(denied), REGISTRY);
     assert_eq!((response.status().as_u16(), &object["reason_code"]), (403, &json!("scope_mismatch_repo")));
     assert_eq!(object["errors"][0]["message"], "requested scope not authorized for this token");
-    let large = || Refused::with(&catalogue::FILE_TOO_LARGE, "4").because("limit:manifest".to_owned());
+    let large = || HttpError::with(&catalogue::FILE_TOO_LARGE, "4").because("limit:manifest".to_owned());
     let limits = r#""limits": {"max_manifest_bytes": 4}"#;
     let (response, object) = shaped(large(), &format!("{REGISTRY}, {limits}"));
     assert_eq!(response.status(), 400);
@@ -192,10 +192,10 @@ fn an_access_keys_refusal_and_a_manifest_have_words_of_their_own_in_a_registry()
 
 #[test]
 fn the_bodies_are_what_they_were_to_the_byte() {
-    let (_, plain) = written(Refused::of(&catalogue::NOT_FOUND), PLAIN);
+    let (_, plain) = written(HttpError::of(&catalogue::NOT_FOUND), PLAIN);
     let expected = r#"{"detail":"Nothing is here.","error":"not_found","message":"Nothing is here.","request_id":"r1","status":404,"title":"Not Found","type":"about:blank"}"#;
     assert_eq!(plain, expected);
-    let (_, registry) = written(Refused::of(&catalogue::FORMAT_DISABLED), REGISTRY);
+    let (_, registry) = written(HttpError::of(&catalogue::FORMAT_DISABLED), REGISTRY);
     let expected = r#"{"code":"format_disabled","errors":[{"code":"UNAVAILABLE","message":"service unavailable"}],"request_id":"r1"}"#;
     assert_eq!(registry, expected);
 }
@@ -203,7 +203,7 @@ fn the_bodies_are_what_they_were_to_the_byte() {
 #[test]
 fn a_template_may_be_a_text_or_name_its_own_members() {
     let text = r#""errors": {"body": "{status} {title}: {message} ({code_upper}) {request_id}\n"}"#;
-    let (response, body) = written(Refused::of(&catalogue::NOT_FOUND), text);
+    let (response, body) = written(HttpError::of(&catalogue::NOT_FOUND), text);
     assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
     assert_eq!(body, "404 Not Found: Nothing is here. (NOT_FOUND) r1\n");
 
@@ -211,17 +211,17 @@ fn a_template_may_be_a_text_or_name_its_own_members() {
         "body": {"problem": "{code}", "of": "{host_code}", "more": "{detail}"},
         "members": {"own": {"kind": "format"}, "reason_code": {"why": "{sentence}"}},
         "refusals": {"not_found": {"status": 410, "code": "gone-{host_code}", "members": {"at": "{title}"}}}}"#;
-    let (response, object) = shaped(Refused::of(&catalogue::NOT_FOUND), members);
+    let (response, object) = shaped(HttpError::of(&catalogue::NOT_FOUND), members);
     assert_eq!(
         (response.status().as_u16(), &response.headers()[CONTENT_TYPE]),
         (410, &"application/problem+json".parse().unwrap())
     );
     assert_eq!(object, json!({"problem": "gone-not_found", "of": "not_found", "at": "Gone"}));
-    let (_, object) = shaped(Refused::of(&catalogue::REPOSITORY_NOT_REACHED), members);
+    let (_, object) = shaped(HttpError::of(&catalogue::REPOSITORY_NOT_REACHED), members);
     assert_eq!(object["why"], catalogue::REPOSITORY_NOT_REACHED.sentence);
     let problem = Problem { code: "odd".to_owned(), message: "m".to_owned(), detail: Some(json!({"a": 1})) };
     let failure = Failure { status: 418, headers: Vec::new(), problems: vec![problem] };
-    let (response, object) = shaped(Refused::from(failure), members);
+    let (response, object) = shaped(HttpError::from(failure), members);
     assert_eq!(response.status(), 418);
     assert_eq!(object, json!({"problem": "odd", "more": {"a": 1}, "kind": "format"}));
 }
@@ -231,7 +231,8 @@ fn a_plugins_own_code_stands_where_its_description_says() {
     let fields = r#""own_codes": {"GONE_FROM_HERE": "code", "held-back": "reason_code"}"#;
     let of = |code: &str| {
         let problem = Problem { code: code.to_owned(), message: "m".to_owned(), detail: None };
-        shaped(Refused::from(Failure { status: 410, headers: Vec::new(), problems: vec![problem] }), fields).1
+        shaped(HttpError::from(Failure { status: 410, headers: Vec::new(), problems: vec![problem] }), fields)
+            .1
     };
     let object = of("GONE_FROM_HERE");
     assert_eq!((&object["error"], &object["code"]), (&json!("gone_from_here"), &json!("GONE_FROM_HERE")));
@@ -249,17 +250,17 @@ fn a_challenge_has_the_scheme_and_the_parameters_of_its_format() {
     let cargo = r#""errors": {"body": {"errors": "{problems}"}, "problem": {"detail": "{message}"}},
         "challenge": {"scheme": "Cargo", "parameters": [{"name": "login_url", "value": "{api_url}/tokens"},
             {"name": "scope", "value": "{scope}"}]}"#;
-    let (response, object) = shaped(Refused::of(&catalogue::UNAUTHORIZED), cargo);
+    let (response, object) = shaped(HttpError::of(&catalogue::UNAUTHORIZED), cargo);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Cargo login_url=\"https://api.example/tokens\"");
     assert_eq!(object, json!({"errors": [{"detail": "Authentication is required."}]}));
     let problem = |code: &str| Problem { code: code.to_owned(), message: format!("no {code}"), detail: None };
     let problems = vec![problem("not_found"), problem("odd")];
-    let (_, object) = shaped(Refused::from(Failure { status: 404, headers: Vec::new(), problems }), cargo);
+    let (_, object) = shaped(HttpError::from(Failure { status: 404, headers: Vec::new(), problems }), cargo);
     assert_eq!(object, json!({"errors": [{"detail": "no not_found"}, {"detail": "no odd"}]}));
     let (response, _) =
-        shaped(Refused::of(&catalogue::UNAUTHORIZED), r#""challenge": {"scheme": "Negotiate"}"#);
+        shaped(HttpError::of(&catalogue::UNAUTHORIZED), r#""challenge": {"scheme": "Negotiate"}"#);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Negotiate");
     let no_service = r#""challenge": "bearer""#;
-    let (response, _) = shaped(Refused::of(&catalogue::UNAUTHORIZED), no_service);
+    let (response, _) = shaped(HttpError::of(&catalogue::UNAUTHORIZED), no_service);
     assert_eq!(response.headers()[WWW_AUTHENTICATE], "Basic realm=\"packages.example\"");
 }
