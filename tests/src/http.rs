@@ -218,7 +218,13 @@ impl Connection {
 
     fn fill(&mut self) -> io::Result<()> {
         let mut chunk = vec![0; 64 * 1024];
-        let read = self.stream.read(&mut chunk)?;
+        let read = loop {
+            match self.stream.read(&mut chunk) {
+                // A process that was stopped for a moment goes on here: with a timeout set, the system does not take the call up again.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                read => break read?,
+            }
+        };
         if read == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"));
         }
