@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use memchr::memmem;
 use packhouse_runtime::{
     Answer, Content, Fetch, IdentityService, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView,
     ServiceError, ServiceFuture, Signature, SigningService, TokenView, UpstreamService,
@@ -106,7 +107,7 @@ impl CallServices {
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut made = Vec::with_capacity(bytes.len() + to.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+    while let Some(at) = memmem::find(rest, from) {
         let (before, after) = rest.split_at(at);
         made.extend_from_slice(before);
         made.extend_from_slice(to);

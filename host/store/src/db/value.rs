@@ -252,7 +252,10 @@ mod tests {
         assert_eq!(corrupt(row.columns_of("t").int("one")), "a row of the database has no column `t_one`");
         assert_eq!(corrupt(row.joined("t", |_| Ok(()))), "a row of the database has no column `t_id`");
         if cfg!(debug_assertions) {
-            assert_eq!(corrupt(row.columns().int("double")), "a row of the database has two columns `double`");
+            assert_eq!(
+                corrupt(row.columns().int("double")),
+                "a row of the database has two columns `double`"
+            );
         }
     }
 
