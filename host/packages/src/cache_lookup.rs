@@ -48,7 +48,7 @@ impl CacheLookup {
         let Some(Slot { key, validity }) = self.slot.filter(|_| may_be_kept(&intent, &response)) else {
             return Ok(Arc::new(response));
         };
-        let response = Arc::new(in_memory(response).await?);
+        let response = Arc::new(Box::pin(in_memory(response)).await?);
         cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response) });
         Ok(response)
     }

@@ -27,7 +27,7 @@ pub(crate) async fn check(
     }
     let SelectedRepositories { target, others } = repositories.clone();
     let call = Call { target, others, ..Call::new(Arc::clone(&request.head), intent.action) };
-    let checked = request.plugin.check(call).await;
+    let checked = Box::pin(request.plugin.check(call)).await;
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;
     checked.map_err(HttpError::from)
 }

@@ -25,6 +25,16 @@ pub(crate) async fn handle(
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
+    // Its state is large, and responses from the cache do not come here: the request path shall not carry it along.
+    Box::pin(call(request, intent, repositories, received)).await
+}
+
+async fn call(
+    request: &RepositoryRequest<'_>,
+    intent: &Intent,
+    repositories: SelectedRepositories,
+    received: Received,
+) -> Result<Answer, HttpError> {
     let SelectedRepositories { target, others } = repositories;
     let Received { body, parts, appended } = received;
     let services = CallServices::new(request.app, &request.plugin, caller(request));

@@ -42,6 +42,15 @@ pub(crate) async fn answer(
     body: &mut IncomingBody,
     context: &mut RequestContext,
 ) -> Result<Response<Body>, HttpError> {
+    // Few requests come here: the request path shall not carry its state along.
+    Box::pin(answer_route(request, body, context)).await
+}
+
+async fn answer_route(
+    request: HostRequest<'_>,
+    body: &mut IncomingBody,
+    context: &mut RequestContext,
+) -> Result<Response<Body>, HttpError> {
     match &request.route {
         HostRoute::Root => root(request.parts),
         HostRoute::Health(health) => health::answer(request.app, *health, request.parts),

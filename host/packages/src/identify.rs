@@ -52,7 +52,7 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
     if let (PresentedCredential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
     {
-        return by_bearer(app, organization, repository, secret, format).await;
+        return Box::pin(by_bearer(app, organization, repository, secret, format)).await;
     }
     let fingerprint = credential.fingerprint();
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
         return Ok(nobody(facts, ResolvedCredential::Unknown));
     }
     let attempt = SignIn { organization, username: &username, password, peer };
-    match password_sign_in::sign_in(app, attempt).await? {
+    match Box::pin(password_sign_in::sign_in(app, attempt)).await? {
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
         _ => Ok(nobody(facts, ResolvedCredential::Unknown)),
     }

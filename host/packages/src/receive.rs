@@ -42,20 +42,20 @@ pub(crate) async fn receive(
         BodyPlan::None => Ok(Received::default()),
         BodyPlan::Body { limit } => {
             let stager = store.stage(&intent.digests, *limit).of(target);
-            let blob = stage(stager, intent, body).await?;
+            let blob = Box::pin(stage(stager, intent, body)).await?;
             Ok(Received { body: Some(blob), ..Received::default() })
         }
         BodyPlan::Parts { limit } => {
             let content_type = request.parts.headers.get(CONTENT_TYPE);
             let content_type = content_type.map_or(&b""[..], |value| value.as_bytes());
             let form = Form { content_type, digests: &intent.digests, limit: *limit, target };
-            let parts = multipart::receive(store, form, body).await;
+            let parts = Box::pin(multipart::receive(store, form, body)).await;
             let parts = parts.map_err(|refused| of_limit(intent, refused))?;
             Ok(Received { parts, ..Received::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
             let addition = Addition { upload, offset: *offset, limit: *limit };
-            let appended = append(store, target, addition, body).await;
+            let appended = Box::pin(append(store, target, addition, body)).await;
             let appended = appended.map_err(|refused| of_limit(intent, refused))?;
             Ok(Received { appended: Some(appended), ..Received::default() })
         }

@@ -37,6 +37,7 @@ pub(crate) async fn ask_plugin(
     kind: &str,
     head: &Arc<RequestHead>,
 ) -> Result<Result<Intent, HttpError>, HttpError> {
-    let routed = plugin.route(kind, head).await.map_err(|error| failed(plugin, "route", head, error))?;
+    let routed =
+        Box::pin(plugin.route(kind, head)).await.map_err(|error| failed(plugin, "route", head, error))?;
     Ok(routed.map_err(HttpError::from))
 }

@@ -38,7 +38,7 @@ pub(crate) async fn select_repositories(
         Some(NamedRepository::Found(row)) => {
             refuse_empty_group(request, row, intent)?;
             refuse_claimed(request, row, intent)?;
-            let others = others(request, row, intent).await?;
+            let others = Box::pin(others(request, row, intent)).await?;
             let target = Some(repository_settings::view(row, request.description()));
             Ok(SelectedRepositories { target, others })
         }

@@ -43,10 +43,18 @@ pub(crate) async fn open<'a>(
 ) -> Result<Option<RepositoryRequest<'a>>, HttpError> {
     let repository = identified.repository();
     let public = repository.is_some_and(|row| row.public);
-    let principal = &identified.principal;
-    if identified.address.claim.is_some() || public || !is_stranger(&principal.presented, identified.now) {
+    let presented = &identified.principal.presented;
+    if identified.address.claim.is_some() || public || !is_stranger(presented, identified.now) {
         return Ok(None);
     }
+    Box::pin(open_to_stranger(identified, context)).await
+}
+
+async fn open_to_stranger<'a>(
+    identified: &'a IdentifiedRequest<'_>,
+    context: &mut RequestContext,
+) -> Result<Option<RepositoryRequest<'a>>, HttpError> {
+    let (repository, principal) = (identified.repository(), &identified.principal);
     let (base_url, request_id) = (context.base_url.as_str(), context.request_id.as_str());
     let stranger = Stranger { identified, base_url, request_id };
     if !stranger.makes_sense().await? {
