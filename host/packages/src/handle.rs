@@ -35,7 +35,7 @@ async fn call(
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
-    let SelectedRepositories { target, others } = repositories;
+    let SelectedRepositories { target, others, reads } = repositories;
     let Received { body, parts, appended } = received;
     let services = CallServices::new(request.app, &request.plugin, caller(request));
     let call = Call {
@@ -51,7 +51,9 @@ async fn call(
     };
     let handled = handle_again(&request.plugin, call, &services).await;
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
-    handled.map(|answer| services.fill(answer)).map_err(HttpError::from)
+    let mut answer = services.fill(handled.map_err(HttpError::from)?);
+    answer.reads.extend(reads);
+    Ok(answer)
 }
 
 fn caller(request: &RepositoryRequest<'_>) -> Caller {

@@ -7,7 +7,6 @@ use packhouse_runtime::{Intent, Plugin, RequestHead};
 use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
-use crate::response_cache::CacheEntry;
 
 /// What a plugin says of a request: what it would do, or the plugin's own refusal.
 pub(crate) type Routed = Result<Arc<Intent>, HttpError>;
@@ -16,10 +15,10 @@ pub(crate) type Routed = Result<Arc<Intent>, HttpError>;
 /// a call that failed. The plugin's own refusal is no error yet: who may be told of it is the next step's to judge.
 pub(crate) async fn route(
     request: &RepositoryRequest<'_>,
-    cached: Option<&CacheEntry>,
+    known: Option<&Arc<Intent>>,
 ) -> Result<Routed, HttpError> {
-    if let Some(entry) = cached {
-        return Ok(Ok(Arc::clone(&entry.intent)));
+    if let Some(intent) = known {
+        return Ok(Ok(Arc::clone(intent)));
     }
     let kind = match &request.repository {
         Some(NamedRepository::Undisclosed { intent, .. }) => return Ok(Ok(Arc::clone(intent))),

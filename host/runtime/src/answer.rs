@@ -6,6 +6,7 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
+use crate::reads::Reads;
 use crate::request::{Action, Intent};
 use crate::state::HostState;
 use crate::state::blobs::Content as Held;
@@ -50,6 +51,8 @@ pub struct Answer {
     /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
     /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
     pub keepable: bool,
+    /// What it was made of.
+    pub reads: Reads,
 }
 
 /// The content of an answer.
@@ -113,6 +116,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable,
+        reads: std::mem::take(&mut state.reads),
     })
 }
 

@@ -21,6 +21,7 @@ mod load;
 mod meters;
 mod open_requests;
 mod plugin;
+mod reads;
 mod request;
 mod runtime;
 mod services;
@@ -38,6 +39,7 @@ pub use description::{
 };
 pub use error::{CallError, LoadError};
 pub use plugin::Plugin;
+pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use runtime::{Inspection, Runtime, inspect};
 pub use services::{

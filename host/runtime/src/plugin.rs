@@ -253,7 +253,7 @@ impl Plugin {
         CallName {
             function,
             format: Arc::clone(&self.format),
-            repository: target.map(|target| target.name.clone()).unwrap_or_default(),
+            repository: target.map(|target| target.name.as_ref().to_owned()).unwrap_or_default(),
             request_id: head.request_id.clone(),
         }
     }

@@ -219,7 +219,7 @@ impl Upstreams {
             return Ok((Arc::clone(&known.client), Arc::clone(&known.counts)));
         }
         let counts = known.map_or_else(
-            || OutcomeCounts::new(self.metrics_name_repositories.then_some(proxy.name.as_str())),
+            || OutcomeCounts::new(self.metrics_name_repositories.then_some(&*proxy.name)),
             |known| Arc::clone(&known.counts),
         );
         let client = Arc::new(UpstreamClient::new(&plan.settings, &self.policy, self.bounds, max_waiting)?);

@@ -53,7 +53,7 @@ pub(crate) enum ReleaseDecision {
 impl ProxySettings {
     /// Reads a repository's settings. `Denied` for one that is no proxy, `Other` for settings that cannot be read.
     pub(crate) fn of(view: &RepositoryView) -> Result<ProxySettings, ServiceError> {
-        if view.kind != "proxy" {
+        if &*view.kind != "proxy" {
             return Err(ServiceError::Denied);
         }
         serde_json::from_str(&view.settings)

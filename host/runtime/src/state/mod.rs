@@ -18,6 +18,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
+use crate::reads::Reads;
 use crate::request::RequestHead;
 use crate::services::Services;
 use crate::view::RepositoryView;
@@ -46,8 +47,12 @@ pub(crate) struct HostState {
     pub(crate) audit: Option<AuditEvent>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
-    /// Whether the answer may depend on more than the request, the settings and the target's records.
+    /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
     pub(crate) uncacheable: bool,
+    /// What was read of repositories.
+    pub(crate) reads: Reads,
+    /// Whether the call began to change records: what it reads from then on is read from the database.
+    pub(crate) changes: bool,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -83,6 +88,8 @@ impl HostState {
             audit: call.audit,
             kept: Vec::new(),
             uncacheable: false,
+            reads: Reads::default(),
+            changes: false,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),

@@ -7,6 +7,7 @@ use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
+pub(crate) mod cache;
 pub(crate) mod keys;
 pub(crate) mod range;
 pub(crate) mod read;

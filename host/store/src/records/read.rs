@@ -8,7 +8,7 @@ use crate::records::Entry;
 use crate::store::Store;
 
 /// Most records of one answer to [`Store::scan`].
-const MAX_SCAN: u32 = 1000;
+pub(crate) const MAX_SCAN: u32 = 1000;
 /// Most bytes of values in it.
 const MAX_SCAN_BYTES: u64 = 1 << 20;
 
