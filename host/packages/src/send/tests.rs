@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
-use packhouse_runtime::Answer;
+use packhouse_runtime::{Answer, Reads};
 
 use crate::prepared_response::prepare;
 
