@@ -22,7 +22,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     serve::make_files_private();
-    match cli::run(cli::Cli::parse()) {
+    let done = cli::run(cli::Cli::parse());
+    log::finish();
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
