@@ -85,8 +85,8 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
     subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
     Some(AuditEvent {
         organization: repository.organization,
-        actor: request.principal.caller.clone().unwrap_or_default(),
-        credential: request.principal.credential.clone().unwrap_or_default(),
+        actor: request.principal.caller.as_deref().unwrap_or_default().to_owned(),
+        credential: request.principal.credential.as_deref().unwrap_or_default().to_owned(),
         action: name.to_owned(),
         subject,
         address: request.peer.to_string(),
