@@ -10,7 +10,7 @@ use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 /// Most bytes of one `read`.
 const MAX_READ: u32 = 1 << 20;
@@ -138,6 +138,7 @@ impl HostBlob for HostState {
 
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
+        self.reach(Phase::Serve, "blobs.[constructor]writer")?;
         let stager = self.storage()?.stage(&[], self.volume.may_write(&self.limits)).of(self.repository);
         Ok(self.push(WriterRep(stager))?)
     }

@@ -11,7 +11,7 @@ use crate::services::Fetch;
 use crate::state::blobs::BlobRep;
 use crate::state::records::RepositoryRep;
 use crate::state::upstream::{FetchRep, ReplyRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
@@ -46,6 +46,7 @@ impl HostState {
 
 impl HostFetch for HostState {
     fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
+        self.reach(Phase::Serve, "upstream.[constructor]fetch")?;
         let counted = self.volume.count_written(target.len(), &self.limits).is_err();
         let mut problem = counted.then(|| "this call has written more than it may".to_owned());
         if !METHODS.contains(&method.as_str()) {
