@@ -50,6 +50,9 @@ pub struct Answer {
     /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
     /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
     pub keepable: bool,
+    /// The first moment at which the same request may be answered otherwise because a release that was withheld is old enough
+    /// then, in ms since 1970; none where time changes nothing.
+    pub until: Option<i64>,
 }
 
 /// The content of an answer.
@@ -113,6 +116,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable,
+        until: state.until,
     })
 }
 

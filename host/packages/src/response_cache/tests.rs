@@ -39,7 +39,7 @@ pub(crate) fn intent() -> Intent {
 /// A response with so many bytes that a plugin rendered.
 pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse> {
     let content = Content::Inline(Bytes::from(vec![b'x'; bytes]));
-    let answer = Answer { status, headers: Vec::new(), content, modified: None, keepable: true };
+    let answer = Answer { status, headers: Vec::new(), content, modified: None, keepable: true, until: None };
     Arc::new(prepare(answer, true).await.unwrap())
 }
 

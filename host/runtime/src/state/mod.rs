@@ -48,6 +48,9 @@ pub(crate) struct HostState {
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and the target's records.
     pub(crate) uncacheable: bool,
+    /// The first moment at which the answer may be another because time has passed: a release that was withheld from it is old
+    /// enough then. In ms since 1970; none where time changes nothing of it.
+    pub(crate) until: Option<i64>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -83,6 +86,7 @@ impl HostState {
             audit: call.audit,
             kept: Vec::new(),
             uncacheable: false,
+            until: None,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
@@ -117,6 +121,14 @@ impl HostState {
     /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
         self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+    }
+
+    /// The answer depends on what changes at this moment, in ms since 1970, of itself; none is never.
+    pub(crate) fn note_until(&mut self, at: Option<i64>) {
+        let Some(at) = at else { return };
+        self.until = Some(self.until.map_or(at, |until| until.min(at)));
+        // Kept answers do not end by themselves.
+        self.uncacheable = true;
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.
