@@ -56,13 +56,18 @@ impl Piece {
         String::from_utf8(bytes).map_err(|_| Error::Other("a piece's note is not UTF-8".to_owned()))
     }
 
+    /// Bytes of what stands in a document.
+    #[must_use]
+    pub fn body_size(&self) -> u64 {
+        self.size.saturating_sub(HEAD as u64 + self.note)
+    }
+
     /// What stands in a document, for [`Output::append`](crate::Output::append).
     ///
     /// # Errors
     /// The host's.
     pub fn body(&self) -> Result<Blob, Error> {
-        let start = HEAD as u64 + self.note;
-        self.blob.slice(start, self.size.saturating_sub(start))
+        self.blob.slice(HEAD as u64 + self.note, self.body_size())
     }
 }
 
