@@ -18,6 +18,7 @@ mod imports;
 mod instance;
 mod limits;
 mod load;
+mod memos;
 mod meters;
 mod open_requests;
 mod plugin;

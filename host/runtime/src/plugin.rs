@@ -14,6 +14,7 @@ use crate::call::{Call, VersionState};
 use crate::description::{Description, MANIFEST};
 use crate::error::CallError;
 use crate::instance::{CallName, Runner};
+use crate::memos::PluginMemos;
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
@@ -27,6 +28,7 @@ pub struct Plugin {
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
+    pub(crate) memos: PluginMemos,
 }
 
 /// A compiled component, linked in both ways.
@@ -245,7 +247,8 @@ impl Plugin {
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
-        HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call)
+        let state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
+        state.remembering(self.memos.clone())
     }
 
     fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {

@@ -5,6 +5,7 @@ mod decode;
 mod host;
 mod http;
 mod identity;
+mod memo;
 mod records;
 mod signing;
 mod transaction;
@@ -61,6 +62,7 @@ pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     upstream::add_to_linker(&mut linker)?;
     identity::add_to_linker(&mut linker)?;
     signing::add_to_linker(&mut linker)?;
+    memo::add_to_linker(&mut linker)?;
     if wasi {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     }

@@ -3,6 +3,7 @@
 pub(crate) mod blobs;
 pub(crate) mod host;
 pub(crate) mod http;
+pub(crate) mod memo;
 pub(crate) mod records;
 pub(crate) mod transaction;
 pub(crate) mod upstream;
@@ -18,6 +19,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
+use crate::memos::PluginMemos;
 use crate::reads::Reads;
 use crate::request::RequestHead;
 use crate::services::Services;
@@ -25,6 +27,7 @@ use crate::view::RepositoryView;
 
 use blobs::Volume;
 use host::LogAndClock;
+use memo::Making;
 pub(crate) use records::Access;
 use records::RepositoryRep;
 
@@ -53,6 +56,10 @@ pub(crate) struct HostState {
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
+    /// What the plugin made before; none where nothing is to be remembered.
+    pub(crate) memos: Option<PluginMemos>,
+    /// The piece that it makes.
+    pub(crate) making: Option<Making>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -90,12 +97,19 @@ impl HostState {
             uncacheable: false,
             reads: Reads::default(),
             changes: false,
+            memos: None,
+            making: None,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
         }
+    }
+
+    /// With what the plugin made before.
+    pub(crate) fn remembering(self, memos: PluginMemos) -> HostState {
+        HostState { memos: Some(memos), ..self }
     }
 
     /// Gives a handle out. `Handles` when the call has too many already.
