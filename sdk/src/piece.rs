@@ -53,7 +53,19 @@ impl Piece {
     /// The host's.
     pub fn note(&self) -> Result<String, Error> {
         let bytes = self.blob.read_exact_at(HEAD as u64, self.note)?;
-        String::from_utf8(bytes).map_err(|_| Error::Other("a piece's note is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| not_text())
+    }
+
+    /// All of it, in the plugin's memory.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn parts(&self) -> Result<PieceParts, Error> {
+        let bytes = self.blob.read_exact_at(HEAD as u64, self.size.saturating_sub(HEAD as u64))?;
+        let mut note = String::from_utf8(bytes).map_err(|_| not_text())?;
+        let end = usize::try_from(self.note).unwrap_or(usize::MAX);
+        let body = if note.is_char_boundary(end) { note.split_off(end) } else { return Err(not_text()) };
+        Ok(PieceParts { note, body })
     }
 
     /// Bytes of what stands in a document.
@@ -69,6 +81,10 @@ impl Piece {
     pub fn body(&self) -> Result<Blob, Error> {
         self.blob.slice(HEAD as u64 + self.note, self.body_size())
     }
+}
+
+fn not_text() -> Error {
+    Error::Other("a piece is not UTF-8".to_owned())
 }
 
 impl Repository {
