@@ -19,6 +19,7 @@ mod imports;
 mod instance;
 mod limits;
 mod load;
+mod memos;
 mod meters;
 mod open_requests;
 mod plugin;

@@ -19,6 +19,7 @@ use crate::engine::{self, EngineOptions, MAX_POOL};
 use crate::error::LoadError;
 use crate::imports;
 use crate::instance::{CallName, Runner};
+use crate::memos::Memos;
 use crate::plugin::{Code, Plugin};
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
@@ -45,9 +46,9 @@ pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<
         memory_bytes: most_memory(config),
         cache: config.cache.as_deref(),
     })?;
-    let count = files.len();
+    let (count, memos) = (files.len(), Arc::<Memos>::default());
     let mut loading = futures::stream::iter(files)
-        .map(|file| load_file(&engine, file, config, storage, count))
+        .map(|file| load_file(&engine, file, config, storage, &memos, count))
         .buffer_unordered(PARALLEL);
     let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
     while let Some(plugin) = loading.next().await {
@@ -67,6 +68,7 @@ async fn load_file(
     file: PathBuf,
     config: &RuntimeConfig,
     storage: &Store,
+    memos: &Arc<Memos>,
     count: usize,
 ) -> Result<Plugin, LoadError> {
     let wasi = wasi_for(config, &engine::file_name(&file));
@@ -92,6 +94,7 @@ async fn load_file(
         description,
         storage: storage.clone(),
         code: loaded.code,
+        memos: memos.for_plugin(),
         format,
         file,
     })

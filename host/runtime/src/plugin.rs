@@ -14,6 +14,7 @@ use crate::call::{Call, VersionState};
 use crate::description::{Description, MANIFEST};
 use crate::error::CallError;
 use crate::instance::{Begun, CallName, KeptInstance, Runner};
+use crate::memos::PluginMemos;
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
 use crate::routed::{Routed, RoutedInstance, goes_on};
 use crate::state::http::RequestRep;
@@ -29,6 +30,7 @@ pub struct Plugin {
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
+    pub(crate) memos: PluginMemos,
 }
 
 /// A compiled component, linked with all imports.
@@ -304,7 +306,8 @@ impl Plugin {
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
-        HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call)
+        let state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
+        state.remembering(self.memos.clone())
     }
 
     fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {

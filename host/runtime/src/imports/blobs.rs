@@ -1,6 +1,9 @@
 //! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use futures::StreamExt as _;
 use packhouse_store::{Algorithm, Blob};
 use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -139,19 +142,35 @@ impl HostBlob for HostState {
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
         self.reach(Phase::Serve, "blobs.[constructor]writer")?;
-        let stager = self.storage()?.stage(&[], self.volume.may_write(&self.limits)).of(self.repository);
-        Ok(self.push(WriterRep(stager))?)
+        let limit = self.volume.may_write(&self.limits);
+        Ok(self.push(WriterRep::new(limit, self.repository))?)
     }
 
     async fn write(&mut self, writer: Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
         self.volume.count_written(bytes.len(), &self.limits)?;
-        let stager = &mut self.held_mut(&writer)?.0;
-        Ok(stager.write(Bytes::from(bytes)).await?)
+        let storage = self.storage()?;
+        Ok(self.held_mut(&writer)?.write(Bytes::from(bytes), &storage).await?)
+    }
+
+    async fn append(
+        &mut self,
+        writer: Resource<WriterRep>,
+        blob: Resource<BlobRep>,
+    ) -> Result<(), HostError> {
+        let blob = self.whole(&blob).await?;
+        self.volume.count_written(usize::try_from(blob.size()).unwrap_or(usize::MAX), &self.limits)?;
+        let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
+        let writer = self.held_mut(&writer)?;
+        let _host_work = clock.begin_host_work();
+        let mut bytes = blob.stream(0..blob.size());
+        while let Some(bytes) = bytes.next().await {
+            writer.write(bytes?, &storage).await?;
+        }
+        Ok(())
     }
 
     async fn finish(&mut self, writer: Resource<WriterRep>) -> Result<Resource<BlobRep>, HostError> {
-        let stager = self.take(writer)?.0;
-        let blob = stager.finish().await?;
+        let blob = self.take(writer)?.finish().await?;
         Ok(self.push(BlobRep::whole(blob))?)
     }
 

@@ -5,6 +5,7 @@ mod decode;
 mod host;
 mod http;
 mod identity;
+mod memo;
 #[cfg(test)]
 mod reach;
 mod records;
@@ -52,6 +53,7 @@ pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     releases::add_to_linker(&mut linker)?;
     identity::add_to_linker(&mut linker)?;
     signing::add_to_linker(&mut linker)?;
+    memo::add_to_linker(&mut linker)?;
     if wasi {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     }

@@ -26,7 +26,7 @@ impl HostState {
     }
 
     /// Whether what did not change may be read from memory. Who changes records reads what is there now, whoever put it there.
-    fn may_recall(&self) -> bool {
+    pub(super) fn may_recall(&self) -> bool {
         let only_reads =
             matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
         only_reads && !self.changes

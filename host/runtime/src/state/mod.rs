@@ -3,6 +3,7 @@
 pub(crate) mod blobs;
 pub(crate) mod host;
 pub(crate) mod http;
+pub(crate) mod memo;
 pub(crate) mod phase;
 pub(crate) mod records;
 pub(crate) mod transaction;
@@ -19,6 +20,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
+use crate::memos::PluginMemos;
 use crate::reads::Reads;
 use crate::request::{Action, RequestHead};
 use crate::services::Services;
@@ -26,6 +28,7 @@ use crate::view::RepositoryView;
 
 use blobs::Volume;
 use host::LogAndClock;
+use memo::Making;
 pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
@@ -59,6 +62,10 @@ pub(crate) struct HostState {
     /// The first moment at which the answer may be another because time has passed: a release that was withheld from it is old
     /// enough then. In ms since 1970; none where time changes nothing of it.
     pub(crate) until: Option<i64>,
+    /// What the plugin made before; none where nothing is to be remembered.
+    pub(crate) memos: Option<PluginMemos>,
+    /// The piece that it makes.
+    pub(crate) making: Option<Making>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -98,6 +105,8 @@ impl HostState {
             reads: Reads::default(),
             changes: false,
             until: None,
+            memos: None,
+            making: None,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
@@ -125,6 +134,11 @@ impl HostState {
         self.memory.go_on_from(&before.memory);
         self.uncacheable |= before.uncacheable;
         self.wasi = before.wasi;
+    }
+
+    /// With what the plugin made before.
+    pub(crate) fn remembering(self, memos: PluginMemos) -> HostState {
+        HostState { memos: Some(memos), ..self }
     }
 
     /// Gives a handle out. `Handles` when the call has too many already.

@@ -86,6 +86,15 @@ impl Blob {
         matches!(self.0.source, Source::Bytes(_))
     }
 
+    /// Its bytes, where they are in memory and were never stored: what was made for an answer.
+    #[must_use]
+    pub fn made_in_memory(&self) -> Option<Bytes> {
+        match &self.0.source {
+            Source::Bytes(bytes) if self.0.origin.is_none() => Some(part(bytes, self.0.range())),
+            _ => None,
+        }
+    }
+
     /// The row that it was read from.
     pub(crate) fn stored_row(&self) -> Option<i64> {
         self.0.stored.as_ref().map(|row| row.id)
