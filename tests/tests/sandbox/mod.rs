@@ -207,7 +207,13 @@ async fn repository(store: &Store, organization: OrganizationId, name: &str) -> 
     };
     let made = store.create_repository(organization, row, None).await.expect("the store works");
     let made = made.expect("there is none of that name");
-    RepositoryView { id: made.id, name: made.name, kind: made.kind, settings: "{}".into() }
+    RepositoryView {
+        id: made.id,
+        revision: made.revision,
+        name: made.name.into(),
+        kind: made.kind.into(),
+        settings: "{}".into(),
+    }
 }
 
 /// With the record `secret`, which names a blob of these bytes.
