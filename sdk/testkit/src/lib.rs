@@ -50,6 +50,7 @@ mod request;
 mod shape;
 mod state;
 mod table;
+mod tar;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -62,3 +63,4 @@ pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
 pub use state::{Fetched, LogLine};
 pub use table::{Case, World, run};
+pub use tar::tar_archive;
