@@ -1,5 +1,7 @@
 //! The SDK over the contract's imports: the only place that knows generated code.
 
+#[cfg(feature = "allocator")]
+mod allocator;
 mod blobs;
 mod component;
 mod convert;
