@@ -26,6 +26,7 @@ mod prepared_response;
 mod receive;
 mod repository_list;
 mod repository_request;
+mod repository_views;
 mod request_context;
 mod request_path;
 mod resolve;
@@ -40,6 +41,7 @@ mod send;
 mod services;
 mod strangers;
 mod token_service;
+mod validity;
 mod withheld_names;
 
 use std::convert::Infallible;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use packhouse_runtime::{Answer, Content};
+use packhouse_runtime::{Answer, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
@@ -28,6 +28,8 @@ pub(crate) struct PreparedResponse {
     pub validators: Option<Validators>,
     /// Whether the plugin used nothing for it whose changes the cache would miss.
     pub cacheable: bool,
+    /// What it was made of.
+    pub reads: Reads,
 }
 
 impl PreparedResponse {
@@ -66,7 +68,8 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     let cacheable = answer.keepable;
     // A copy has no room for more than it holds, which would be as much again in each kept response.
     let headers = headers.clone();
-    Ok(PreparedResponse { status, headers, content: answer.content, validators, cacheable })
+    let Answer { content, reads, .. } = answer;
+    Ok(PreparedResponse { status, headers, content, validators, cacheable, reads })
 }
 
 /// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.

@@ -18,10 +18,11 @@ use crate::identified_request::{ResolvedRequest, identify_caller};
 use crate::organizations::Organizations;
 use crate::prepared_response::prepare;
 use crate::receive::receive;
+use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
 use crate::resolve::{Route, resolve};
 use crate::response_cache::ResponseCache;
-use crate::route::route;
+use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
 use crate::strangers;
@@ -34,6 +35,7 @@ pub(crate) struct RepositoryHost {
     /// The program.
     pub app: Arc<App>,
     cache: ResponseCache,
+    views: RepositoryViews,
     organizations: Organizations,
 }
 
@@ -41,7 +43,7 @@ impl RepositoryHost {
     /// A host for this program's repositories.
     pub(crate) fn new(app: Arc<App>) -> Self {
         let cache = ResponseCache::new(app.shares.cached_files);
-        Self { app, cache, organizations: Organizations::default() }
+        Self { app, cache, views: RepositoryViews::default(), organizations: Organizations::default() }
     }
 
     /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
@@ -69,16 +71,16 @@ impl RepositoryHost {
             None => find_plugin(&identified, context).await?,
         };
         let cached = CacheLookup::of(&self.cache, &request);
-        let routed = route(&request, cached.entry()).await?;
-        let intent = authorize(&request, routed)?;
+        let Routed { told, instance } = route(&request, cached.intent()).await?;
+        let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
             return send(&request, &entry.response).await;
         }
-        let repositories = select_repositories(&request, &intent).await?;
+        let repositories = select_repositories(&request, &intent, &self.views).await?;
         refuse_by_declared_length(&intent, &parts.headers)?;
         check(&request, &intent, &repositories).await?;
         let received = receive(&request, &intent, body).await?;
-        let answer = handle(&request, &intent, repositories, received).await?;
+        let answer = handle(&request, &intent, instance, repositories, received).await?;
         let response = prepare(answer, request.is_private()).await?;
         let response = cached.keep(&self.cache, intent, response).await?;
         send(&request, &response).await

@@ -39,8 +39,9 @@ async fn handle(plugin: &Arc<Plugin>, head: &Arc<RequestHead>) {
     let mut call = Call::new(Arc::clone(head), Action::Read);
     call.target = Some(RepositoryView {
         id: RepositoryId(1),
-        name: "r".to_owned(),
-        kind: "hosted".to_owned(),
+        revision: 0,
+        name: "r".into(),
+        kind: "hosted".into(),
         settings: "{}".into(),
     });
     let _ = plugin.handle(call).await.unwrap();

@@ -6,6 +6,7 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
+use crate::reads::Reads;
 use crate::request::{Action, Intent};
 use crate::state::HostState;
 use crate::state::blobs::Content as Held;
@@ -50,6 +51,11 @@ pub struct Answer {
     /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
     /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
     pub keepable: bool,
+    /// What it was made of.
+    pub reads: Reads,
+    /// The first moment at which the same request may be answered otherwise because a release that was withheld is old enough
+    /// then, in ms since 1970; none where time changes nothing.
+    pub until: Option<i64>,
 }
 
 /// The content of an answer.
@@ -57,7 +63,7 @@ pub struct Answer {
 pub enum Content {
     /// Nothing.
     None,
-    /// At most 1 MiB.
+    /// What the plugin made, at most 2 MiB.
     Inline(Bytes),
     /// Of any size; readable and durable after the call.
     Blob(Blob),
@@ -94,6 +100,8 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     if !(200..=599).contains(&response.status) {
         return Err(bad(format!("the status {}", response.status)));
     }
+    // What is being made is not finished any more; what was read for it was read.
+    state.end_making();
     let content = match response.content {
         wit::Content::None => Content::None,
         wit::Content::Inline(bytes) if bytes.len() > MAX_INLINE => {
@@ -101,7 +109,10 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) => Content::Blob(blob),
+            Held::Whole(blob) => match blob.made_in_memory() {
+                Some(bytes) => Content::Inline(bytes),
+                None => Content::Blob(blob),
+            },
             Held::Arriving(arriving) => Content::Arriving(arriving),
         },
     };
@@ -113,6 +124,8 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable,
+        reads: std::mem::take(&mut state.reads),
+        until: state.until,
     })
 }
 

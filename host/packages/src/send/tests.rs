@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
-use packhouse_runtime::Answer;
+use packhouse_runtime::{Answer, Reads};
 
 use crate::prepared_response::prepare;
 
@@ -20,6 +20,8 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         content: Content::Inline(Bytes::from_static(bytes)),
         modified: Some(784_111_777_500),
         keepable: true,
+        reads: Reads::default(),
+        until: None,
     }
 }
 
@@ -124,7 +126,15 @@ async fn what_a_plugin_varies_by_is_kept() {
 #[tokio::test]
 async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
     let headers = vec![(CONTENT_LENGTH, HeaderValue::from_static("7"))];
-    let answer = Answer { status: 200, headers, content: Content::None, modified: None, keepable: false };
+    let answer = Answer {
+        status: 200,
+        headers,
+        content: Content::None,
+        modified: None,
+        keepable: false,
+        reads: Reads::default(),
+        until: None,
+    };
     let prepared = prepare(answer, true).await.unwrap();
     assert_eq!(sent(&prepared, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");
     assert_eq!(sent(&prepared, "GET", &[]).headers()[CONTENT_LENGTH], "0");

@@ -23,7 +23,7 @@ pub(crate) struct BlobBytes {
     pub(super) known: Mutex<Known>,
     pub(crate) settled: tokio::sync::Mutex<Settled>,
     /// The row that was read, of a stored blob.
-    pub(super) stored: Option<StoredRow>,
+    pub(crate) stored: Option<StoredRow>,
 }
 
 /// What is known of the bytes besides their number.

@@ -81,6 +81,25 @@ impl Blob {
         self.0.origin
     }
 
+    /// Whether its bytes are in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.0.source, Source::Bytes(_))
+    }
+
+    /// Its bytes, where they are in memory and were never stored: what was made for an answer.
+    #[must_use]
+    pub fn made_in_memory(&self) -> Option<Bytes> {
+        match &self.0.source {
+            Source::Bytes(bytes) if self.0.origin.is_none() => Some(part(bytes, self.0.range())),
+            _ => None,
+        }
+    }
+
+    /// The row that it was read from.
+    pub(crate) fn stored_row(&self) -> Option<i64> {
+        self.0.stored.as_ref().map(|row| row.id)
+    }
+
     /// Its SHA-256. As `digest`.
     pub async fn sha256(&self) -> Result<Sha256, StoreError> {
         let digest = self.digest(Algorithm::Sha256).await?;

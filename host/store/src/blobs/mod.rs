@@ -21,6 +21,7 @@ mod stream;
 
 pub use arriving::{Arrival, Arriving};
 pub use handle::Blob;
+pub use held::HeldBlob;
 pub use stage::Stager;
 pub(crate) use storage::Storage;
 pub use stream::BlobStream;

@@ -7,7 +7,9 @@ use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
+pub(crate) mod cache;
 pub(crate) mod keys;
+mod patch;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod search;

@@ -1,0 +1,109 @@
+//! For how long a response is valid: as long as nothing changes that it was made of. That is the settings of the repository and of its
+//! members, and what of their records the call read and the host read to select the members.
+//!
+//! The request has looked the repository and its members up, with the revisions that they have now. Where a revision is another than
+//! the one up to which the response is known to hold, the store says whether the commits in between touched what was read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use packhouse_runtime::Reads;
+use packhouse_store::{Dependencies, Reached, RepositoryId, RepositoryRow, Store};
+
+/// A request's repository and all its members, as they were looked up with the credential.
+#[derive(Clone, Copy)]
+pub(crate) struct CurrentRows<'a> {
+    /// The repository.
+    pub row: &'a RepositoryRow,
+    /// Its members, whoever may read them: what they hold hides what others have.
+    pub members: &'a [Reached],
+}
+
+impl CurrentRows<'_> {
+    fn revision(&self, repository: RepositoryId) -> Option<u64> {
+        let mut rows = std::iter::once(self.row).chain(self.members.iter().map(|member| &member.row));
+        rows.find(|row| row.id == repository).map(|row| row.revision)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Validity {
+    settings: u64,
+    members: Box<[MemberSettings]>,
+    reads: Box<[ReadsOf]>,
+}
+
+#[derive(Debug, Eq, PartialEq)]
+struct MemberSettings {
+    repository: RepositoryId,
+    settings: u64,
+}
+
+impl MemberSettings {
+    fn of(member: &Reached) -> Self {
+        Self { repository: member.row.id, settings: member.row.settings_revision }
+    }
+}
+
+/// What was read of one repository.
+#[derive(Debug)]
+struct ReadsOf {
+    repository: RepositoryId,
+    dependencies: Dependencies,
+    /// The revision up to which nothing of it was changed.
+    good_at: AtomicU64,
+}
+
+impl Validity {
+    /// Of a response that was made for a request which saw these rows, or later ones. None where something was read of which a look-up
+    /// says nothing.
+    pub(crate) fn of(rows: CurrentRows<'_>, reads: Reads) -> Option<Self> {
+        let reads_of = |(repository, dependencies)| {
+            let good_at = AtomicU64::new(rows.revision(repository)?);
+            Some(ReadsOf { repository, dependencies, good_at })
+        };
+        Some(Self {
+            settings: rows.row.settings_revision,
+            members: rows.members.iter().map(MemberSettings::of).collect(),
+            reads: reads.into_iter().map(reads_of).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Whether the response is what a call made now would answer.
+    pub(crate) fn holds(&self, store: &Store, rows: CurrentRows<'_>) -> bool {
+        self.settings == rows.row.settings_revision
+            && self.members.len() == rows.members.len()
+            && self.members.iter().zip(rows.members).all(|(was, now)| *was == MemberSettings::of(now))
+            && self.reads.iter().all(|reads| reads.hold(store, rows))
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|reads| reads.dependencies.bytes()).sum();
+        reads + size_of_val(&*self.members) + size_of_val(&*self.reads)
+    }
+}
+
+#[cfg(test)]
+impl Validity {
+    /// Of a response that nothing was read for.
+    pub(crate) fn of_settings(settings: u64) -> Self {
+        Self { settings, members: Box::default(), reads: Box::default() }
+    }
+}
+
+impl ReadsOf {
+    fn hold(&self, store: &Store, rows: CurrentRows<'_>) -> bool {
+        let Some(now) = rows.revision(self.repository) else { return false };
+        let good_at = self.good_at.load(Ordering::Relaxed);
+        // A request that looked its repository up before another one did.
+        if good_at >= now {
+            return true;
+        }
+        let holds = store.unchanged(self.repository, good_at, now, &self.dependencies);
+        if holds {
+            self.good_at.fetch_max(now, Ordering::Relaxed);
+        }
+        holds
+    }
+}
