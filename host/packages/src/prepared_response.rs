@@ -66,6 +66,8 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
     let cacheable = answer.keepable;
+    // A copy has no room for more than it holds, which would be as much again in each kept response.
+    let headers = headers.clone();
     let Answer { content, reads, .. } = answer;
     Ok(PreparedResponse { status, headers, content, validators, cacheable, reads })
 }

@@ -116,7 +116,8 @@ fn write_now(writer: &mut Writer<'_>) -> fmt::Result {
                 *second = u64::MAX;
                 return writer.write_str(text);
             }
-            (*second, _) = (now.as_secs(), text.truncate(TO_THE_SECOND));
+            *second = now.as_secs();
+            text.truncate(TO_THE_SECOND);
         }
         write!(writer, "{text}.{:06}Z", now.subsec_micros())
     })

@@ -21,7 +21,7 @@ use crate::error::StoreError;
 /// A chunk: large, because a send and a read cost the same whatever their size.
 pub(super) const CHUNK: usize = 256 * 1024;
 /// Bytes of a blob from which on it is remembered when a whole read found it sound: of less, another check costs little.
-const REMEMBERED_FROM: u64 = 1024 * 1024;
+const REMEMBERED_FROM: u64 = 512 * 1024;
 
 /// The bytes of a blob, as [`Blob::stream`](super::Blob::stream) gives them. Ends with its first error.
 pub struct BlobStream {
