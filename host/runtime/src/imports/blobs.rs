@@ -13,7 +13,7 @@ use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 /// Most bytes of one `read`.
 const MAX_READ: u32 = 1 << 20;
@@ -141,6 +141,7 @@ impl HostBlob for HostState {
 
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
+        self.reach(Phase::Serve, "blobs.[constructor]writer")?;
         let limit = self.volume.may_write(&self.limits);
         Ok(self.push(WriterRep::new(limit, self.repository))?)
     }

@@ -29,7 +29,7 @@ impl HostState {
     pub(super) fn may_recall(&self) -> bool {
         let only_reads =
             matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
-        only_reads && !self.changes && !self.for_publish
+        only_reads && !self.changes
     }
 
     fn changing(&self, handle: &Resource<RepositoryRep>) -> Result<RepositoryId, HostError> {

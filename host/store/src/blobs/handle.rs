@@ -61,7 +61,7 @@ impl Blob {
             .chain([&row.sha256.digest()])
             .map(|d| (d.algorithm, d.bytes.clone()))
             .collect();
-        let known = Known { check: Some(row.check.cast_unsigned()), digests };
+        let known = Known::new(Some(row.check.cast_unsigned()), digests);
         let stored = Some(StoredRow { database: database.clone(), id: row.id });
         let size = row.size;
         let settled = tokio::sync::Mutex::new(Settled { row: Some(row), copy: None });
