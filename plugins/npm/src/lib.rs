@@ -35,6 +35,7 @@ mod tags;
 mod tar;
 mod upkeep;
 mod upstream_packument;
+mod upstream_pieces;
 mod version;
 mod version_text;
 mod withdrawn;

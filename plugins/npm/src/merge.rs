@@ -23,7 +23,7 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
     let (alone, mut found) = (sources.len() == 1, false);
     for (repository, package) in sources {
         found |= match package {
-            None => proxy::add(cx, repository, name, rendering)?,
+            None => proxy::add(cx, repository, name, alone, rendering)?,
             Some(package) => {
                 hosted::add(repository, name, package, alone, rendering)?;
                 true

@@ -221,6 +221,11 @@ impl<'a> Rendering<'a> {
         self.out.push(&member)
     }
 
+    /// The versions that have a tag.
+    pub(crate) fn tagged(&self) -> BTreeSet<String> {
+        self.summary.tags.values().cloned().collect()
+    }
+
     /// Says which versions came in pieces.
     pub(crate) fn listed<'b>(&mut self, numbers: impl Iterator<Item = &'b str>) {
         let tagged: BTreeSet<&str> = self.summary.tags.values().map(String::as_str).collect();

@@ -3,9 +3,11 @@
 use crate::dist::from_integrity;
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
+use crate::pieces::MANY;
 use crate::readme::Readme;
 use crate::records::missing_version;
 use crate::upstream_packument::{self, Packument, UpstreamVersion};
+use crate::upstream_pieces::UpstreamPieces;
 use crate::version::highest;
 use crate::withdrawn;
 use packhouse_sdk::{
@@ -88,7 +90,7 @@ impl UpstreamPackage {
 fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
     let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
     let Some(body) = found(question.limit(upstream_packument::LIMIT).start(proxy)?)? else { return Ok(None) };
-    Ok(Some(Packument::open(body, name)?))
+    Ok(Some(Packument::open(proxy, body, name)?))
 }
 
 /// An upstream's answer to a question for something that it may not have.
@@ -134,12 +136,22 @@ pub(crate) fn add(
     cx: &Context,
     proxy: &Repository,
     name: &Name,
+    alone: bool,
     rendering: &mut Rendering<'_>,
 ) -> Result<bool, Failure> {
     let Some(mut upstream) = UpstreamPackage::open(cx, proxy, name)? else { return Ok(false) };
     rendering.summary(std::mem::take(&mut upstream.summary));
-    upstream.packument.each(name, &mut |number, mut version| {
-        let Some(time) = upstream.offered.get(number) else { return Ok(()) };
+    let UpstreamPackage { packument, offered, .. } = &upstream;
+    if alone && packument.versions().len() >= MANY {
+        let withdrawn = withdrawn::find(proxy, name, &upstream.known)?;
+        UpstreamPieces { proxy, name, packument, offered }.add(rendering)?;
+        for (number, version) in withdrawn {
+            rendering.add_beside_pieces(&number, &version.piece)?;
+        }
+        return Ok(true);
+    }
+    packument.each(name, packument.versions(), &mut |number, mut version| {
+        let Some(time) = offered.get(number) else { return Ok(()) };
         version.piece.time = *time;
         rendering.add(number, &version.piece)
     })?;

@@ -124,6 +124,54 @@ fn addresses_have_pieces_of_their_own() {
     assert_eq!(host.take_piece_counts().0, 0);
 }
 
+/// An upstream's packument of so many versions, each so many bytes long.
+fn upstream(host: &MemoryHost, versions: usize, bytes: usize) {
+    let version = |number: usize| {
+        let version = format!("1.{number}.0");
+        let tarball = format!("https://files.elsewhere.test/lib-{version}.tgz");
+        let dist = json!({"tarball": tarball, "shasum": "da39a3ee5e6b4b0d3255bfef95601890afd80709"});
+        (
+            version.clone(),
+            json!({"name": "lib", "version": version, "padding": "x".repeat(bytes), "dist": dist}),
+        )
+    };
+    let versions: serde_json::Map<_, _> = (0..versions).map(version).collect();
+    let times = versions.keys().map(|number| (number.clone(), json!("2026-11-11T05:01:40.000Z")));
+    let document = json!({
+        "name": "lib", "dist-tags": {"latest": "1.7.0", "gone": "9.9.9"}, "description": "theirs",
+        "time": times.collect::<serde_json::Map<_, _>>(), "versions": versions,
+    });
+    host.answer_upstream("GET", "lib", 200, &[], document.to_string().as_bytes());
+    host.answer_upstream("GET", "https://files.elsewhere.test/lib-1.7.0.tgz", 200, &[], b"");
+}
+
+#[test]
+fn an_upstreams_packument_is_read_once() {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Npm>("releases", "proxy", json!({}));
+    host.mount::<Npm>("twice", "proxy", json!({}));
+    let group = host.mount::<Npm>("all", "group", json!({})).members(&["releases", "twice"]);
+    upstream(&host, 200, 2_000);
+    for accept in FORMS {
+        let made = packument(&mount, accept);
+        let (remembered, _) = host.take_piece_counts();
+        assert!(remembered > 3);
+        assert_eq!(packument(&mount, accept), made);
+        let (more, found) = host.take_piece_counts();
+        assert!(more == 0 && found >= remembered, "{found} of {remembered}");
+        // Where others might add to it, it is rendered at once.
+        let at_once = packument(&group, accept).replace("/repositories/all/", "/repositories/releases/");
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert_eq!(read(&made), read(&at_once));
+        assert_eq!(read(&made)["dist-tags"], json!({"latest": "1.7.0"}));
+        host.take_piece_counts();
+    }
+    mount.get("/lib/-/lib-1.7.0.tgz").send().expect(200);
+    assert_eq!(host.take_piece_counts(), (0, 1), "what lies where is known");
+    upstream(&host, 201, 2_000);
+    assert!(packument(&mount, FORMS[0]).contains("\"1.200.0\""), "another document has other pieces");
+}
+
 /// What happens to a package.
 #[derive(Clone, Debug)]
 enum Change {

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! The memory host keeps to the contract: expectations, revisions that never come twice, blobs that only their repository
-//! holds, what each intent may do, pages and delimiters, uploads, decoding. Of an answer it leaves out the content for HEAD
+//! holds, what each intent may do, pages and delimiters, uploads, decoding, remembered pieces. Of an answer it leaves out the content for HEAD
 //! and checks what the host would refuse. The rest of what the host does to answers is left to the host, and to the tests
 //! that run it: `ETag` and `Last-Modified`, conditional requests, `Range`, the shape of errors on the wire. So is identity:
 //! no credential is asked for. Time stands still unless [`MemoryHost::set_now`] moves it.

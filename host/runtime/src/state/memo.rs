@@ -64,3 +64,54 @@ fn only(reads: Reads, repository: RepositoryId) -> Option<Dependencies> {
     }
     Some(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Limits;
+    use crate::request::{Action, RequestHead};
+    use crate::state::Access;
+
+    fn state() -> HostState {
+        let call = Call::new(Arc::new(RequestHead::default()), Action::Read);
+        HostState::new("p".into(), Arc::new(Limits::default()), None, Access::Intent(Action::Read), call)
+    }
+
+    fn start(state: &mut HostState) -> bool {
+        state.start_making(Seen { repository: RepositoryId(1), revision: 7 }, "{}".into(), "piece".to_owned())
+    }
+
+    fn on(key: &str) -> Dependencies {
+        let mut dependencies = Dependencies::default();
+        dependencies.on_record(key);
+        dependencies
+    }
+
+    #[test]
+    fn a_piece_depends_on_what_was_read_while_it_was_made() {
+        let mut state = state();
+        state.reads.of(RepositoryId(2)).on_record("before");
+        state.uncacheable = true;
+        assert!(start(&mut state) && !start(&mut state), "one at a time");
+        state.reads.of(RepositoryId(1)).on_record("meanwhile");
+        assert_eq!(state.end_making().unwrap().dependencies, Some(on("meanwhile")));
+        let reads: Vec<_> = std::mem::take(&mut state.reads).into_iter().collect();
+        assert_eq!(reads, [(RepositoryId(1), on("meanwhile")), (RepositoryId(2), on("before"))]);
+        assert!(state.uncacheable && state.end_making().is_none());
+    }
+
+    #[test]
+    fn what_no_commit_tells_of_is_not_remembered() {
+        for use_more in [
+            |state: &mut HostState| state.uncacheable = true,
+            |state: &mut HostState| state.changes = true,
+            |state: &mut HostState| state.reads.of(RepositoryId(2)).on_record("of another"),
+        ] {
+            let mut state = state();
+            assert!(start(&mut state));
+            use_more(&mut state);
+            assert_eq!(state.end_making().unwrap().dependencies, None);
+        }
+    }
+}
