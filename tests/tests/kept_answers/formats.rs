@@ -226,6 +226,8 @@ impl Format {
 
     fn offer_maven(self, upstream: &Upstream, package: &str, versions: &[Version]) -> Answer {
         let mut list = String::new();
+        let updated = versions.iter().map(|version| version.published).max().unwrap_or(LONG_AGO);
+        let updated = date(updated, "+%Y%m%d%H%M%S");
         for version in versions {
             let (path, bytes) = (jar(package, version.number), self.content(package, version));
             upstream.on(&format!("/{path}.sha1"), Answer::ok(digests::sha1(&bytes)));
@@ -238,7 +240,7 @@ impl Format {
         }
         Answer::ok(format!(
             "<metadata><groupId>org.example</groupId><artifactId>{package}</artifactId><versioning>\
-             <versions>{list}</versions><lastUpdated>20200101000000</lastUpdated></versioning></metadata>"
+             <versions>{list}</versions><lastUpdated>{updated}</lastUpdated></versioning></metadata>"
         ))
     }
 

@@ -13,8 +13,20 @@ const VIEWS: [&str; 2] = ["one", "all"];
 /// What `read` finds in the repository and in the group, twice through each server.
 #[track_caller]
 fn finds(place: &Place<'_>, expected: &[&str], read: impl Fn(&Client, &str) -> Vec<String>) {
+    finds_in(&VIEWS, place, expected, read);
+}
+
+#[track_caller]
+fn finds_in(
+    views: &[&str],
+    place: &Place<'_>,
+    expected: &[&str],
+    read: impl Fn(&Client, &str) -> Vec<String>,
+) {
     for _ in 0..2 {
-        for (reader, view) in place.readers().iter().flat_map(|reader| VIEWS.map(|view| (reader, view))) {
+        for (reader, view) in
+            place.readers().iter().flat_map(|reader| views.iter().map(move |view| (reader, view)))
+        {
             let mut found = read(reader, &place.called(view));
             found.sort();
             assert_eq!(found, expected, "{:?} {view}", place.format);
@@ -69,18 +81,51 @@ fn mavens_folders_list_each_file_at_once() {
     play(&[Format::Maven], |place| {
         let read = |client: &Client, repository: &str| {
             let path = format!("/repositories/{repository}/org/example/");
-            let answer = client.send(Request::new("GET", &path).header("Accept", "text/html"));
+            let request = Request::new("GET", &path).header("Accept", "application/json");
+            let answer = client.send(request);
+            if answer.status == 404 {
+                return Vec::new();
+            }
+            let page = answer.expect(200).json();
+            words(page["entries"].as_array().unwrap().iter().map(|entry| &entry["name"]))
+        };
+        finds_in(&["one"], place, &[], read);
+        place.publish("lib", "1@one");
+        finds_in(&["one"], place, &["lib"], read);
+        place.publish("libs", "1@one");
+        finds_in(&["one"], place, &["lib", "libs"], read);
+        place.delete("lib", "1@one");
+        finds_in(&["one"], place, &["libs"], read);
+    });
+}
+
+/// What a client puts of a group's plugins is joined to what is known of them.
+#[test]
+fn mavens_plugins_are_known_at_once() {
+    play(&[Format::Maven], |place| {
+        let read = |client: &Client, repository: &str| {
+            let answer = client.get(&format!("/repositories/{repository}/org/example/maven-metadata.xml"));
             let text = if answer.status == 404 { String::new() } else { answer.expect(200).text() };
-            let names = ["lib/", "libs/"].into_iter();
-            names.filter(|name| text.contains(&format!("\"{name}\""))).map(str::to_owned).collect()
+            let prefixes = text.split("<prefix>").skip(1).filter_map(|rest| rest.split('<').next());
+            prefixes.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let put = |artifact: &str, prefix: &str| {
+            let plugin = format!(
+                "<plugin><name>x</name><prefix>{prefix}</prefix><artifactId>{artifact}</artifactId></plugin>"
+            );
+            let text = format!("<metadata><plugins>{plugin}</plugins></metadata>");
+            let path = format!("/repositories/{}/org/example/maven-metadata.xml", place.called("one"));
+            place.writer().put(&path, text).expect(201);
         };
         finds(place, &[], read);
         place.publish("lib", "1@one");
-        finds(place, &["lib/"], read);
+        put("lib", "first");
+        finds(place, &["first"], read);
         place.publish("libs", "1@one");
-        finds(place, &["lib/", "libs/"], read);
+        put("libs", "second");
+        finds(place, &["first", "second"], read);
         place.delete("lib", "1@one");
-        finds(place, &["libs/"], read);
+        finds(place, &["second"], read);
     });
 }
 

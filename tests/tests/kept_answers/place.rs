@@ -153,22 +153,16 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What the list of a package is answered with, twice through each server: the same each time.
+    /// What the list of a package is answered with by each server, whose addresses stand in it: the same when it is asked again.
     #[track_caller]
-    pub(crate) fn list(&self, name: &str, package: &str) -> Response {
+    pub(crate) fn list(&self, name: &str, package: &str) -> Vec<Response> {
         let ask = |reader: &Client| self.format.ask(reader, &self.called(name), package).expect(200);
         let readers = self.readers();
-        let answer = ask(&readers[0]);
-        for reader in readers.iter().chain(&readers) {
-            let again = ask(reader);
-            assert_eq!(
-                (again.header("etag"), &again.body),
-                (answer.header("etag"), &answer.body),
-                "{} {name}: {package}",
-                self.format.name()
-            );
+        let answers: Vec<Response> = readers.iter().map(ask).collect();
+        for (reader, answer) in readers.iter().zip(&answers) {
+            same(&ask(reader), answer, &format!("{:?} {name}: {package}", self.format));
         }
-        answer
+        answers
     }
 
     /// Waits until a repository lists these versions at each server; what is not allowed in the meantime, `judge` says.
@@ -183,4 +177,11 @@ impl<'a> Place<'a> {
             });
         }
     }
+}
+
+/// Fails unless these are the same to a client.
+#[track_caller]
+pub(crate) fn same(one: &Response, other: &Response, what: &str) {
+    assert_eq!(one.header("etag"), other.header("etag"), "{what}");
+    assert!(one.body == other.body, "{what}: {} and {}", one.text(), other.text());
 }

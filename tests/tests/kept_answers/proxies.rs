@@ -122,7 +122,14 @@ fn what_stood_in_while_an_upstream_failed_does_not_stay_when_it_is_back() {
         place.offer("lib", "1@upstream");
         VIEWS.iter().for_each(|view| place.shows(view, "lib", "1@upstream"));
         place.upstream.down(true);
-        VIEWS.iter().for_each(|view| place.shows(view, "lib", "1@upstream"));
+        for (view, reader) in
+            VIEWS.iter().flat_map(|view| place.readers().into_iter().map(move |one| (view, one)))
+        {
+            let repository = place.called(view);
+            let listed = || place.format.listed(&reader, &repository, "lib");
+            assert_eq!((listed(), listed()), (Some(vec![1]), Some(vec![1])), "{repository}");
+            place.format.file(&reader, &repository, "lib", 1).expect(200);
+        }
         place.upstream.down(false);
         place.offer("lib", "1@upstream 3@upstream");
         let judge = |listed: &[u32]| assert!(listed == [1] || listed == [1, 3], "{listed:?}");

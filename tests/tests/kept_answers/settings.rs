@@ -2,6 +2,7 @@
 
 use crate::formats::{Format, Version, versions};
 use crate::play;
+use packhouse_tests::upstream::Upstream;
 use serde_json::json;
 
 #[test]
@@ -83,5 +84,19 @@ fn another_least_age_holds_at_once() {
         sees(true);
         place.set("proxy", &json!({"min_release_age_except": []}));
         sees(false);
+    });
+}
+
+#[test]
+fn another_upstream_is_asked_at_once() {
+    play(&Format::ALL, |place| {
+        let other = Upstream::start();
+        place.set("proxy", &json!({"metadata_ttl_s": 86_400}));
+        place.offer("lib", "1@upstream");
+        place.format.offer(&other, "lib", &versions("2@elsewhere"));
+        for (url, what) in [(place.upstream.url(), "1@upstream"), (other.url(), "2@elsewhere")] {
+            place.change("proxy", &json!({"upstream": {"url": url}}));
+            ["proxy", "all"].iter().for_each(|view| place.shows(view, "lib", what));
+        }
     });
 }
