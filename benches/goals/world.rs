@@ -178,12 +178,14 @@ impl World {
 
 /// Publishes version `1.NUMBER.0` of an npm package, with a manifest of ordinary length.
 pub(crate) fn publish_npm(client: &Client, repository: &str, package: &str, number: usize) {
-    let release = Release::new(package, &format!("1.{number}.0")).said(&json!({
-        "description": "A package with a description of ordinary length", "main": "index.js", "license": "MIT",
-        "engines": {"node": ">=18"}, "scripts": {"test": "node test.js"}, "keywords": ["bench"],
+    let version = format!("1.{number}.0");
+    let manifest = json!({
+        "name": package, "version": version, "description": "A package with a description of ordinary length",
+        "main": "index.js", "license": "MIT", "engines": {"node": ">=18"}, "scripts": {"test": "node test.js"},
+        "keywords": ["bench"], "devDependencies": {"typescript": "^5.0.0"},
         "dependencies": {"left-pad": "^1.3.0", "lodash": "^4.17.21", "express": "^5.0.0"},
-        "devDependencies": {"typescript": "^5.0.0"}, "readme": "# bench\n".repeat(40),
-    }));
+    });
+    let release = Release::new(package, &version).package_json(&manifest.to_string());
     let path = format!("/repositories/{repository}/{package}");
     client.put(&path, release.document().to_string()).expect(201);
 }
