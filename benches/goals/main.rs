@@ -35,24 +35,22 @@ use world::World;
 fn main() {
     let options = Options::read();
     let mut table = Table::new(&options.only);
-    if options.wants("start") || options.wants("idle") {
+    if options.wants("start to the first 200 memory idle") {
         footprint::start(&options, &mut table);
     }
-    // The working set comes last: memory at its end is that of a server with a full cache.
-    let reads = ["kept", "anew", "group", "proxy", "Zipf", "memory"];
-    if reads.iter().any(|word| options.wants(word)) {
+    if options.wants("kept anew group of five proxy Zipf paths publishes beside memory after reads connections jar packument") {
         let world = World::new();
         reads::measure(&options, &world, &mut table);
         footprint::after_reads(&world, &mut table);
         working_set::measure(&options, &world, &mut table);
     }
-    if options.wants("memory, transfer") {
+    if options.wants("memory transfer there and back") {
         footprint::transfer(&options, &mut table);
     }
-    if options.wants("next") {
+    if options.wants("next packument index after a publish into") {
         versions::measure(&options, &mut table);
     }
-    if options.wants("durable") {
+    if options.wants("durable publishes writers") {
         publishes::measure(&options, &mut table);
     }
     table.print();

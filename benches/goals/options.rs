@@ -38,8 +38,9 @@ impl Options {
         Self::parse()
     }
 
-    /// Whether rows with this word in their names are measured.
-    pub(crate) fn wants(&self, word: &str) -> bool {
-        word.contains(&self.only) || self.only.contains(word)
+    /// Whether any row of a section can be wanted, by the words that stand in the names of its rows.
+    pub(crate) fn wants(&self, words: &str) -> bool {
+        self.only.is_empty()
+            || self.only.split([' ', ':', ',']).any(|word| !word.is_empty() && words.contains(word))
     }
 }
