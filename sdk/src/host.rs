@@ -5,8 +5,8 @@
 //! answers in each case is said in `wit/v0.1`, whose names these are; errors are the host's.
 
 use crate::{
-    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Signature,
-    Token, Version, VersionId,
+    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Release,
+    ReleaseVerdict, Signature, Token, Version, VersionId,
 };
 use std::any::Any;
 
@@ -93,7 +93,7 @@ pub trait HostUpload {
     fn abort(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// Resource `repository`, and the functions of `identity` and `signing` that take one.
+/// Resource `repository`, and the functions of `releases`, `identity` and `signing` that take one.
 #[expect(missing_docs, reason = "wit/v0.1/records.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/records.wit says it")]
 pub trait HostRepository: Any {
@@ -111,6 +111,7 @@ pub trait HostRepository: Any {
     ) -> Result<Vec<String>, Error>;
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error>;
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error>;
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error>;
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error>;

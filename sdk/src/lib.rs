@@ -88,7 +88,7 @@ pub use format::{Format, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
 pub use output::Output;
-pub use packhouse_names::{Folding, glob_match};
+pub use packhouse_names::{Folding, Release, ReleaseVerdict, glob_match};
 pub use params::Params;
 pub use percent::percent_encode;
 pub use read_at::ReadAt;

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use memchr::memmem;
 use packhouse_runtime::{
-    Answer, Content, Fetch, IdentityService, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView,
-    ServiceError, ServiceFuture, Signature, SigningService, TokenView, UpstreamService,
+    Answer, Content, Fetch, IdentityService, JudgedReleases, Login, LoginState, Plugin, PublicKey, Release,
+    Reply, RepositoryView, ServiceError, ServiceFuture, Signature, SigningService, TokenView,
+    UpstreamService,
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
@@ -128,6 +129,16 @@ impl UpstreamService for CallServices {
         names: Vec<String>,
     ) -> ServiceFuture<'a, Vec<String>> {
         Box::pin(names::withheld(self, names))
+    }
+
+    fn judge_releases(
+        &self,
+        proxy: &RepositoryView,
+        package: &str,
+        releases: &[Release],
+        now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        packhouse_upstream::judge_releases(proxy, package, releases, now)
     }
 }
 

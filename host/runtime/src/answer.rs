@@ -53,6 +53,9 @@ pub struct Answer {
     pub keepable: bool,
     /// What it was made of.
     pub reads: Reads,
+    /// The first moment at which the same request may be answered otherwise because a release that was withheld is old enough
+    /// then, in ms since 1970; none where time changes nothing.
+    pub until: Option<i64>,
 }
 
 /// The content of an answer.
@@ -117,6 +120,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable,
         reads: std::mem::take(&mut state.reads),
+        until: state.until,
     })
 }
 

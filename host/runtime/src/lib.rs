@@ -38,6 +38,7 @@ pub use description::{
     fill_text,
 };
 pub use error::{CallError, LoadError};
+pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};

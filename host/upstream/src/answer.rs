@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use packhouse_names::{Judgement, ReleaseVerdict};
 use packhouse_runtime::Freshness;
 use packhouse_store::{CachedAnswer, Digest, StoreError, now_ms};
 
@@ -13,8 +14,8 @@ use super::counts::CacheOutcome;
 use super::error::UpstreamError;
 use super::fetched::{Content, FetchedResponse};
 use super::plan::FetchPlan;
+use super::releases::FetchedRelease;
 use super::session::{UpstreamSession, UsedResponse};
-use super::settings::ReleaseDecision;
 use super::single_flight::{self, SingleFlight, Waiter};
 use super::unverified::UnverifiedResponse;
 
@@ -29,16 +30,18 @@ pub(crate) struct Answer {
     /// Keeps the fetch alive that brings the content.
     pub waiter: Option<Waiter>,
     pub outcome: CacheOutcome,
+    /// Where it is withheld because it is too young: when it is old enough, in ms since 1970.
+    pub until: Option<i64>,
 }
 
 impl Answer {
     fn complete(fetched: FetchedResponse, outcome: CacheOutcome) -> Answer {
-        Answer { fetched, waiter: None, outcome }
+        Answer { fetched, waiter: None, outcome, until: None }
     }
 
     fn from_upstream(fetched: FetchedResponse, waiter: Option<Waiter>) -> Answer {
         let outcome = if fetched.revalidated { CacheOutcome::Hit } else { CacheOutcome::Miss };
-        Answer { fetched, waiter, outcome }
+        Answer { fetched, waiter, outcome, until: None }
     }
 }
 
@@ -60,34 +63,31 @@ impl FetchTask {
 
     /// The answer. A version that its state or age forbids is answered as if it were not there.
     pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
-        let decision = self.release_decision().await?;
-        let withheld = || {
-            let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
-            Answer::complete(fetched, CacheOutcome::Hit)
-        };
-        if matches!(decision, ReleaseDecision::Withdrawn | ReleaseDecision::TooYoung) {
-            return Ok(withheld());
+        let Some(release) = self.release().await? else { return self.find().await };
+        let judged = release.judge();
+        if judged.verdict == ReleaseVerdict::Withheld {
+            return Ok(self.withheld(judged));
         }
         let answer = self.find().await?;
-        let served = decision != ReleaseDecision::ByItsFile
-            || answer.fetched.status != 200
-            || self.is_old_enough(&answer.fetched);
-        Ok(if served { answer } else { withheld() })
+        if judged.verdict == ReleaseVerdict::Offered || answer.fetched.status != 200 {
+            return Ok(answer);
+        }
+        let judged = release.judge_file(answer.fetched.header("last-modified"));
+        Ok(if judged.verdict == ReleaseVerdict::Offered { answer } else { self.withheld(judged) })
     }
 
-    async fn release_decision(&self) -> Result<ReleaseDecision, StoreError> {
+    /// The release that the response is shown as, if it is shown.
+    async fn release(&self) -> Result<Option<FetchedRelease>, StoreError> {
         let FetchPlan { repository, settings, show_as, .. } = &*self.plan;
-        let Some((name, version, _)) = show_as else { return Ok(ReleaseDecision::Free) };
+        let Some((name, version, _)) = show_as else { return Ok(None) };
         let shown = self.context().store.shown_state(*repository, name, version).await?;
-        Ok(settings.release(name, &shown, now_ms()))
+        Ok(Some(FetchedRelease::new(settings.releases.for_package(name), &shown)))
     }
 
-    /// Judges a file by its `Last-Modified`; one without is never old enough.
-    fn is_old_enough(&self, fetched: &FetchedResponse) -> bool {
-        let modified = fetched.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-        let at = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let at = at.and_then(|at| i64::try_from(at.as_millis()).ok());
-        at.is_some_and(|at| self.plan.settings.is_old(at, now_ms()))
+    fn withheld(&self, judged: Judgement) -> Answer {
+        let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
+        let until = judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+        Answer { until, ..Answer::complete(fetched, CacheOutcome::Hit) }
     }
 
     async fn find(&self) -> Result<Answer, UpstreamError> {

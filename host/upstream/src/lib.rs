@@ -4,7 +4,7 @@
 //! request for all who want the same. It goes through [`redirects`] and [`authentication`] to an address that [`upstream_egress`] and
 //! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
 //! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
-//! and its permits to wait. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
+//! and its permits to wait. [`releases`] decides which versions may be offered at all. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
 //!
 //! [`Upstreams`] is on top: no other module knows it.
 
@@ -25,6 +25,7 @@ mod keyring;
 mod negative_cache;
 mod plan;
 mod redirects;
+mod releases;
 mod reply;
 mod request;
 mod session;
@@ -55,6 +56,7 @@ use self::credentials::Credentials;
 use self::egress_policy::{EgressPolicy, SystemLookup};
 use self::negative_cache::NegativeCache;
 use self::plan::FetchPlan;
+pub use self::releases::judge_releases;
 use self::reply::ProxyReply;
 pub use self::session::{CallOutcome, UpstreamSession};
 use self::session::{SessionOutcome, UsedResponse};

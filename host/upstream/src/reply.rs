@@ -82,6 +82,13 @@ impl Reply for ProxyReply {
         Box::pin(async move { Ok(self.answer().await?.fetched.address.clone()) })
     }
 
+    fn until(&self) -> Option<i64> {
+        match &*self.answered.borrow() {
+            Some(Ok(answer)) => answer.until,
+            _ => None,
+        }
+    }
+
     fn expect(&mut self, digest: Digest) {
         self.late.push(digest);
     }

@@ -9,7 +9,7 @@ use crate::upstream_packument::{self, Packument, UpstreamVersion};
 use crate::version::highest;
 use crate::withdrawn;
 use packhouse_sdk::{
-    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Settings,
+    Blob, Content, Context, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
     Timestamp,
 };
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl UpstreamPackage {
             .filter_map(|(number, time)| Some((number, Timestamp::parse_rfc3339(time.as_str()?)?.to_ms()?)))
             .collect();
         let known = packument.numbers();
-        let offered = offered(cx, proxy, name, &known, &times)?;
+        let offered = offered(proxy, name, &known, &times)?;
         let tags = tags(packument.map("dist-tags")?, &offered);
         let maintainers = match packument.member("maintainers")? {
             Some(Value::Array(maintainers)) => maintainers,
@@ -105,21 +105,17 @@ fn useless(text: String) -> Failure {
     Failure::new(502, "upstream_unavailable", text)
 }
 
-/// Those versions that are old enough. One of which nobody says how old it is counts as new.
+/// Those versions that may be offered, and when each was published. One of which nobody says how old it is counts as new.
 fn offered(
-    cx: &Context,
     proxy: &Repository,
     name: &Name,
     known: &BTreeSet<String>,
     times: &BTreeMap<String, u64>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
-    let newest =
-        Settings::of(proxy)?.min_release_age_ms(name.as_str()).map(|age| cx.now().saturating_sub(age));
-    let all = known.iter().map(|number| (number.clone(), times.get(number).copied()));
-    Ok(all
-        .filter(|(_, time)| newest.is_none_or(|newest| time.is_some_and(|time| time <= newest)))
-        .map(|(number, time)| (number, time.unwrap_or_default()))
-        .collect())
+    let all = known.iter().map(|number| (number, times.get(number).copied())).collect();
+    let offered = proxy
+        .offered(name.as_str(), all, |(_, published)| Release { published: *published, withdrawn: false })?;
+    Ok(offered.into_iter().map(|(number, time)| (number.clone(), time.unwrap_or_default())).collect())
 }
 
 /// Tags of what is offered. `latest` always names something.

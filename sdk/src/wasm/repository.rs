@@ -4,7 +4,8 @@ use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
 use crate::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
 use crate::{
-    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Signature, Version, VersionId,
+    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Release, ReleaseVerdict,
+    Signature, Version, VersionId,
 };
 use std::any::Any;
 
@@ -61,6 +62,12 @@ impl HostRepository for Handle {
 
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error> {
         self.0.withheld(names).map_err(convert::error)
+    }
+
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
+        let releases: Vec<_> = releases.iter().map(convert::release).collect();
+        let verdicts = wit::releases::judge(&self.0, package, &releases).map_err(convert::error)?;
+        Ok(verdicts.into_iter().map(convert::verdict).collect())
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {

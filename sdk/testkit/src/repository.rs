@@ -6,8 +6,11 @@ use crate::commit::MemoryTransaction;
 use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;
+use packhouse_names::ReleaseRules;
 use packhouse_sdk::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
-use packhouse_sdk::{Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Signature};
+use packhouse_sdk::{
+    Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Release, ReleaseVerdict, Signature,
+};
 use std::any::Any;
 use std::ops::Bound;
 
@@ -17,6 +20,8 @@ const NOTE: usize = 4 << 10;
 const SCAN: u32 = 1_000;
 const SCAN_BYTES: usize = 1 << 20;
 const KEYS: u32 = 10_000;
+const RELEASES: usize = 100_000;
+const PACKAGE_BYTES: usize = 1_024;
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
 
@@ -136,6 +141,19 @@ impl HostRepository for MemoryRepository {
         }
         let target = self.rights.target.as_deref().unwrap_or_default();
         Ok(self.rights.host.borrow().withheld(target, names))
+    }
+
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
+        if releases.len() > RELEASES || package.len() > PACKAGE_BYTES {
+            return Err(Error::Invalid(format!("{} releases of {package}", releases.len())));
+        }
+        if self.kind() != "proxy" {
+            return Err(Error::Denied);
+        }
+        let rules: ReleaseRules =
+            serde_json::from_str(&self.settings()).map_err(|error| Error::Other(error.to_string()))?;
+        let now = self.rights.host.borrow().now;
+        Ok(rules.for_package(package).judge_all(releases, now).verdicts)
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {

@@ -46,6 +46,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         modified: None,
         keepable: true,
         reads: Reads::default(),
+        until: None,
     };
     Arc::new(prepare(answer, true).await.unwrap())
 }

@@ -21,6 +21,7 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         modified: Some(784_111_777_500),
         keepable: true,
         reads: Reads::default(),
+        until: None,
     }
 }
 
@@ -132,6 +133,7 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
         modified: None,
         keepable: false,
         reads: Reads::default(),
+        until: None,
     };
     let prepared = prepare(answer, true).await.unwrap();
     assert_eq!(sent(&prepared, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");

@@ -6,6 +6,7 @@ mod host;
 mod http;
 mod identity;
 mod records;
+mod releases;
 mod signing;
 mod transaction;
 mod upstream;
@@ -59,6 +60,7 @@ pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     blobs::add_to_linker(&mut linker)?;
     records::add_to_linker(&mut linker)?;
     upstream::add_to_linker(&mut linker)?;
+    releases::add_to_linker(&mut linker)?;
     identity::add_to_linker(&mut linker)?;
     signing::add_to_linker(&mut linker)?;
     if wasi {

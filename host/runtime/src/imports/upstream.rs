@@ -136,22 +136,33 @@ impl HostFetch for HostState {
 
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        Ok(reply.status().await?)
+        let (status, until) = {
+            let reply = &self.held(&reply)?.0;
+            let _host_work = self.clock.begin_host_work();
+            (reply.status().await?, reply.until())
+        };
+        self.note_until(until);
+        Ok(status)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        let headers = reply.headers().await?;
+        let (headers, until) = {
+            let reply = &self.held(&reply)?.0;
+            let _host_work = self.clock.begin_host_work();
+            (reply.headers().await?, reply.until())
+        };
+        self.note_until(until);
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        Ok(reply.address().await?)
+        let (address, until) = {
+            let reply = &self.held(&reply)?.0;
+            let _host_work = self.clock.begin_host_work();
+            (reply.address().await?, reply.until())
+        };
+        self.note_until(until);
+        Ok(address)
     }
 
     fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
@@ -165,10 +176,13 @@ impl HostReply for HostState {
 
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
         let reply = self.take(reply)?.0;
-        let arriving = {
+        let (arriving, until) = {
             let _host_work = self.clock.begin_host_work();
-            reply.body().await?
+            reply.status().await?;
+            let until = reply.until();
+            (reply.body().await?, until)
         };
+        self.note_until(until);
         Ok(self.push(BlobRep::arriving(arriving))?)
     }
 

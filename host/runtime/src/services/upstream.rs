@@ -1,11 +1,12 @@
-//! Upstreams of proxies, and which packages may be asked of them.
+//! Upstreams of proxies, which packages may be asked of them, and which releases may be offered.
 
+use packhouse_names::{JudgedReleases, Release};
 use packhouse_store::{Arriving, Digest};
 
 use super::error::{ServiceError, ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
-/// The server's side of the interface `upstream`. Every default is that the service is not available.
+/// The server's side of the interfaces `upstream` and `releases`. Every default is that the service is not available.
 pub trait UpstreamService: Send + Sync + 'static {
     /// Asks a proxy's upstream. Returns at once; the reply's functions wait.
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
@@ -19,6 +20,17 @@ pub trait UpstreamService: Send + Sync + 'static {
         _names: Vec<String>,
     ) -> ServiceFuture<'a, Vec<String>> {
         not_available("names")
+    }
+
+    /// Which of a package's releases a proxy may offer at `now`, in ms since 1970. `Denied` for a repository that is no proxy.
+    fn judge_releases(
+        &self,
+        _proxy: &RepositoryView,
+        _package: &str,
+        _releases: &[Release],
+        _now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
     }
 }
 
@@ -62,6 +74,11 @@ pub trait Reply: Send + Sync + 'static {
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
     /// Where it came from after redirects.
     fn address(&self) -> ServiceFuture<'_, String>;
+    /// Where it is what is told of a release that is too young: when that is old enough, in ms since 1970. None before the headers
+    /// are there.
+    fn until(&self) -> Option<i64> {
+        None
+    }
     /// As [`Fetch::expect`].
     fn expect(&mut self, digest: Digest);
     /// The bytes, which may still be arriving.

@@ -53,6 +53,9 @@ pub(crate) struct HostState {
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
+    /// The first moment at which the answer may be another because time has passed: a release that was withheld from it is old
+    /// enough then. In ms since 1970; none where time changes nothing of it.
+    pub(crate) until: Option<i64>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -90,6 +93,7 @@ impl HostState {
             uncacheable: false,
             reads: Reads::default(),
             changes: false,
+            until: None,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
@@ -124,6 +128,14 @@ impl HostState {
     /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
         self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+    }
+
+    /// The answer depends on what changes at this moment, in ms since 1970, of itself; none is never.
+    pub(crate) fn note_until(&mut self, at: Option<i64>) {
+        let Some(at) = at else { return };
+        self.until = Some(self.until.map_or(at, |until| until.min(at)));
+        // Kept answers do not end by themselves.
+        self.uncacheable = true;
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.
