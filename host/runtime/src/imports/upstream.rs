@@ -115,7 +115,8 @@ impl HostFetch for HostState {
         fetch: Resource<FetchRep>,
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
-        self.uncacheable = true;
+        // Until it is known for how long the reply stands, nothing that is made of it is kept.
+        self.replies.started();
         // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
         if self.access == Access::ReadOnly {
             return Err(HostError::denied());
@@ -125,7 +126,7 @@ impl HostFetch for HostState {
             return Err(HostError::invalid(problem));
         }
         let reply = self.services.upstream.fetch(&self.held(&proxy)?.view, fetch)?;
-        Ok(self.push(ReplyRep(reply))?)
+        Ok(self.push(ReplyRep { reply, noted: false })?)
     }
 
     fn drop(&mut self, fetch: Resource<FetchRep>) -> Result<()> {
@@ -134,40 +135,53 @@ impl HostFetch for HostState {
     }
 }
 
+impl HostState {
+    /// Notes for how long what is made of a reply stands, once its headers are there. What is made of another is not kept.
+    fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<()> {
+        let held = self.held_mut(handle)?;
+        let Some(lifetime) = held.reply.lifetime().filter(|_| !held.noted) else { return Ok(()) };
+        held.noted = true;
+        self.note_until(lifetime.until);
+        self.reads.of(lifetime.cache_use.repository).extend(&lifetime.made_of);
+        self.replies.known(&lifetime);
+        Ok(())
+    }
+}
+
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
-        let (status, until) = {
-            let reply = &self.held(&reply)?.0;
+        let status = {
+            let held = self.held(&reply)?;
             let _host_work = self.clock.begin_host_work();
-            (reply.status().await?, reply.until())
+            held.reply.status().await?
         };
-        self.note_until(until);
+        self.note_reply(&reply)?;
         Ok(status)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
-        let (headers, until) = {
-            let reply = &self.held(&reply)?.0;
+        let headers = {
+            let held = self.held(&reply)?;
             let _host_work = self.clock.begin_host_work();
-            (reply.headers().await?, reply.until())
+            held.reply.headers().await?
         };
-        self.note_until(until);
+        self.note_reply(&reply)?;
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
-        let (address, until) = {
-            let reply = &self.held(&reply)?.0;
+        let address = {
+            let held = self.held(&reply)?;
             let _host_work = self.clock.begin_host_work();
-            (reply.address().await?, reply.until())
+            held.reply.address().await?
         };
-        self.note_until(until);
+        self.note_reply(&reply)?;
         Ok(address)
     }
 
     fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
         match digest.parse() {
-            Ok(digest) => self.held_mut(&reply)?.0.expect(digest),
+            Ok(digest) => self.held_mut(&reply)?.reply.expect(digest),
             // There is no answer to tell it by, and to go on unchecked would be worse.
             Err(error) => return Err(crate::error::CallError::Trap(format!("reply.expect: {error}")).into()),
         }
@@ -175,14 +189,15 @@ impl HostReply for HostState {
     }
 
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
-        let reply = self.take(reply)?.0;
-        let (arriving, until) = {
+        self.status(Resource::new_borrow(reply.rep())).await?;
+        let reply = self.take(reply)?.reply;
+        let arriving = {
             let _host_work = self.clock.begin_host_work();
-            reply.status().await?;
-            let until = reply.until();
-            (reply.body().await?, until)
+            reply.body().await
         };
-        self.note_until(until);
+        // Without the bytes that belong to it the reply stands for nothing.
+        self.uncacheable |= arriving.is_err();
+        let arriving = arriving?;
         Ok(self.push(BlobRep::arriving(arriving))?)
     }
 

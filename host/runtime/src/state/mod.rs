@@ -27,6 +27,7 @@ use blobs::Volume;
 use host::LogAndClock;
 pub(crate) use records::Access;
 use records::RepositoryRep;
+use upstream::UsedReplies;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
@@ -53,9 +54,10 @@ pub(crate) struct HostState {
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
-    /// The first moment at which the answer may be another because time has passed: a release that was withheld from it is old
-    /// enough then. In ms since 1970; none where time changes nothing of it.
+    /// The first moment at which the answer may be another because time has passed: what it used of an upstream is no longer
+    /// fresh then, or a release that was withheld from it is old enough. In ms since 1970; none where time changes nothing of it.
     pub(crate) until: Option<i64>,
+    pub(crate) replies: UsedReplies,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -94,6 +96,7 @@ impl HostState {
             reads: Reads::default(),
             changes: false,
             until: None,
+            replies: UsedReplies::default(),
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
@@ -134,8 +137,6 @@ impl HostState {
     pub(crate) fn note_until(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
         self.until = Some(self.until.map_or(at, |until| until.min(at)));
-        // Kept answers do not end by themselves.
-        self.uncacheable = true;
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.
