@@ -127,3 +127,18 @@ impl ReadsOf {
         holds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifespan_ends_at_its_moment_and_when_the_clock_was_set_back() {
+        let covers = |until, now| Lifespan { from: 10, until }.covers(now);
+        for (now, covered) in [(9, false), (10, true), (19, true), (20, false)] {
+            assert_eq!(covers(Some(20), now), covered, "{now}");
+        }
+        assert!(covers(None, 0) && covers(None, i64::MAX), "where time changes nothing");
+        assert!(!covers(Some(10), 10), "what is never fresh is made anew each time");
+    }
+}

@@ -144,6 +144,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fresh_is_so_up_to_a_moment() {
+        let settings = settings(r#"{"metadata_ttl_s": 10}"#);
+        for (freshness, until) in [
+            (None, Some(11_000)),
+            (Some(Freshness::Seconds(2)), Some(3_000)),
+            (Some(Freshness::Seconds(u32::MAX)), Some(1_000 + i64::from(u32::MAX) * 1_000)),
+            (Some(Freshness::Never), Some(1_000)),
+            (Some(Freshness::Immutable), None),
+        ] {
+            assert_eq!(settings.fresh_until(&answer(1_000), freshness), until, "{freshness:?}");
+        }
+    }
+
+    #[test]
     fn the_rules_for_releases_stand_among_the_settings() {
         let rules = |change: &str| settings(change).releases;
         let told = r#"{"min_release_age_s": 10, "min_release_age_except": ["lib"], "keep_withdrawn": true}"#;

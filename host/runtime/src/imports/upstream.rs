@@ -6,6 +6,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::bindings::packhouse::format::upstream::{
     self as wit, Freshness, Header, Host, HostFetch, HostReply,
 };
+use crate::error::CallError;
 use crate::host_error::HostError;
 use crate::services::Fetch;
 use crate::state::blobs::BlobRep;
@@ -137,7 +138,7 @@ impl HostFetch for HostState {
 
 impl HostState {
     /// Notes for how long what is made of a reply stands, once its headers are there. What is made of another is not kept.
-    fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<()> {
+    fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<(), CallError> {
         let held = self.held_mut(handle)?;
         let Some(lifetime) = held.reply.lifetime().filter(|_| !held.noted) else { return Ok(()) };
         held.noted = true;
@@ -183,7 +184,7 @@ impl HostReply for HostState {
         match digest.parse() {
             Ok(digest) => self.held_mut(&reply)?.reply.expect(digest),
             // There is no answer to tell it by, and to go on unchecked would be worse.
-            Err(error) => return Err(crate::error::CallError::Trap(format!("reply.expect: {error}")).into()),
+            Err(error) => return Err(CallError::Trap(format!("reply.expect: {error}")).into()),
         }
         Ok(())
     }
@@ -204,5 +205,149 @@ impl HostReply for HostState {
     fn drop(&mut self, reply: Resource<ReplyRep>) -> Result<()> {
         self.take(reply)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use packhouse_store::{Arriving, Dependencies, Digest, RepositoryId};
+
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Limits;
+    use crate::request::{Action, RequestHead};
+    use crate::services::{
+        CacheUse, IdentityService, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services,
+        SigningService, UpstreamService,
+    };
+    use crate::view::RepositoryView;
+
+    const PROXY: RepositoryId = RepositoryId(1);
+
+    /// Replies at once. What stands for how long is the target: "ever", "never" or a moment.
+    struct Scripted;
+
+    struct ScriptedReply(String);
+
+    impl UpstreamService for Scripted {
+        fn fetch(
+            &self,
+            _proxy: &RepositoryView,
+            fetch: crate::services::Fetch,
+        ) -> Result<Box<dyn Reply>, ServiceError> {
+            Ok(Box::new(ScriptedReply(fetch.target)))
+        }
+    }
+
+    impl IdentityService for Scripted {}
+    impl SigningService for Scripted {}
+
+    impl ScriptedReply {
+        fn head<T: Send + 'static>(&self, told: T) -> ServiceFuture<'_, T> {
+            let fails = self.0 == "fails";
+            Box::pin(async move {
+                if fails { Err(ServiceError::Unavailable("it is down".to_owned())) } else { Ok(told) }
+            })
+        }
+    }
+
+    impl Reply for ScriptedReply {
+        fn status(&self) -> ServiceFuture<'_, u16> {
+            self.head(200)
+        }
+
+        fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>> {
+            self.head(Vec::new())
+        }
+
+        fn address(&self) -> ServiceFuture<'_, String> {
+            self.head(String::new())
+        }
+
+        fn lifetime(&self) -> Option<ReplyLifetime> {
+            let until = match self.0.as_str() {
+                "never" => return None,
+                "ever" => None,
+                moment => Some(moment.parse().unwrap()),
+            };
+            let mut made_of = Dependencies::default();
+            made_of.on_answer(&[1; 32]);
+            let cache_use = CacheUse { repository: PROXY, name: Some([1; 32]), stale: false };
+            Some(ReplyLifetime { until, made_of, cache_use })
+        }
+
+        fn expect(&mut self, _digest: Digest) {}
+
+        fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving> {
+            Box::pin(async { Err(ServiceError::Unavailable("it broke off".to_owned())) })
+        }
+    }
+
+    fn state() -> HostState {
+        let call = Call {
+            services: Services::of(&Arc::new(Scripted)),
+            ..Call::new(Arc::new(RequestHead::default()), Action::Read)
+        };
+        HostState::new("p".into(), Arc::new(Limits::default()), None, Access::Intent(Action::Read), call)
+    }
+
+    fn start(state: &mut HostState, target: &str) -> Resource<ReplyRep> {
+        let view = RepositoryView {
+            id: PROXY,
+            revision: 0,
+            name: "r".into(),
+            kind: "proxy".into(),
+            settings: "{}".into(),
+        };
+        let proxy = state.repository(view).unwrap();
+        let fetch = HostFetch::new(state, "GET".to_owned(), target.to_owned()).unwrap();
+        let Ok(reply) = state.start(fetch, proxy) else { panic!("{target} does not start") };
+        reply
+    }
+
+    fn same(reply: &Resource<ReplyRep>) -> Resource<ReplyRep> {
+        Resource::new_borrow(reply.rep())
+    }
+
+    fn keeps(state: &HostState) -> bool {
+        !state.uncacheable && state.replies.are_known()
+    }
+
+    #[tokio::test]
+    async fn an_answer_stands_as_long_as_each_reply_that_it_is_made_of() {
+        let mut state = state();
+        for (target, until) in [("ever", None), ("2000", Some(2000)), ("3000", Some(2000)), ("1", Some(1))] {
+            let reply = start(&mut state, target);
+            assert!(!keeps(&state), "{target} is under way");
+            assert!(matches!(HostReply::status(&mut state, same(&reply)).await, Ok(200)));
+            assert!(HostReply::headers(&mut state, same(&reply)).await.is_ok());
+            assert_eq!((state.until, keeps(&state)), (until, true), "{target}");
+        }
+        let mut made_of = Dependencies::default();
+        made_of.on_answer(&[1; 32]);
+        assert_eq!(*state.reads.of(PROXY), made_of);
+        assert_eq!(state.replies.take().len(), 4, "each counts once");
+    }
+
+    #[tokio::test]
+    async fn what_is_made_of_a_reply_of_which_nothing_is_known_is_not_kept() {
+        let mut told = state();
+        let reply = start(&mut told, "never");
+        assert!(HostReply::address(&mut told, same(&reply)).await.is_ok());
+        assert!(!keeps(&told), "it may be another the next time");
+        let mut dropped = state();
+        let reply = start(&mut dropped, "ever");
+        HostReply::drop(&mut dropped, reply).unwrap();
+        assert!(!keeps(&dropped), "nobody waited for it");
+        let mut failed = state();
+        let reply = start(&mut failed, "fails");
+        assert!(HostReply::status(&mut failed, reply).await.is_err());
+        assert!(!keeps(&failed), "it was never there");
+        let mut broken = state();
+        let reply = start(&mut broken, "ever");
+        assert!(HostReply::body(&mut broken, reply).await.is_err());
+        assert!(!keeps(&broken), "its bytes did not come");
     }
 }
