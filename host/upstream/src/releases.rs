@@ -99,8 +99,9 @@ mod tests {
     fn a_repository_without_an_upstream_has_no_releases_to_judge() {
         let view = |kind: &str| RepositoryView {
             id: RepositoryId(1),
-            name: "r".to_owned(),
-            kind: kind.to_owned(),
+            revision: 0,
+            name: "r".into(),
+            kind: kind.into(),
             settings: "{}".into(),
         };
         for kind in ["hosted", "group"] {

@@ -96,8 +96,9 @@ mod tests {
     fn judge(state: &mut HostState, package: &str, published: &[Option<u64>]) -> Result<usize, HostError> {
         let view = RepositoryView {
             id: RepositoryId(1),
-            name: "r".to_owned(),
-            kind: "proxy".to_owned(),
+            revision: 0,
+            name: "r".into(),
+            kind: "proxy".into(),
             settings: "{}".into(),
         };
         let proxy = state.repository(view)?;
