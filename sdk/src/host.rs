@@ -79,6 +79,7 @@ pub trait HostBlob: Any {
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/blobs.wit says it")]
 pub trait HostWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
+    fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error>;
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error>;
 }
 
@@ -93,7 +94,7 @@ pub trait HostUpload {
     fn abort(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// Resource `repository`, and the functions of `releases`, `identity` and `signing` that take one.
+/// Resource `repository`, and the functions of `releases`, `identity`, `signing` and `memo` that take one.
 #[expect(missing_docs, reason = "wit/v0.1/records.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/records.wit says it")]
 pub trait HostRepository: Any {
@@ -120,6 +121,15 @@ pub trait HostRepository: Any {
     fn begin_login(&self) -> Result<Login, Error>;
     fn signing_keys(&self) -> Result<Vec<PublicKey>, Error>;
     fn sign(&self, message: &[u8]) -> Result<Signature, Error>;
+    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error>;
+    fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error>;
+}
+
+/// Resource `making`.
+#[expect(missing_docs, reason = "wit/v0.1/memo.wit says it")]
+#[expect(clippy::missing_errors_doc, reason = "wit/v0.1/memo.wit says it")]
+pub trait HostMaking {
+    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error>;
 }
 
 /// Resource `transaction`.

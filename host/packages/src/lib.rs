@@ -90,7 +90,7 @@ impl RepositoryHost {
     async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let meters = &self.app.meters.packages;
-        let ticket = meters.under_way.begin();
+        let ticket = meters.under_way.begin(started);
         let (parts, body) = request.into_parts();
         let peer = caller(peer, &parts.headers, &self.app.config.trusted_proxies);
         let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
@@ -115,8 +115,9 @@ impl RepositoryHost {
         if let Ok(id) = HeaderValue::from_str(&context.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        meters.answered(context.format.as_deref(), &parts.method, response.status(), started.elapsed());
-        log::line(&parts, &response, &context, started.elapsed());
+        let took = started.elapsed();
+        meters.answered(context.format.as_deref(), &parts.method, response.status(), took);
+        log::line(&parts, &response, &context, took);
         response.map(|body| body.with_ticket(ticket))
     }
 
@@ -125,8 +126,8 @@ impl RepositoryHost {
         let Some(code) = refused.credential_code() else { return };
         let refusal = Refusal {
             organization: context.organization,
-            actor: context.caller.clone().unwrap_or_default(),
-            credential: context.credential.clone().unwrap_or_default(),
+            actor: context.caller.as_deref().unwrap_or_default().to_owned(),
+            credential: context.credential.as_deref().unwrap_or_default().to_owned(),
             address: context.peer.to_string(),
             code: code.to_owned(),
         };

@@ -22,7 +22,7 @@ use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
 use crate::resolve::{Route, resolve};
 use crate::response_cache::ResponseCache;
-use crate::route::route;
+use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
 use crate::strangers;
@@ -71,8 +71,8 @@ impl RepositoryHost {
             None => find_plugin(&identified, context).await?,
         };
         let cached = CacheLookup::of(&self.cache, &request);
-        let routed = route(&request, cached.intent()).await?;
-        let intent = authorize(&request, routed)?;
+        let Routed { told, instance } = route(&request, cached.intent()).await?;
+        let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
             app.upstreams.used_again(&entry.response.cache_uses);
             return send(&request, &entry.response).await;
@@ -81,7 +81,7 @@ impl RepositoryHost {
         refuse_by_declared_length(&intent, &parts.headers)?;
         check(&request, &intent, &repositories).await?;
         let received = receive(&request, &intent, body).await?;
-        let answer = handle(&request, &intent, repositories, received).await?;
+        let answer = handle(&request, &intent, instance, repositories, received).await?;
         let response = prepare(answer, request.is_private()).await?;
         let response = cached.keep(&self.cache, intent, response).await?;
         send(&request, &response).await

@@ -98,7 +98,7 @@ impl CallServices {
     fn member(&self) -> Option<&MemberRow> {
         match self.caller.principal.presented {
             ResolvedCredential::Token(..) | ResolvedCredential::Member(_) => {
-                self.caller.principal.member.as_ref()
+                self.caller.principal.member.as_deref()
             }
             _ => None,
         }

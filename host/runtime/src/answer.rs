@@ -67,7 +67,7 @@ pub struct Answer {
 pub enum Content {
     /// Nothing.
     None,
-    /// At most 1 MiB.
+    /// What the plugin made, at most 2 MiB.
     Inline(Bytes),
     /// Of any size; readable and durable after the call.
     Blob(Blob),
@@ -104,6 +104,8 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     if !(200..=599).contains(&response.status) {
         return Err(bad(format!("the status {}", response.status)));
     }
+    // What is being made is not finished any more; what was read for it was read.
+    state.end_making();
     let content = match response.content {
         wit::Content::None => Content::None,
         wit::Content::Inline(bytes) if bytes.len() > MAX_INLINE => {
@@ -111,7 +113,10 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) => Content::Blob(blob),
+            Held::Whole(blob) => match blob.made_in_memory() {
+                Some(bytes) => Content::Inline(bytes),
+                None => Content::Blob(blob),
+            },
             Held::Arriving(arriving) => Content::Arriving(arriving),
         },
     };

@@ -10,7 +10,7 @@ pub(crate) const OFFERED: Version = Version::new(0, 1, 0);
 
 /// Interfaces that a plugin may import.
 const INTERFACES: [&str; 9] =
-    ["types", "host", "http", "blobs", "records", "upstream", "releases", "identity", "signing"];
+    ["types", "host", "http", "blobs", "records", "upstream", "releases", "identity", "signing", "memo"];
 
 /// The interface that every plugin exports.
 const FORMAT: &str = "format";

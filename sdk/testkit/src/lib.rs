@@ -41,6 +41,7 @@ mod catalog;
 mod commit;
 mod effects;
 mod flow;
+mod memo;
 mod memory;
 mod mount;
 mod names;

@@ -24,7 +24,7 @@ impl Format for Empty {
 }
 
 /// A host with a hosted repository `r`, another `s`, and a proxy `p`.
-fn host() -> MemoryHost {
+pub(crate) fn host() -> MemoryHost {
     let host = MemoryHost::new();
     for (name, kind) in [("r", "hosted"), ("s", "hosted"), ("p", "proxy")] {
         host.mount::<Empty>(name, kind, json!({}));
@@ -33,7 +33,7 @@ fn host() -> MemoryHost {
 }
 
 /// A call with this intent to `r`, none being a check; and the repository of this name in it.
-fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
+pub(crate) fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
     let rights = Rights::new(host.state.clone(), action, Some("r".to_owned()));
     let repository = MemoryRepository { rights: rights.clone(), name: name.to_owned(), received: None };
     (rights, Repository::new(Box::new(repository)))

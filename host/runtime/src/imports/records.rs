@@ -26,10 +26,10 @@ impl HostState {
     }
 
     /// Whether what did not change may be read from memory. Who changes records reads what is there now, whoever put it there.
-    fn may_recall(&self) -> bool {
+    pub(super) fn may_recall(&self) -> bool {
         let only_reads =
             matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
-        only_reads && !self.changes && !self.for_publish
+        only_reads && !self.changes
     }
 
     fn changing(&self, handle: &Resource<RepositoryRep>) -> Result<RepositoryId, HostError> {

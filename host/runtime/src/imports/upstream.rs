@@ -12,7 +12,7 @@ use crate::services::Fetch;
 use crate::state::blobs::BlobRep;
 use crate::state::records::RepositoryRep;
 use crate::state::upstream::{FetchRep, ReplyRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
@@ -47,6 +47,7 @@ impl HostState {
 
 impl HostFetch for HostState {
     fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
+        self.reach(Phase::Serve, "upstream.[constructor]fetch")?;
         let counted = self.volume.count_written(target.len(), &self.limits).is_err();
         let mut problem = counted.then(|| "this call has written more than it may".to_owned());
         if !METHODS.contains(&method.as_str()) {
@@ -139,6 +140,7 @@ impl HostFetch for HostState {
 impl HostState {
     /// Notes for how long what is made of a reply stands, once its headers are there. What is made of another is not kept.
     fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<(), CallError> {
+        self.replies.turned_to();
         let held = self.held_mut(handle)?;
         let Some(lifetime) = held.reply.lifetime().filter(|_| !held.noted) else { return Ok(()) };
         held.noted = true;

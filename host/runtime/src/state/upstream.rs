@@ -22,6 +22,7 @@ pub struct ReplyRep {
 pub(crate) struct UsedReplies {
     /// Replies of which nothing is known yet.
     unknown: usize,
+    turns: u64,
     uses: Vec<CacheUse>,
 }
 
@@ -29,6 +30,17 @@ impl UsedReplies {
     /// A fetch was started.
     pub(crate) fn started(&mut self) {
         self.unknown += 1;
+        self.turned_to();
+    }
+
+    /// The plugin asks for one of them, or asks one of them.
+    pub(crate) fn turned_to(&mut self) {
+        self.turns += 1;
+    }
+
+    /// How often it did.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
     }
 
     /// It is known how long what is made of one of them stands.

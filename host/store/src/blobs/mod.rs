@@ -4,6 +4,7 @@ mod arriving;
 pub(crate) mod budget;
 pub(crate) mod bytes;
 mod check;
+mod file_reader;
 pub(crate) mod fs;
 mod handle;
 pub(crate) mod hashing;

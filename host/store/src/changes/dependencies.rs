@@ -30,6 +30,12 @@ pub(super) struct KeyRange {
     pub(super) end: Box<str>,
 }
 
+impl KeyRange {
+    fn holds(&self, other: &KeyRange) -> bool {
+        self.from <= other.from && other.end <= self.end
+    }
+}
+
 impl Dependencies {
     /// On the record of this key, or on there being none.
     pub fn on_record(&mut self, key: &str) {
@@ -44,8 +50,13 @@ impl Dependencies {
         // Where there can be no keys nothing can change.
         let Some(Range { from, end }) = Range::new(prefix, after) else { return };
         let end = last.map_or(end, just_after);
-        if !self.everything {
-            self.ranges.insert(KeyRange { from: from.into(), end: end.into() });
+        self.on_range(&KeyRange { from: from.into(), end: end.into() });
+    }
+
+    /// What lies within another range is not told apart: who reads a list of keys and then the records in parts has read one range.
+    fn on_range(&mut self, range: &KeyRange) {
+        if !self.everything && !self.ranges.iter().any(|known| known.holds(range)) {
+            self.ranges.insert(range.clone());
             self.bound();
         }
     }
@@ -100,7 +111,10 @@ impl Dependencies {
             return;
         }
         self.records.extend(other.records.iter().cloned());
-        self.ranges.extend(other.ranges.iter().cloned());
+        other.ranges.iter().for_each(|range| self.on_range(range));
+        if self.everything {
+            return;
+        }
         self.packages.extend(other.packages.iter().cloned());
         self.blobs.extend(other.blobs.iter().copied());
         self.answers.extend(other.answers.iter().copied());

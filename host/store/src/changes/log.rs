@@ -1,6 +1,7 @@
 //! The log of what this process's commits touched, for each repository.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{PoisonError, RwLock};
 
 use super::dependencies::Dependencies;
@@ -8,6 +9,7 @@ use crate::cache::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::{CacheName, RepositoryId};
 use crate::records::Change;
+use crate::records::range::Range;
 
 /// Things remembered of one repository, and of all together.
 const OF_ONE: usize = 16 * 1024;
@@ -51,6 +53,15 @@ impl Touched {
     }
 }
 
+/// A question for [`ChangeLog::touched`].
+#[derive(Clone, Copy)]
+pub(crate) struct TouchedRange<'a> {
+    pub(crate) range: &'a Range,
+    pub(crate) since: u64,
+    pub(crate) now: u64,
+    pub(crate) most: usize,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeLog {
@@ -82,6 +93,21 @@ impl ChangeLog {
     ) -> bool {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
         repositories.get(&repository).is_some_and(|log| log.unchanged(since, now, dependencies))
+    }
+
+    /// The records of a range of keys that commits after `since` touched, up to and with `now`, at most `most`. None where that is not
+    /// known, or are more.
+    pub(crate) fn touched(&self, repository: RepositoryId, asked: TouchedRange<'_>) -> Option<Vec<Box<str>>> {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        let log = repositories.get(&repository)?;
+        let TouchedRange { range, since, now, most } = asked;
+        if since < log.floor || now > log.head {
+            return None;
+        }
+        let bounds = (Bound::Included(range.from.as_str()), Bound::Excluded(range.end.as_str()));
+        let later = log.records.range::<str, _>(bounds).filter(|(_, at)| **at > since);
+        let found: Vec<Box<str>> = later.map(|(key, _)| key.clone()).take(most + 1).collect();
+        (found.len() <= most).then_some(found)
     }
 
     /// The revision of the last commit that is known of, and of `seen`, which was read from the database, the later.
@@ -155,7 +181,7 @@ impl RepositoryLog {
         let later = |at: Option<&u64>| at.is_some_and(|at| *at > since);
         let Dependencies { records, ranges, packages, all_packages, blobs, answers, .. } = dependencies;
         let in_range = |from: &str, end: &str| {
-            let bounds = (std::ops::Bound::Included(from), std::ops::Bound::Excluded(end));
+            let bounds = (Bound::Included(from), Bound::Excluded(end));
             from < end && self.records.range::<str, _>(bounds).any(|(_, at)| *at > since)
         };
         !(records.iter().any(|key| later(self.records.get(key)))

@@ -9,7 +9,7 @@ mod log;
 mod tests;
 
 pub use dependencies::Dependencies;
-pub(crate) use log::{ChangeLog, Touched};
+pub(crate) use log::{ChangeLog, Touched, TouchedRange};
 
 use crate::ids::RepositoryId;
 use crate::store::Store;

@@ -6,12 +6,19 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::error::StoreError;
 use crate::sqlite::sqlite_options;
 
 const HEADER: usize = 48;
+/// For how many milliseconds a file that was there counts as there. It goes only when no connection to the database is open, and
+/// this process has one at all times unless the disk fails.
+const THERE_MS: u64 = 10;
+/// What the milliseconds are counted from.
+static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The state of the database at a moment. Two are equal only when nothing was committed in between; one that could not be read
 /// equals none, itself included.
@@ -58,10 +65,16 @@ impl Generation {
 /// It is never closed while it is in use: POSIX drops a process's locks on a file when any of its descriptors is closed, those
 /// that SQLite holds among them. So all of them lie in one table, and leave it only once the file has been removed.
 #[derive(Clone)]
-pub(super) struct Header(Arc<File>);
+pub(super) struct Header(Arc<Open>);
+
+struct Open {
+    file: File,
+    /// The millisecond in which the file was last seen to be there.
+    seen: AtomicU64,
+}
 
 /// By device and inode.
-static OPEN: Mutex<BTreeMap<(u64, u64), Arc<File>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<(u64, u64), Arc<Open>>> = Mutex::new(BTreeMap::new());
 
 impl Header {
     /// That of the database at this address; none when there is none, which costs speed and nothing else.
@@ -69,7 +82,7 @@ impl Header {
         let mut path = sqlite_options(url)?.get_filename().as_os_str().to_owned();
         path.push("-shm");
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, file| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
+        open.retain(|_, open| open.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         // Known by its name first: opening it again to compare would mean closing it again.
         let metadata = match std::fs::metadata(PathBuf::from(&path)) {
             Ok(metadata) => metadata,
@@ -77,21 +90,59 @@ impl Header {
             Err(problem) => return Err(StoreError::database(problem)),
         };
         let id = (metadata.dev(), metadata.ino());
-        if let Some(file) = open.get(&id) {
-            return Ok(Some(Header(Arc::clone(file))));
+        if let Some(known) = open.get(&id) {
+            return Ok(Some(Header(Arc::clone(known))));
         }
-        let file = Arc::new(File::open(&path).map_err(StoreError::database)?);
-        open.insert(id, Arc::clone(&file));
-        Ok(Some(Header(file)))
+        let file = File::open(&path).map_err(StoreError::database)?;
+        let opened = Arc::new(Open { file, seen: AtomicU64::new(0) });
+        open.insert(id, Arc::clone(&opened));
+        Ok(Some(Header(opened)))
     }
 
     /// The header, unless it is being written: it stands there twice, and the two differ then. Nor when the file was removed,
     /// as the last connection does that closes: there is another then, which this one says nothing of.
     fn read(&self) -> Option<[u8; HEADER]> {
-        self.0.metadata().ok().filter(|metadata| metadata.nlink() > 0)?;
+        self.0.is_there().then_some(())?;
         let mut twice = [0; 2 * HEADER];
-        self.0.read_exact_at(&mut twice, 0).ok()?;
+        self.0.file.read_exact_at(&mut twice, 0).ok()?;
         let (first, second) = twice.split_first_chunk::<HEADER>()?;
         (first.as_slice() == second).then_some(*first)
+    }
+}
+
+impl Open {
+    /// Whether the file has not been removed, as it was seen at most [`THERE_MS`] ago: a look costs as much as the reading.
+    fn is_there(&self) -> bool {
+        // Never 0, which says that nobody has looked yet.
+        let now = u64::try_from(BEGINNING.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        let seen = self.seen.load(Ordering::Relaxed);
+        if seen != 0 && now.saturating_sub(seen) < THERE_MS {
+            return true;
+        }
+        let there = self.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
+        if there {
+            self.seen.store(now, Ordering::Relaxed);
+        }
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_file_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shm");
+        std::fs::write(&path, [0; 2 * HEADER]).unwrap();
+        let header = Header(Arc::new(Open { file: File::open(&path).unwrap(), seen: AtomicU64::new(0) }));
+        assert!(header.read().is_some());
+        std::fs::remove_file(&path).unwrap();
+        let removed = Instant::now();
+        while header.read().is_some() {
+            assert!(removed.elapsed().as_millis() < 1000, "still read");
+        }
+        assert!(header.read().is_none());
     }
 }

@@ -15,7 +15,10 @@ use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
-use crate::records::read::MAX_SCAN;
+use crate::records::keys::MAX_KEYS;
+use crate::records::patch::Patch;
+use crate::records::range::Range;
+use crate::records::read::{MAX_SCAN, MAX_SCAN_BYTES};
 use crate::store::Store;
 
 /// Bytes of all entries.
@@ -59,6 +62,17 @@ struct Kept {
     found: Found,
 }
 
+/// What the cache has of a question.
+enum Recalled {
+    Good(Found),
+    /// It was right at this revision, and something of it was changed since.
+    Outdated {
+        found: Found,
+        good_at: u64,
+    },
+    Nothing,
+}
+
 type Place = (RepositoryId, Question);
 
 /// See the module.
@@ -74,17 +88,18 @@ impl Default for RecordCache {
 }
 
 impl RecordCache {
-    fn get(&self, changes: &ChangeLog, place: &Place, now: u64) -> Option<Found> {
-        let kept = self.entries.get(place)?;
+    fn get(&self, changes: &ChangeLog, place: &Place, now: u64) -> Recalled {
+        let Some(kept) = self.entries.get(place) else { return Recalled::Nothing };
         let good_at = kept.good_at.load(Ordering::Relaxed);
-        if good_at != now {
-            // What was read later than this request saw its repository is good for it as well.
-            if good_at < now && !changes.unchanged(place.0, good_at, now, &kept.dependencies) {
-                return None;
+        let found = kept.found.clone();
+        // What was read later than this request saw its repository is good for it as well.
+        if good_at < now {
+            if !changes.unchanged(place.0, good_at, now, &kept.dependencies) {
+                return Recalled::Outdated { found, good_at };
             }
             kept.good_at.fetch_max(now, Ordering::Relaxed);
         }
-        Some(kept.found.clone())
+        Recalled::Good(found)
     }
 
     fn put(&self, place: Place, now: u64, dependencies: Dependencies, found: Found) {
@@ -99,7 +114,7 @@ impl Store {
     /// As [`Store::get`].
     pub async fn cached_get(&self, seen: Seen, key: String) -> Result<Option<Entry>, StoreError> {
         let (place, now) = self.place(seen, Question::Record(key));
-        if let Some(Found::Record(found)) = self.inner.record_cache.get(&self.inner.changes, &place, now) {
+        if let Recalled::Good(Found::Record(found)) = self.recall(&place, now) {
             return Ok(found);
         }
         let Question::Record(key) = &place.1 else { return Ok(None) };
@@ -121,10 +136,24 @@ impl Store {
         let question =
             Question::Records { prefix: prefix.to_owned(), after: after.map(str::to_owned), limit };
         let (place, now) = self.place(seen, question);
-        if let Some(Found::Records(found)) = self.inner.record_cache.get(&self.inner.changes, &place, now) {
-            return Ok(found);
+        let (mut patched, mut good_at) = (None, now);
+        match self.recall(&place, now) {
+            Recalled::Good(Found::Records(found)) => return Ok(found),
+            Recalled::Outdated { found: Found::Records(found), good_at: since } => {
+                // What stands behind the last may be beyond the bounds of one answer: that is for the database to say.
+                let last = found.last().map(|entry| entry.key.as_str()).unwrap_or_default();
+                let patch = self.patch_list(seen.repository, prefix, after, since, now).await?;
+                if let Some(patch) = patch.filter(|patch| patch.is_before(last)) {
+                    let list = patch.of(&found, |entry| &entry.key, Entry::clone);
+                    (patched, good_at) = (within_bounds(list, limit), patch.at);
+                }
+            }
+            _ => {}
         }
-        let found: Arc<[Entry]> = self.scan(seen.repository, prefix, after, limit).await?.into();
+        let (found, now): (Arc<[Entry]>, u64) = match patched {
+            Some(list) => (list.into(), good_at),
+            None => (self.scan(seen.repository, prefix, after, limit).await?.into(), now),
+        };
         let mut dependencies = Dependencies::default();
         dependencies.on_records(prefix, after, ended_at(&found, limit));
         self.inner.record_cache.put(place, now, dependencies, Found::Records(Arc::clone(&found)));
@@ -143,10 +172,23 @@ impl Store {
         let after_text = after.map(str::to_owned);
         let question = Question::Keys { prefix: prefix.to_owned(), delimiter, after: after_text, limit };
         let (place, now) = self.place(seen, question);
-        if let Some(Found::Keys(found)) = self.inner.record_cache.get(&self.inner.changes, &place, now) {
-            return Ok(found);
+        let (mut patched, mut good_at) = (None, now);
+        match self.recall(&place, now) {
+            Recalled::Good(Found::Keys(found)) => return Ok(found),
+            Recalled::Outdated { found: Found::Keys(found), good_at: since }
+                if delimiter.is_none() && is_whole(found.len(), limit) =>
+            {
+                if let Some(patch) = self.patch_list(seen.repository, prefix, after, since, now).await? {
+                    let list = patch.of(&found, String::as_str, |entry| entry.key.clone());
+                    (patched, good_at) = (Some(list).filter(|list| is_whole(list.len(), limit)), patch.at);
+                }
+            }
+            _ => {}
         }
-        let found: Arc<[String]> = self.keys(seen.repository, prefix, delimiter, after, limit).await?.into();
+        let (found, now): (Arc<[String]>, u64) = match patched {
+            Some(list) => (list.into(), good_at),
+            None => (self.keys(seen.repository, prefix, delimiter, after, limit).await?.into(), now),
+        };
         let mut dependencies = Dependencies::default();
         dependencies.on_records(prefix, after, None);
         self.inner.record_cache.put(place, now, dependencies, Found::Keys(Arc::clone(&found)));
@@ -157,7 +199,7 @@ impl Store {
     /// read.
     pub async fn cached_held_blob(&self, seen: Seen, sha256: Sha256) -> Result<Option<HeldBlob>, StoreError> {
         let (place, now) = self.place(seen, Question::Blob(sha256));
-        if let Some(Found::Blob(blob)) = self.inner.record_cache.get(&self.inner.changes, &place, now) {
+        if let Recalled::Good(Found::Blob(blob)) = self.recall(&place, now) {
             return Ok(Some(HeldBlob { blob, named: true }));
         }
         let found = self.held_blob(seen.repository, sha256).await?;
@@ -171,11 +213,41 @@ impl Store {
         Ok(found)
     }
 
+    fn recall(&self, place: &Place, now: u64) -> Recalled {
+        self.inner.record_cache.get(&self.inner.changes, place, now)
+    }
+
+    async fn patch_list(
+        &self,
+        repository: RepositoryId,
+        prefix: &str,
+        after: Option<&str>,
+        since: u64,
+        now: u64,
+    ) -> Result<Option<Patch>, StoreError> {
+        match Range::new(prefix, after) {
+            Some(range) => self.patch(repository, &range, since, now).await,
+            None => Ok(None),
+        }
+    }
+
     /// Where it would be kept, and the revision that it must be good for: what this process committed meanwhile counts.
     fn place(&self, seen: Seen, question: Question) -> (Place, u64) {
         let now = self.inner.changes.latest(seen.repository, seen.revision);
         ((seen.repository, question), now)
     }
+}
+
+/// Whether so many are all that there are, and not all that one answer may have.
+fn is_whole(count: usize, limit: u32) -> bool {
+    count < usize::try_from(limit.min(MAX_KEYS)).unwrap_or(usize::MAX)
+}
+
+/// A patched list as one answer may have it; none where that is for the database to cut.
+fn within_bounds(list: Vec<Entry>, limit: u32) -> Option<Vec<Entry>> {
+    let bytes: u64 = list.iter().map(|entry| entry.value.len() as u64).sum();
+    let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
+    (count <= limit.min(MAX_SCAN) && bytes <= MAX_SCAN_BYTES && !list.is_empty()).then_some(list)
 }
 
 /// The last key, where it was the number of records that ended the reading: what comes after it makes no difference.

@@ -10,6 +10,7 @@ use crate::digest::Sha256;
 
 pub(crate) mod cache;
 pub(crate) mod keys;
+mod patch;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod search;
