@@ -334,6 +334,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_piece_that_an_upstream_had_a_part_in_is_not_remembered() {
+        let mut state = state();
+        let before = start(&mut state, "2000");
+        let seen = packhouse_store::Seen { repository: PROXY, revision: 1 };
+        let mut made = async |state: &mut HostState, ask: Option<&Resource<ReplyRep>>| {
+            assert!(state.start_making(seen, "{}".into(), "piece".to_owned()));
+            if let Some(reply) = ask {
+                assert!(HostReply::status(state, same(reply)).await.is_ok());
+            }
+            state.end_making().unwrap().dependencies.is_some()
+        };
+        assert!(made(&mut state, None).await);
+        assert!(!made(&mut state, Some(&before)).await);
+        assert!(made(&mut state, None).await);
+        assert!(!made(&mut state, Some(&before)).await, "it was turned to before, and again");
+        assert_eq!(state.until, Some(2000), "the answer as a whole stands until then");
+    }
+
+    #[tokio::test]
     async fn what_is_made_of_a_reply_of_which_nothing_is_known_is_not_kept() {
         let mut told = state();
         let reply = start(&mut told, "never");
