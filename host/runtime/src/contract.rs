@@ -9,7 +9,7 @@ const PACKAGE: &str = "packhouse:format";
 pub(crate) const OFFERED: Version = Version::new(0, 1, 0);
 
 /// Interfaces that a plugin may import.
-const INTERFACES: [&str; 9] =
+const INTERFACES: [&str; 10] =
     ["types", "host", "http", "blobs", "records", "upstream", "releases", "identity", "signing", "memo"];
 
 /// The interface that every plugin exports.

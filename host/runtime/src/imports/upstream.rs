@@ -338,7 +338,7 @@ mod tests {
         let mut state = state();
         let before = start(&mut state, "2000");
         let seen = packhouse_store::Seen { repository: PROXY, revision: 1 };
-        let mut made = async |state: &mut HostState, ask: Option<&Resource<ReplyRep>>| {
+        let made = async |state: &mut HostState, ask: Option<&Resource<ReplyRep>>| {
             assert!(state.start_making(seen, "{}".into(), "piece".to_owned()));
             if let Some(reply) = ask {
                 assert!(HostReply::status(state, same(reply)).await.is_ok());
