@@ -8,7 +8,7 @@ use crate::error_response::HttpError;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, in_memory};
-use crate::validity::{CurrentRows, Validity};
+use crate::validity::{CurrentRows, Lifespan, Validity};
 
 /// What the cache has for one request, and where a response to it would be kept.
 pub(crate) struct CacheLookup<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct CacheLookup<'a> {
     slot: Option<Slot<'a>>,
     entry: Option<Arc<CacheEntry>>,
     is_valid: bool,
+    /// When the request is judged.
+    now: i64,
 }
 
 struct Slot<'a> {
@@ -33,10 +35,10 @@ impl<'a> CacheLookup<'a> {
         let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));
         let store = &request.app.store;
         let is_valid = match (&slot, &entry) {
-            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows),
+            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, request.now),
             _ => false,
         };
-        Self { slot, entry, is_valid }
+        Self { slot, entry, is_valid, now: request.now }
     }
 
     /// The valid entry, if there is one.
@@ -59,8 +61,9 @@ impl<'a> CacheLookup<'a> {
     ) -> Result<Arc<PreparedResponse>, HttpError> {
         let slot = self.slot.filter(|_| may_be_kept(&intent, &response));
         let reads = std::mem::take(&mut response.reads);
+        let lifespan = Lifespan { from: self.now, until: response.until };
         let Some((key, validity)) =
-            slot.and_then(|Slot { key, rows }| Some((key, Validity::of(rows, reads)?)))
+            slot.and_then(|Slot { key, rows }| Some((key, Validity::of(rows, reads, lifespan)?)))
         else {
             return Ok(Arc::new(response));
         };

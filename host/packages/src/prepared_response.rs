@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use packhouse_runtime::{Answer, Content, Reads};
+use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
@@ -30,6 +30,10 @@ pub(crate) struct PreparedResponse {
     pub cacheable: bool,
     /// What it was made of.
     pub reads: Reads,
+    /// From when on it may be another because time has passed, in ms since 1970.
+    pub until: Option<i64>,
+    /// What it used of what proxies keep, which counts each time it is sent.
+    pub cache_uses: Vec<CacheUse>,
 }
 
 impl PreparedResponse {
@@ -65,11 +69,12 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
-    let cacheable = answer.keepable;
+    // What still arrives is kept once it is stored.
+    let cacheable = answer.keepable && !matches!(answer.content, Content::Arriving(_));
     // A copy has no room for more than it holds, which would be as much again in each kept response.
     let headers = headers.clone();
-    let Answer { content, reads, .. } = answer;
-    Ok(PreparedResponse { status, headers, content, validators, cacheable, reads })
+    let Answer { content, reads, until, cache_uses, .. } = answer;
+    Ok(PreparedResponse { status, headers, content, validators, cacheable, reads, until, cache_uses })
 }
 
 /// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.

@@ -74,6 +74,7 @@ impl RepositoryHost {
         let Routed { told, instance } = route(&request, cached.intent()).await?;
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
+            app.upstreams.used_again(&entry.response.cache_uses);
             return send(&request, &entry.response).await;
         }
         let repositories = select_repositories(&request, &intent, &self.views).await?;

@@ -146,7 +146,8 @@ impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
             Content::Blob(_) | Content::Arriving(_) => self.file,
             Content::None => 0,
         };
-        ENTRY_BYTES + key.len() as u64 + entry.validity.bytes() as u64 + content
+        let uses = size_of_val(&*entry.response.cache_uses);
+        ENTRY_BYTES + key.len() as u64 + entry.validity.bytes() as u64 + uses as u64 + content
     }
 }
 

@@ -48,7 +48,7 @@ pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Inspection, Runtime, inspect};
 pub use services::{
-    Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ServiceError, ServiceFuture,
-    Services, Signature, SigningService, TokenView, UpstreamService,
+    CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
+    ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,
 };
 pub use view::RepositoryView;

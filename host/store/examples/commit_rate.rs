@@ -108,6 +108,7 @@ async fn one(id: u64, organization: Option<OrganizationId>) -> Result<Commit, St
         catalog: vec![CatalogChange::Show(version)],
         keeps: vec![blob],
         audit,
+        ..Commit::default()
     })
 }
 

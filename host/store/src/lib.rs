@@ -33,7 +33,7 @@ mod writer;
 
 pub use accounts::*;
 pub use blobs::*;
-pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
+pub use cache::{AnswerChange, CacheEntry, CacheTotals, CachedAnswer, StoredAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
 pub use changes::Dependencies;
 pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};

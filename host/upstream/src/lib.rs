@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 
 use packhouse_config::{Config, UpstreamBounds};
 use packhouse_identity::{SealError, Sealer};
-use packhouse_runtime::{Fetch, Plugin, Reply, RepositoryView, ServiceError};
+use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
 use packhouse_store::{RepositoryId, Store, StoreError};
 use tokio::sync::Semaphore;
 
@@ -182,6 +182,23 @@ impl Upstreams {
             }
         }
         (!replaced.is_empty()).then(|| session.retry_without(replaced))
+    }
+
+    /// What was made of these uses of what proxies keep is served again, without a call. So each counts again, and what is used is
+    /// not the first that has to make room.
+    pub fn used_again(&self, uses: &[CacheUse]) {
+        if uses.is_empty() {
+            return;
+        }
+        let clients = lock(&self.clients);
+        for CacheUse { repository, name, stale } in uses {
+            if let Some(known) = clients.get(repository) {
+                known.counts.count(if *stale { CacheOutcome::Stale } else { CacheOutcome::Hit });
+            }
+            if let Some(name) = name {
+                self.context.store.cache_used(*repository, name);
+            }
+        }
     }
 
     /// How a repository's requests were answered since this program started.

@@ -55,15 +55,22 @@ impl ProxySettings {
 
     /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
     pub(crate) fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
+        match self.fresh_until(answer, freshness) {
+            None => true,
+            // A response from the future means that the clock was set back.
+            Some(until) => answer.validated_at <= now && now < until,
+        }
+    }
+
+    /// The moment (ms since 1970) up to which a cached response may be served without asking the upstream; none for ever.
+    pub(crate) fn fresh_until(&self, answer: &CachedAnswer, freshness: Option<Freshness>) -> Option<i64> {
         let seconds = match freshness {
-            Some(Freshness::Immutable) => return true,
-            Some(Freshness::Never) => return false,
+            Some(Freshness::Immutable) => return None,
+            Some(Freshness::Never) => 0,
             Some(Freshness::Seconds(seconds)) => u64::from(seconds),
             None => self.metadata_ttl_s,
         };
-        // A time in the future means that the clock was set back.
-        let age = now.saturating_sub(answer.validated_at);
-        age >= 0 && age < millis(seconds)
+        Some(answer.validated_at.saturating_add(millis(seconds)))
     }
 
     /// For how many ms metadata are fresh.
@@ -133,6 +140,20 @@ mod tests {
             (0, Some(Freshness::Seconds(0)), false),
         ] {
             assert_eq!(settings.is_fresh(&answer(0), freshness, age), fresh, "{age} {freshness:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_fresh_is_so_up_to_a_moment() {
+        let settings = settings(r#"{"metadata_ttl_s": 10}"#);
+        for (freshness, until) in [
+            (None, Some(11_000)),
+            (Some(Freshness::Seconds(2)), Some(3_000)),
+            (Some(Freshness::Seconds(u32::MAX)), Some(1_000 + i64::from(u32::MAX) * 1_000)),
+            (Some(Freshness::Never), Some(1_000)),
+            (Some(Freshness::Immutable), None),
+        ] {
+            assert_eq!(settings.fresh_until(&answer(1_000), freshness), until, "{freshness:?}");
         }
     }
 

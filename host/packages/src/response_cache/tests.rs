@@ -47,6 +47,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         keepable: true,
         reads: Reads::default(),
         until: None,
+        cache_uses: Vec::new(),
     };
     Arc::new(prepare(answer, true).await.unwrap())
 }

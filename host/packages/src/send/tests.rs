@@ -22,6 +22,7 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         keepable: true,
         reads: Reads::default(),
         until: None,
+        cache_uses: Vec::new(),
     }
 }
 
@@ -134,6 +135,7 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
         keepable: false,
         reads: Reads::default(),
         until: None,
+        cache_uses: Vec::new(),
     };
     let prepared = prepare(answer, true).await.unwrap();
     assert_eq!(sent(&prepared, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");

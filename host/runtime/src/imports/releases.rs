@@ -113,7 +113,7 @@ mod tests {
         assert_eq!((state.until, state.uncacheable), (None, false), "time changes nothing");
         for (published, until) in [(5_000, 65_000), (9_000, 65_000), (1_000, 61_000)] {
             assert!(matches!(judge(&mut state, "a", &[None, Some(published)]), Ok(2)));
-            assert_eq!((state.until, state.uncacheable), (Some(until), true));
+            assert_eq!((state.until, state.uncacheable), (Some(until), false));
         }
         assert!(matches!(judge(&mut state, "a", &[Some(u64::MAX)]), Ok(1)));
         assert_eq!(state.until, Some(61_000), "what comes later changes nothing");

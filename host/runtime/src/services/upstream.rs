@@ -1,7 +1,7 @@
 //! Upstreams of proxies, which packages may be asked of them, and which releases may be offered.
 
 use packhouse_names::{JudgedReleases, Release};
-use packhouse_store::{Arriving, Digest};
+use packhouse_store::{Arriving, CacheName, Dependencies, Digest, RepositoryId};
 
 use super::error::{ServiceError, ServiceFuture, not_available};
 use crate::view::RepositoryView;
@@ -66,6 +66,29 @@ pub enum Freshness {
     Never,
 }
 
+/// For how long the same fetch gets the same reply without asking the upstream: until a moment, and as long as nothing changes
+/// that it was made of.
+#[derive(Clone, Debug)]
+pub struct ReplyLifetime {
+    /// From when on, in ms since 1970, it may be another; none where time changes nothing.
+    pub until: Option<i64>,
+    /// What of the proxy it was made of.
+    pub made_of: Dependencies,
+    /// What it counts as, also when what was made of it is served again.
+    pub cache_use: CacheUse,
+}
+
+/// A use of what a proxy keeps of its upstream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CacheUse {
+    /// The proxy.
+    pub repository: RepositoryId,
+    /// The cached answer that was used; none where it was remembered that there is nothing, or that nothing may be served.
+    pub name: Option<CacheName>,
+    /// Whether it is older than it should be.
+    pub stale: bool,
+}
+
 /// An upstream's reply, which may still be under way.
 pub trait Reply: Send + Sync + 'static {
     /// Waits for the headers.
@@ -74,9 +97,8 @@ pub trait Reply: Send + Sync + 'static {
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
     /// Where it came from after redirects.
     fn address(&self) -> ServiceFuture<'_, String>;
-    /// Where it is what is told of a release that is too young: when that is old enough, in ms since 1970. None before the headers
-    /// are there.
-    fn until(&self) -> Option<i64> {
+    /// For how long what is made of it stands. None before the headers are there, and where it may be another the next time.
+    fn lifetime(&self) -> Option<ReplyLifetime> {
         None
     }
     /// As [`Fetch::expect`].

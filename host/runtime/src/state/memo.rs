@@ -21,6 +21,10 @@ pub(crate) struct Making {
     reads: Reads,
     /// Whether it had used what no commit tells a change of.
     uncacheable: bool,
+    /// Up to when what it had used stands.
+    until: Option<i64>,
+    /// How often it had turned to replies of upstreams.
+    replies: u64,
 }
 
 /// A piece that was made, and what was read for it.
@@ -37,7 +41,8 @@ impl HostState {
             return false;
         }
         let (reads, uncacheable) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.uncacheable));
-        self.making = Some(Making { seen, settings, name, reads, uncacheable });
+        let (until, replies) = (self.until.take(), self.replies.turns());
+        self.making = Some(Making { seen, settings, name, reads, uncacheable, until, replies });
         true
     }
 
@@ -45,7 +50,10 @@ impl HostState {
     pub(crate) fn end_making(&mut self) -> Option<Made> {
         let mut making = self.making.take()?;
         let reads = std::mem::replace(&mut self.reads, std::mem::take(&mut making.reads));
-        let used_more = self.uncacheable;
+        // A piece stands until a commit, not until a moment.
+        let timed = self.until.is_some() || self.replies.turns() != making.replies;
+        self.note_until(making.until);
+        let used_more = self.uncacheable || timed;
         self.uncacheable |= making.uncacheable;
         self.reads.extend(reads.clone());
         let dependencies = only(reads, making.seen.repository).filter(|_| !used_more && !self.changes);

@@ -32,6 +32,7 @@ use memo::Making;
 pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
+use upstream::UsedReplies;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
@@ -59,9 +60,10 @@ pub(crate) struct HostState {
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
-    /// The first moment at which the answer may be another because time has passed: a release that was withheld from it is old
-    /// enough then. In ms since 1970; none where time changes nothing of it.
+    /// The first moment at which the answer may be another because time has passed: what it used of an upstream is no longer
+    /// fresh then, or a release that was withheld from it is old enough. In ms since 1970; none where time changes nothing of it.
     pub(crate) until: Option<i64>,
+    pub(crate) replies: UsedReplies,
     /// What the plugin made before; none where nothing is to be remembered.
     pub(crate) memos: Option<PluginMemos>,
     /// The piece that it makes.
@@ -105,6 +107,7 @@ impl HostState {
             reads: Reads::default(),
             changes: false,
             until: None,
+            replies: UsedReplies::default(),
             memos: None,
             making: None,
             host: LogAndClock::default(),
@@ -173,8 +176,6 @@ impl HostState {
     pub(crate) fn note_until(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
         self.until = Some(self.until.map_or(at, |until| until.min(at)));
-        // Kept answers do not end by themselves.
-        self.uncacheable = true;
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.

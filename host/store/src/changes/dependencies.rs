@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::blobs::Blob;
+use crate::ids::CacheName;
 use crate::records::range::{Range, just_after};
 
 /// How many single things are told apart: whoever relied on more relied on everything.
 const MOST: usize = 512;
 
-/// What of one repository a reader relied on: records that were there or not, ranges of keys, what is shown, which blobs are held.
+/// What of one repository a reader relied on: records that were there or not, ranges of keys, what is shown, which blobs are
+/// held, what a proxy keeps of its upstream.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Dependencies {
     pub(super) everything: bool,
@@ -18,6 +20,7 @@ pub struct Dependencies {
     pub(super) all_packages: bool,
     /// Rows of blobs.
     pub(super) blobs: BTreeSet<i64>,
+    pub(super) answers: BTreeSet<CacheName>,
 }
 
 /// Keys from `from` (included) to `end` (not included).
@@ -86,6 +89,14 @@ impl Dependencies {
         }
     }
 
+    /// On what a proxy keeps of its upstream under this name, or on there being nothing.
+    pub fn on_answer(&mut self, name: &CacheName) {
+        if !self.everything {
+            self.answers.insert(*name);
+            self.bound();
+        }
+    }
+
     /// On each commit.
     pub fn on_everything(&mut self) {
         *self = Dependencies { everything: true, ..Dependencies::default() };
@@ -106,6 +117,7 @@ impl Dependencies {
         }
         self.packages.extend(other.packages.iter().cloned());
         self.blobs.extend(other.blobs.iter().copied());
+        self.answers.extend(other.answers.iter().copied());
         self.all_packages |= other.all_packages;
         self.bound();
     }
@@ -116,11 +128,13 @@ impl Dependencies {
         const EACH: usize = 48;
         let texts = self.records.iter().chain(&self.packages);
         let ranges = self.ranges.iter().map(|range| range.from.len() + range.end.len() + EACH);
-        texts.map(|text| text.len() + EACH).chain(ranges).sum::<usize>() + self.blobs.len() * EACH
+        texts.map(|text| text.len() + EACH).chain(ranges).sum::<usize>()
+            + (self.blobs.len() + self.answers.len()) * EACH
     }
 
     fn bound(&mut self) {
-        if self.records.len() + self.ranges.len() + self.packages.len() + self.blobs.len() > MOST {
+        let records = self.records.len() + self.ranges.len() + self.packages.len();
+        if records + self.blobs.len() + self.answers.len() > MOST {
             self.on_everything();
         }
     }

@@ -5,8 +5,9 @@ use std::ops::Bound;
 use std::sync::{PoisonError, RwLock};
 
 use super::dependencies::Dependencies;
+use crate::cache::AnswerChange;
 use crate::catalog::CatalogChange;
-use crate::ids::RepositoryId;
+use crate::ids::{CacheName, RepositoryId};
 use crate::records::Change;
 use crate::records::range::Range;
 
@@ -24,6 +25,7 @@ pub(crate) struct Touched {
     records: Vec<Box<str>>,
     packages: Vec<Box<str>>,
     blobs: Vec<i64>,
+    answers: Vec<CacheName>,
 }
 
 impl Touched {
@@ -43,6 +45,11 @@ impl Touched {
     /// What is shown of a package changed.
     pub(crate) fn package(&mut self, change: &CatalogChange) {
         self.packages.push(change.package().into());
+    }
+
+    /// What is kept of an upstream changed.
+    pub(crate) fn answer(&mut self, change: &AnswerChange) {
+        self.answers.push(*change.name());
     }
 }
 
@@ -70,6 +77,7 @@ struct RepositoryLog {
     records: BTreeMap<Box<str>, u64>,
     packages: HashMap<Box<str>, u64>,
     blobs: HashMap<i64, u64>,
+    answers: HashMap<CacheName, u64>,
     /// The revision that last changed what is shown of any package.
     shown: u64,
 }
@@ -132,7 +140,7 @@ fn things(repositories: &HashMap<RepositoryId, RepositoryLog>) -> usize {
 
 impl RepositoryLog {
     fn remember(&mut self, touched: Touched) {
-        let Touched { first, last, records, packages, blobs } = touched;
+        let Touched { first, last, records, packages, blobs, answers } = touched;
         if first > self.head + 1 || self.head == 0 {
             // Others committed in between, or before: what they touched is not known.
             *self = RepositoryLog { floor: first.saturating_sub(1), ..RepositoryLog::default() };
@@ -146,13 +154,14 @@ impl RepositoryLog {
         records.into_iter().for_each(|key| later(self.records.entry(key).or_default()));
         packages.into_iter().for_each(|name| later(self.packages.entry(name).or_default()));
         blobs.into_iter().for_each(|row| later(self.blobs.entry(row).or_default()));
+        answers.into_iter().for_each(|name| later(self.answers.entry(name).or_default()));
         while self.len() > OF_ONE {
             self.shorten();
         }
     }
 
     fn len(&self) -> usize {
-        self.records.len() + self.packages.len() + self.blobs.len()
+        self.records.len() + self.packages.len() + self.blobs.len() + self.answers.len()
     }
 
     /// Forgets the older half of the commits.
@@ -162,6 +171,7 @@ impl RepositoryLog {
         self.records.retain(|_, at| *at > floor);
         self.packages.retain(|_, at| *at > floor);
         self.blobs.retain(|_, at| *at > floor);
+        self.answers.retain(|_, at| *at > floor);
     }
 
     fn unchanged(&self, since: u64, now: u64, dependencies: &Dependencies) -> bool {
@@ -169,7 +179,7 @@ impl RepositoryLog {
             return false;
         }
         let later = |at: Option<&u64>| at.is_some_and(|at| *at > since);
-        let Dependencies { records, ranges, packages, all_packages, blobs, .. } = dependencies;
+        let Dependencies { records, ranges, packages, all_packages, blobs, answers, .. } = dependencies;
         let in_range = |from: &str, end: &str| {
             let bounds = (Bound::Included(from), Bound::Excluded(end));
             from < end && self.records.range::<str, _>(bounds).any(|(_, at)| *at > since)
@@ -178,6 +188,7 @@ impl RepositoryLog {
             || ranges.iter().any(|range| in_range(&range.from, &range.end))
             || packages.iter().any(|name| later(self.packages.get(name)))
             || (*all_packages && self.shown > since)
-            || blobs.iter().any(|row| later(self.blobs.get(row))))
+            || blobs.iter().any(|row| later(self.blobs.get(row)))
+            || answers.iter().any(|name| later(self.answers.get(name))))
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{ChangeLog, Dependencies, Touched};
+use crate::cache::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::RepositoryId;
 use crate::records::{Change, Expectation};
@@ -41,6 +42,7 @@ fn what_is_touched_is_changed_and_nothing_else() {
     let mut touched = Touched::from(2);
     touched.record(&put("b/1"), &[7]);
     touched.package(&hide("lib"));
+    touched.answer(&AnswerChange::Remove([1; 32]));
     log.remember(BTreeMap::from([(REPOSITORY, touched)]));
     let changed = |dependencies: &Dependencies| !log.unchanged(REPOSITORY, 1, 2, dependencies);
     for (dependencies, expected) in [
@@ -56,6 +58,8 @@ fn what_is_touched_is_changed_and_nothing_else() {
         (on(Dependencies::on_all_packages), true),
         (on(|on| on.on_blob_row(7)), true),
         (on(|on| on.on_blob_row(8)), false),
+        (on(|on| on.on_answer(&[1; 32])), true),
+        (on(|on| on.on_answer(&[2; 32])), false),
         (on(Dependencies::on_everything), true),
         (Dependencies::default(), false),
     ] {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::answers::Answers;
 use super::catalog::Shown;
 use super::job::{Done, Job, Waiting};
 use super::sql;
@@ -28,6 +29,7 @@ pub(super) struct Batch<'a> {
     leases: BTreeSet<(i64, RepositoryId)>,
     committed: BTreeMap<RepositoryId, Touched>,
     catalog: Vec<(RepositoryId, &'a CatalogChange)>,
+    answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
 }
 
@@ -78,8 +80,20 @@ impl<'a> Batch<'a> {
             }
         }
         let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
-        let (leases, committed) = (BTreeSet::new(), BTreeMap::new());
-        Ok(Batch { revisions, locked, records, blobs, held, fresh, leases, committed, catalog, audit })
+        let (leases, committed, answers) = (BTreeSet::new(), BTreeMap::new(), Answers::default());
+        Ok(Batch {
+            revisions,
+            locked,
+            records,
+            blobs,
+            held,
+            fresh,
+            leases,
+            committed,
+            catalog,
+            answers,
+            audit,
+        })
     }
 
     /// What becomes of a job after those before it; none when its repository is locked.
@@ -132,6 +146,9 @@ impl<'a> Batch<'a> {
         if !unknown.is_empty() {
             return Ok(Outcome::UnknownBlobs(unknown));
         }
+        for change in &commit.answers {
+            self.answers.change(repository, change, &self.blobs)?;
+        }
         let revision = self.revisions.entry(repository).or_default();
         *revision =
             revision.checked_add(1).ok_or_else(|| StoreError::Corrupt("the last revision".to_owned()))?;
@@ -154,6 +171,7 @@ impl<'a> Batch<'a> {
             touched.record(change, record.map_or(&[], |record| &record.blobs));
         }
         commit.catalog.iter().for_each(|change| touched.package(change));
+        commit.answers.iter().for_each(|change| touched.answer(change));
     }
 
     fn as_expected(&self, repository: RepositoryId, change: &Change) -> bool {
@@ -221,6 +239,7 @@ impl<'a> Batch<'a> {
         for shown in Shown::phases(&self.catalog) {
             statements.extend(shown.changes()?);
         }
+        statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));
         Ok(Changes { statements, bumped, touched: self.committed })
     }

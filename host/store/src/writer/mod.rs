@@ -18,6 +18,7 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Commit;
 
+pub(crate) mod answers;
 mod attempt;
 mod batch;
 mod catalog;
