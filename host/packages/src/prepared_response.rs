@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use packhouse_runtime::{Answer, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
+use crate::coded_variants::CodedVariants;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use packhouse_wire::conditional::Validators;
 
@@ -26,6 +27,12 @@ pub(crate) struct PreparedResponse {
     pub content: Content,
     /// What conditions and ranges are judged by; of a 200 alone.
     pub validators: Option<Validators>,
+    /// The variants that may be sent in its place; none where only the content as it is may be.
+    pub variants: Option<CodedVariants>,
+    /// Whether secrets may stand in it.
+    pub confidential: bool,
+    /// Whether it is in the response cache.
+    pub kept: bool,
     /// Whether the plugin used nothing for it whose changes the cache would miss.
     pub cacheable: bool,
     /// What it was made of.
@@ -65,9 +72,19 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
-    let cacheable = answer.keepable;
-    let Answer { content, reads, .. } = answer;
-    Ok(PreparedResponse { status, headers, content, validators, cacheable, reads })
+    let Answer { content, reads, confidential, keepable: cacheable, .. } = answer;
+    let (variants, kept) = (None, false);
+    Ok(PreparedResponse {
+        status,
+        headers,
+        content,
+        validators,
+        variants,
+        confidential,
+        kept,
+        cacheable,
+        reads,
+    })
 }
 
 /// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.

@@ -51,6 +51,8 @@ pub struct Answer {
     /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
     /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
     pub keepable: bool,
+    /// Whether secrets may stand in it. The server says so, which puts them there.
+    pub confidential: bool,
     /// What it was made of.
     pub reads: Reads,
 }
@@ -116,6 +118,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable,
+        confidential: false,
         reads: std::mem::take(&mut state.reads),
     })
 }

@@ -45,6 +45,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         content,
         modified: None,
         keepable: true,
+        confidential: false,
         reads: Reads::default(),
     };
     Arc::new(prepare(answer, true).await.unwrap())

@@ -20,6 +20,7 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         content: Content::Inline(Bytes::from_static(bytes)),
         modified: Some(784_111_777_500),
         keepable: true,
+        confidential: false,
         reads: Reads::default(),
     }
 }
@@ -34,7 +35,8 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
         request_id: "r",
         connection: None,
     };
-    respond(prepared, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
+    let encodings = Encodings::new(true);
+    respond(prepared, &encodings, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
 }
 
 fn length(response: &Response<Body>) -> u64 {
@@ -131,6 +133,7 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
         content: Content::None,
         modified: None,
         keepable: false,
+        confidential: false,
         reads: Reads::default(),
     };
     let prepared = prepare(answer, true).await.unwrap();
