@@ -58,7 +58,7 @@ fn is_coding_or_all(name: &str) -> bool {
 }
 
 /// Whether it is a document, and nothing says that its bytes are to stay as they are.
-fn is_document(headers: &HeaderMap) -> bool {
+pub(crate) fn is_document(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| is_text(kind.as_bytes()))
         && !headers.contains_key(CONTENT_ENCODING)
         && !headers.get_all(CACHE_CONTROL).iter().any(|value| says_no_transform(value.as_bytes()))

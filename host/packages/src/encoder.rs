@@ -152,6 +152,7 @@ pub(crate) mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn what_is_decoded_is_the_content(
             words in prop::collection::vec("[a-f]{1,8}", 200..2000),

@@ -16,7 +16,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::coded_variants::{CodedVariants, vary_by_coding};
+use crate::coded_variants::{CodedVariants, is_document, vary_by_coding};
 use crate::encoder::{Effort, Encoder, encode};
 use crate::prepared_response::{PreparedResponse, size};
 
@@ -80,11 +80,16 @@ impl Encodings {
 
     /// The response with its coded variants, if it is one that may have any.
     pub(crate) fn offer(&self, mut response: PreparedResponse) -> PreparedResponse {
-        if self.enabled && is_worth_it(&response) {
+        if !self.enabled {
+            return response;
+        }
+        if is_worth_it(&response) {
             let identity = response.validators.as_ref();
             response.variants = identity.and_then(|identity| CodedVariants::of(&response.headers, identity));
         }
-        if response.variants.is_some() {
+        let is_empty = matches!(response.content, Content::None);
+        response.stands_for_variants = is_empty && response.is_ok() && is_document(&response.headers);
+        if response.variants.is_some() || response.stands_for_variants {
             vary_by_coding(&mut response.headers);
         }
         response

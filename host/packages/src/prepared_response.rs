@@ -29,6 +29,8 @@ pub(crate) struct PreparedResponse {
     pub validators: Option<Validators>,
     /// The variants that may be sent in its place; none where only the content as it is may be.
     pub variants: Option<CodedVariants>,
+    /// Whether it is of a document that it does not hold itself, of which a GET may bring a variant: that of a HEAD.
+    pub stands_for_variants: bool,
     /// Whether secrets may stand in it.
     pub confidential: bool,
     /// Whether it is in the response cache.
@@ -73,15 +75,15 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
     let Answer { content, reads, confidential, keepable: cacheable, .. } = answer;
-    let (variants, kept) = (None, false);
     Ok(PreparedResponse {
         status,
         headers,
         content,
         validators,
-        variants,
+        variants: None,
+        stands_for_variants: false,
         confidential,
-        kept,
+        kept: false,
         cacheable,
         reads,
     })

@@ -21,7 +21,7 @@ use crate::response_request::ResponseRequest;
 use crate::variant::{Selected, select};
 use packhouse_wire::body::Body;
 use packhouse_wire::conditional::{self, Validators};
-use packhouse_wire::content_coding::Coding;
+use packhouse_wire::content_coding::{Coding, accepted};
 use packhouse_wire::range::{self, Wanted};
 
 /// Sends a response to the request. 503 if the first bytes of a stored file cannot be read.
@@ -42,7 +42,7 @@ async fn respond(
     request: ResponseRequest<'_>,
 ) -> Result<Response<Body>, StoreError> {
     let Some(identity) = prepared.validators.as_ref().filter(|_| request.reads) else {
-        return whole(prepared, request).await;
+        return without_validators(prepared, request).await;
     };
     let coding = match select(prepared, identity, request.headers) {
         Selected::NotModified(validators) => return Ok(not_modified(prepared, validators)),
@@ -56,6 +56,19 @@ async fn respond(
         return coded(prepared, Variant { coding, validators, bytes }, request).await;
     }
     ranged(prepared, identity, request).await
+}
+
+/// The response as it is. A HEAD that the plugin answered without the content states the length that a GET would bring, and not that of
+/// another variant.
+async fn without_validators(
+    prepared: &PreparedResponse,
+    request: ResponseRequest<'_>,
+) -> Result<Response<Body>, StoreError> {
+    let mut response = whole(prepared, request).await?;
+    if prepared.stands_for_variants && accepted(request.headers).next() != Some(Coding::Identity) {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    Ok(response)
 }
 
 /// A content in a coding.
