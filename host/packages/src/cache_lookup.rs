@@ -67,7 +67,8 @@ impl<'a> CacheLookup<'a> {
         else {
             return Ok(Arc::new(response));
         };
-        let response = Arc::new(Box::pin(in_memory(response)).await?);
+        let response = Box::pin(in_memory(response)).await?;
+        let response = Arc::new(PreparedResponse { kept: true, ..response });
         cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response) });
         Ok(response)
     }

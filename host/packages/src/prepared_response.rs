@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
+use crate::coded_variants::CodedVariants;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use packhouse_wire::conditional::Validators;
 
@@ -26,6 +27,14 @@ pub(crate) struct PreparedResponse {
     pub content: Content,
     /// What conditions and ranges are judged by; of a 200 alone.
     pub validators: Option<Validators>,
+    /// The variants that may be sent in its place; none where only the content as it is may be.
+    pub variants: Option<CodedVariants>,
+    /// Whether it is of a document that it does not hold itself, of which a GET may bring a variant: that of a HEAD.
+    pub stands_for_variants: bool,
+    /// Whether secrets may stand in it.
+    pub confidential: bool,
+    /// Whether it is in the response cache.
+    pub kept: bool,
     /// Whether the plugin used nothing for it whose changes the cache would miss.
     pub cacheable: bool,
     /// What it was made of.
@@ -73,8 +82,21 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     let cacheable = answer.keepable && !matches!(answer.content, Content::Arriving(_));
     // A copy has no room for more than it holds, which would be as much again in each kept response.
     let headers = headers.clone();
-    let Answer { content, reads, until, cache_uses, .. } = answer;
-    Ok(PreparedResponse { status, headers, content, validators, cacheable, reads, until, cache_uses })
+    let Answer { content, reads, until, cache_uses, confidential, .. } = answer;
+    Ok(PreparedResponse {
+        status,
+        headers,
+        content,
+        validators,
+        variants: None,
+        stands_for_variants: false,
+        confidential,
+        kept: false,
+        cacheable,
+        reads,
+        until,
+        cache_uses,
+    })
 }
 
 /// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.

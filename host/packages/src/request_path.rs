@@ -10,6 +10,7 @@ use crate::authorize::authorize;
 use crate::cache_lookup::CacheLookup;
 use crate::check::check;
 use crate::declared_length::refuse_by_declared_length;
+use crate::encodings::Encodings;
 use crate::error_response::HttpError;
 use crate::find_plugin::find_plugin;
 use crate::handle::handle;
@@ -35,6 +36,7 @@ pub(crate) struct RepositoryHost {
     /// The program.
     pub app: Arc<App>,
     cache: ResponseCache,
+    encodings: Arc<Encodings>,
     views: RepositoryViews,
     organizations: Organizations,
 }
@@ -43,7 +45,9 @@ impl RepositoryHost {
     /// A host for this program's repositories.
     pub(crate) fn new(app: Arc<App>) -> Self {
         let cache = ResponseCache::new(app.shares.cached_files);
-        Self { app, cache, views: RepositoryViews::default(), organizations: Organizations::default() }
+        let encodings = Encodings::new(app.config.compression);
+        let (views, organizations) = (RepositoryViews::default(), Organizations::default());
+        Self { app, cache, encodings, views, organizations }
     }
 
     /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
@@ -75,16 +79,16 @@ impl RepositoryHost {
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
             app.upstreams.used_again(&entry.response.cache_uses);
-            return send(&request, &entry.response).await;
+            return send(&request, &self.encodings, &entry.response).await;
         }
         let repositories = select_repositories(&request, &intent, &self.views).await?;
         refuse_by_declared_length(&intent, &parts.headers)?;
         check(&request, &intent, &repositories).await?;
         let received = receive(&request, &intent, body).await?;
         let answer = handle(&request, &intent, instance, repositories, received).await?;
-        let response = prepare(answer, request.is_private()).await?;
+        let response = self.encodings.offer(prepare(answer, request.is_private()).await?);
         let response = cached.keep(&self.cache, intent, response).await?;
-        send(&request, &response).await
+        send(&request, &self.encodings, &response).await
     }
 }
 

@@ -13,8 +13,8 @@ use quick_cache::sync::Cache;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::validity::Validity;
 
-/// Bytes of all entries.
-const TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of all entries, their contents as they are; what is kept of them compressed has a bound of its own.
+const TOTAL_BYTES: u64 = 48 * 1024 * 1024;
 /// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
 /// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.

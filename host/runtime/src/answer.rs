@@ -53,6 +53,8 @@ pub struct Answer {
     /// `until` alone, and so may be kept until one of those changes: false when clock, caller or identity were used, or an
     /// upstream's reply that may be another the next time.
     pub keepable: bool,
+    /// Whether secrets may stand in it. The server says so, which puts them there.
+    pub confidential: bool,
     /// What it was made of.
     pub reads: Reads,
     /// The first moment at which the same request may be answered otherwise because time has passed, in ms since 1970: what was
@@ -131,6 +133,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable && state.replies.are_known() && !tells_age,
+        confidential: false,
         reads: std::mem::take(&mut state.reads),
         until: state.until,
         cache_uses: state.replies.take(),

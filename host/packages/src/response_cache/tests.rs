@@ -45,6 +45,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         content,
         modified: None,
         keepable: true,
+        confidential: false,
         reads: Reads::default(),
         until: None,
         cache_uses: Vec::new(),
