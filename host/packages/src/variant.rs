@@ -71,6 +71,8 @@ mod tests {
             keepable: true,
             confidential: false,
             reads: Reads::default(),
+            until: None,
+            cache_uses: Vec::new(),
         };
         Encodings::new(true).offer(prepare(answer, true).await.unwrap())
     }

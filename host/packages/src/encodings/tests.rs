@@ -22,6 +22,8 @@ fn answer(bytes: Vec<u8>) -> Answer {
         keepable: true,
         confidential: false,
         reads: Reads::default(),
+        until: None,
+        cache_uses: Vec::new(),
     }
 }
 
