@@ -140,6 +140,10 @@ def start(kinds, rows):
             started.append(kind())
         except servers.Skipped as reason:
             rows.append(f"left out: {reason}")
+        except BaseException:
+            for server in started:
+                server.stop()
+            raise
     return started
 
 

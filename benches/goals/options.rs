@@ -21,8 +21,8 @@ pub(crate) struct Options {
     /// Artifacts that are there before publishes are measured again; a million takes about ten minutes
     #[arg(long, default_value_t = 20_000)]
     pub(crate) grown: u32,
-    /// Seconds until memory is called idle
-    #[arg(long, default_value_t = 5)]
+    /// Seconds until memory is called idle: the allocator gives back what loading the plugins took within a minute
+    #[arg(long, default_value_t = 60)]
     pub(crate) settle: u64,
     /// Bytes of the large transfer, in MiB
     #[arg(long, default_value_t = 1024)]

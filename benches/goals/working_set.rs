@@ -97,9 +97,9 @@ fn publish(options: &Options, world: &World) {
     });
 }
 
-/// The same load quiet, and while so many publishes a second go into the repository that it reads.
+/// The same load quiet, before and after, and while so many publishes a second go into the repository that it reads.
 fn beside(world: &World, repository: &str, name: &str, load: &Load<'_>, table: &mut Table) {
-    let quiet = load.run();
+    let before = load.run().rate;
     let done = AtomicBool::new(false);
     let (busy, rate) = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| pace(world, repository, &done));
@@ -107,8 +107,9 @@ fn beside(world: &World, repository: &str, name: &str, load: &Load<'_>, table: &
         done.store(true, Ordering::SeqCst);
         (busy, publisher.join().expect("publishes"))
     });
+    let quiet = f64::midpoint(before, load.run().rate);
     let row = |name: String, ours, peer, goal| Row { name, unit: Unit::Rate, ours, peer, goal };
-    table.add(row(name.to_owned(), busy.rate, Some(quiet.rate), Goal::Ratio(0.8)));
+    table.add(row(name.to_owned(), busy.rate, Some(quiet), Goal::Ratio(0.8)));
     // A publish that is under way at the end is not counted.
     let least = f64::from(PUBLISHES) * 0.98;
     table.add(row(format!("{name}: publishes"), rate, None, Goal::AtLeast(least)));
