@@ -133,7 +133,8 @@ fn what_stands_in_for_a_failing_upstream_is_not_kept() {
 #[test]
 fn what_is_used_from_memory_does_not_make_room_first() {
     let world = World::new(&json!({"cache_max_bytes": 350_000}));
-    let jar = |number: usize| format!("org/example/a/{number}.0/a-{number}.0.jar");
+    // Each of a package of its own: a download is shown among its package's versions, which decide over all files of it.
+    let jar = |number: usize| format!("org/example/a{number}/1.0/a{number}-1.0.jar");
     let offer = |number: usize| {
         let bytes = payload::bytes(number as u64, 100_000);
         world.offer(&jar(number), Answer::ok(bytes.clone()), &bytes);
