@@ -239,6 +239,21 @@ fn what_is_verified_by_its_bytes_stays_as_it_is() {
 }
 
 #[test]
+fn what_tells_of_tokens_stays_as_it_is() {
+    let server = Server::start();
+    let hosted = NpmRepository::create(&server, "hosted");
+    let api = Api::sign_in(&server);
+    for _ in 0..20 {
+        api.create_token(&[&hosted.id], &["read"], None);
+    }
+    let answer =
+        packument(&hosted, &hosted.client, "-/npm/v1/tokens").ask("GET", &[("Accept-Encoding", "gzip")]);
+    let answer = answer.expect(200);
+    assert!(answer.json()["objects"].as_array().unwrap().len() > 10 && answer.body.len() > 1024);
+    assert_eq!(answer.header("content-encoding"), None);
+}
+
+#[test]
 fn an_operator_may_want_none() {
     let server = Server::with().env("PACKHOUSE_RESPONSES_COMPRESSION", "false").start();
     let hosted = NpmRepository::create(&server, "hosted");

@@ -145,8 +145,7 @@ impl Encodings {
         let coding = key.coding;
         let making = async {
             let _permit = self.workers.try_acquire().map_err(|_| NotMade)?;
-            let made = tokio::task::spawn_blocking(move || source.encode(coding)).await;
-            made.map_err(|_| NotMade)
+            tokio::task::spawn_blocking(move || source.encode(coding)).await.map_err(|_| NotMade)?
         };
         self.made.get_or_insert_async(&key, making).await.ok().flatten()
     }
@@ -172,22 +171,25 @@ enum Source {
 }
 
 impl Source {
-    /// Compresses it, on a thread that may be blocked. None where that saves too little, the result is too large to be kept, or the
-    /// content cannot be read, which the log has told by then.
-    fn encode(self, coding: Coding) -> Option<Bytes> {
+    /// Compresses it, on a thread that may be blocked. None where that saves too little, or the result is too large to be kept.
+    /// `NotMade` if the content cannot be read at the moment.
+    fn encode(self, coding: Coding) -> Result<Option<Bytes>, NotMade> {
         let blob = match self {
-            Self::Memory(bytes) => return encode(&bytes, coding, Effort::High),
+            Self::Memory(bytes) => return Ok(encode(&bytes, coding, Effort::High)),
             Self::Stored(blob) => blob,
         };
         let size = blob.size();
         let worth = usize::try_from(size - size / 8).unwrap_or(usize::MAX).min(ENCODED_BYTES);
-        let mut encoder = Encoder::new(coding, Effort::High, worth).ok()?;
+        let Ok(mut encoder) = Encoder::new(coding, Effort::High, worth) else { return Ok(None) };
         let mut pieces = Box::pin(blob.stream(0..size));
         let runtime = Handle::current();
         while let Some(piece) = runtime.block_on(pieces.next()) {
-            encoder.write(&piece.ok()?).ok()?;
+            let piece = piece.map_err(|_| NotMade)?;
+            if encoder.write(&piece).is_err() {
+                return Ok(None);
+            }
         }
-        encoder.finish().ok()
+        Ok(encoder.finish().ok())
     }
 }
 
