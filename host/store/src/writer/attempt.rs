@@ -6,7 +6,7 @@ use super::batch::Batch;
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
 use crate::accounts::Snapshots;
-use crate::db::{Database, Patience, Purpose, is_retryable};
+use crate::db::{Database, Failed, Patience, Purpose, is_retryable};
 use crate::error::StoreError;
 
 /// How often a transaction is run again that another process stood in the way of.
@@ -19,14 +19,6 @@ pub(super) struct Target {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) lease_ms: i64,
     pub(super) progress: Arc<Progress>,
-}
-
-/// What was not written.
-pub(super) enum Failed {
-    /// Nothing of it is: it never came to the commit.
-    Before(StoreError),
-    /// It is not known whether it is.
-    Commit(StoreError),
 }
 
 /// The result of each job; none: its repository is locked.
@@ -57,8 +49,7 @@ async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Ans
     if batch.changes_anything() {
         let bumped = batch.bumped();
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        transaction.execute_each(changes).await.map_err(Failed::Before)?;
-        transaction.commit().await.map_err(Failed::Commit)?;
+        transaction.commit_each(changes).await?;
         if let (Some(before), Some(after)) = (before, database.generation()) {
             snapshots.carry(before, after, &bumped);
         }
