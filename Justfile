@@ -67,9 +67,17 @@ fuzz TARGET SECONDS="60":
 fuzz-all SECONDS="20":
     for target in fuzz/targets/*.rs; do just fuzz "$(basename "$target" .rs)" {{ SECONDS }} || exit 1; done
 
+# What the server is to reach, as one table of ratios: `just bench --only kept`, `just bench --help`
+bench *ARGS: build
+    cargo bench --locked -p packhouse-benches --bench goals -- {{ ARGS }}
+
 # Reads through a plugin and without it, and packages of 2,000 versions beside small ones, as ratios
-bench: build
-    cargo bench --locked -p packhouse-benches
+bench-parts: build
+    cargo bench --locked -p packhouse-benches --bench get_through_plugin --bench many_versions
+
+# npm, pip and Maven with empty caches through a warm proxy, beside verdaccio and devpi: benches/clients/README.md
+bench-clients *ARGS: build
+    python3 benches/clients/run.py {{ ARGS }}
 
 # Formats all code
 fmt:

@@ -105,6 +105,14 @@ impl Writer {
         self.0.write(bytes)
     }
 
+    /// Adds all of a blob's bytes at the end, without their passing through the plugin's memory.
+    ///
+    /// # Errors
+    /// As [`Writer::write`]; besides, what reading the blob fails with.
+    pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
+        self.0.append(blob.host())
+    }
+
     /// All that was written.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::{Context, Description, Failure, Router, VersionId};
 
-/// A package format. The type itself holds nothing: each call runs in an instance of its own, which is then dropped.
+/// A package format. The type itself holds nothing: a request starts with a fresh instance, which is then dropped.
 pub trait Format: 'static {
     /// What the format is called and what the host has to know of it. Asked once, when the component is loaded; it must not
     /// reach for the host.

@@ -5,8 +5,8 @@
 //! answers in each case is said in `wit/v0.1`, whose names these are; errors are the host's.
 
 use crate::{
-    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Signature,
-    Token, Version, VersionId,
+    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Release,
+    ReleaseVerdict, Signature, Token, Version, VersionId,
 };
 use std::any::Any;
 
@@ -79,6 +79,7 @@ pub trait HostBlob: Any {
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/blobs.wit says it")]
 pub trait HostWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
+    fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error>;
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error>;
 }
 
@@ -93,7 +94,7 @@ pub trait HostUpload {
     fn abort(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// Resource `repository`, and the functions of `identity` and `signing` that take one.
+/// Resource `repository`, and the functions of `releases`, `identity`, `signing` and `memo` that take one.
 #[expect(missing_docs, reason = "wit/v0.1/records.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/records.wit says it")]
 pub trait HostRepository: Any {
@@ -111,6 +112,7 @@ pub trait HostRepository: Any {
     ) -> Result<Vec<String>, Error>;
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error>;
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error>;
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error>;
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error>;
@@ -119,6 +121,15 @@ pub trait HostRepository: Any {
     fn begin_login(&self) -> Result<Login, Error>;
     fn signing_keys(&self) -> Result<Vec<PublicKey>, Error>;
     fn sign(&self, message: &[u8]) -> Result<Signature, Error>;
+    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error>;
+    fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error>;
+}
+
+/// Resource `making`.
+#[expect(missing_docs, reason = "wit/v0.1/memo.wit says it")]
+#[expect(clippy::missing_errors_doc, reason = "wit/v0.1/memo.wit says it")]
+pub trait HostMaking {
+    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error>;
 }
 
 /// Resource `transaction`.

@@ -1,6 +1,6 @@
 //! A document that is put together piece by piece, so that no more than a part of it is in the guest's memory.
 
-use crate::{Content, Context, Error, Writer};
+use crate::{Blob, Content, Context, Error, Writer};
 use serde::Serialize;
 
 /// Bytes that need not be a blob, and that are handed to one at a time.
@@ -52,6 +52,19 @@ impl<'a> Output<'a> {
     pub fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         let text = serde_json::to_string(value)?;
         self.push(&text)
+    }
+
+    /// Adds a blob's bytes, without their passing through the guest's memory. What it is added to becomes a blob, however small.
+    ///
+    /// # Errors
+    /// As [`Output::push`].
+    pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
+        let writer = self.writer.get_or_insert_with(|| self.cx.writer());
+        if !self.buffer.is_empty() {
+            writer.write(&self.buffer)?;
+            self.buffer.clear();
+        }
+        writer.append(blob)
     }
 
     /// All of it.

@@ -1,10 +1,15 @@
 //! A repository as a plugin reaches it: an ordered map of small documents, and blobs.
 
 use crate::host::HostRepository;
-use crate::{Blob, Digest, Entry, Error, Login, Matches, PublicKey, Signature, Transaction, Upload};
+use crate::{
+    Blob, Digest, Entry, Error, Login, Matches, PublicKey, Release, ReleaseVerdict, Signature, Transaction,
+    Upload,
+};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeSet, VecDeque};
 
+/// Releases that the host judges at once.
+const RELEASES: usize = 100_000;
 /// Names that the host is asked for at once, and their bytes.
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
@@ -108,6 +113,43 @@ impl Repository {
             found.extend(self.0.withheld(names.get(start..).unwrap_or_default())?);
         }
         Ok(found)
+    }
+
+    /// Those of these that this proxy may offer of a package, spelt as in [`Version::name`](crate::Version::name), in their order;
+    /// `release` says what is known of each. The host judges age and withdrawal, for lists as for what is fetched.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] where this is no proxy; [`Error::Invalid`] for a name of more than 1,024 bytes.
+    pub fn offered<T>(
+        &self,
+        package: &str,
+        all: Vec<T>,
+        release: impl Fn(&T) -> Release,
+    ) -> Result<Vec<T>, Error> {
+        let releases: Vec<Release> = all.iter().map(release).collect();
+        let mut verdicts = Vec::with_capacity(releases.len());
+        for page in releases.chunks(RELEASES) {
+            verdicts.extend(self.0.judge_releases(package, page)?);
+        }
+        let judged = all.into_iter().zip(verdicts);
+        Ok(judged.filter(|(_, verdict)| *verdict == ReleaseVerdict::Offered).map(|(one, _)| one).collect())
+    }
+
+    /// What becomes of one release of a package, as [`offered`](Self::offered) has it.
+    ///
+    /// # Errors
+    /// Those of [`offered`](Self::offered).
+    pub fn judge_release(&self, package: &str, release: Release) -> Result<ReleaseVerdict, Error> {
+        let verdict = self.0.judge_releases(package, &[release])?.into_iter().next();
+        verdict.ok_or_else(|| Error::Other("the host gave no verdict".to_owned()))
+    }
+
+    /// Whether a release of this package must have an age to be offered by this proxy: then one of which nothing is known is not.
+    ///
+    /// # Errors
+    /// Those of [`offered`](Self::offered).
+    pub fn needs_age(&self, package: &str) -> Result<bool, Error> {
+        Ok(self.judge_release(package, Release::default())? != ReleaseVerdict::Offered)
     }
 
     /// A change to this repository.

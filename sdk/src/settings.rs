@@ -1,7 +1,7 @@
 //! The settings that a repository of any format has, as far as a plugin heeds them. A format's own are read beside them, by
 //! [`Repository::settings`].
 
-use crate::{Error, Repository, glob_match};
+use crate::{Error, Repository};
 use serde::Deserialize;
 
 /// What becomes of a file that is put again where one is there already.
@@ -27,12 +27,6 @@ pub struct Settings {
     pub keep_untagged: bool,
     /// A proxy's: its upstream's address.
     pub upstream: Option<String>,
-    /// A proxy's: whether what it has fetched is still offered when it vanishes upstream.
-    pub keep_withdrawn: bool,
-    /// A proxy's: seconds that have to pass before what was published upstream is offered.
-    pub min_release_age_s: u64,
-    /// Patterns of the names for which that does not hold.
-    pub min_release_age_except: Vec<String>,
     /// Bytes of a file that the operator allows; none where the format's own bound stands.
     pub max_file_bytes: Option<u64>,
 }
@@ -44,9 +38,6 @@ impl Default for Settings {
             republish_deleted: false,
             keep_untagged: true,
             upstream: None,
-            keep_withdrawn: false,
-            min_release_age_s: 0,
-            min_release_age_except: Vec::new(),
             max_file_bytes: None,
         }
     }
@@ -66,13 +57,6 @@ impl Settings {
     pub fn file_limit(&self, format_limit: u64) -> u64 {
         self.max_file_bytes.unwrap_or(format_limit)
     }
-
-    /// How long ago, in ms, a release of this package must have been published to be offered; none where any age will do.
-    #[must_use]
-    pub fn min_release_age_ms(&self, package: &str) -> Option<u64> {
-        let excepted = self.min_release_age_except.iter().any(|pattern| glob_match(pattern, package));
-        (self.min_release_age_s > 0 && !excepted).then(|| self.min_release_age_s.saturating_mul(1000))
-    }
 }
 
 #[cfg(test)]
@@ -83,16 +67,9 @@ mod tests {
     fn defaults_are_the_hosts() {
         let settings: Settings = serde_json::from_str(r#"{"public": true, "min_release_age_s": 0}"#).unwrap();
         assert_eq!(settings, Settings::default());
-        assert!(settings.keep_untagged && settings.min_release_age_ms("a").is_none());
+        assert!(settings.keep_untagged);
         assert_eq!(settings.file_limit(7), 7);
-    }
-
-    #[test]
-    fn a_release_age_has_exceptions() {
-        let text = r#"{"min_release_age_s": 2, "min_release_age_except": ["@us/*"], "max_file_bytes": 3}"#;
-        let settings: Settings = serde_json::from_str(text).unwrap();
-        assert_eq!(settings.min_release_age_ms("a"), Some(2000));
-        assert_eq!(settings.min_release_age_ms("@us/a"), None);
+        let settings: Settings = serde_json::from_str(r#"{"max_file_bytes": 3}"#).unwrap();
         assert_eq!(settings.file_limit(7), 3);
     }
 }

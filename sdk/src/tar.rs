@@ -296,28 +296,8 @@ fn number(field: &[u8], rules: TarRules) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packhouse_testkit::tar_archive;
     use proptest::prelude::*;
-
-    fn entry(path: &str, kind: u8, content: &[u8]) -> Vec<u8> {
-        let mut header = vec![0u8; 512];
-        header[..path.len()].copy_from_slice(path.as_bytes());
-        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-        header[156] = kind;
-        header[257..263].copy_from_slice(b"ustar\0");
-        header[148..156].fill(b' ');
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        header.extend_from_slice(content);
-        header.resize(header.len().next_multiple_of(512), 0);
-        header
-    }
-
-    fn archive(entries: &[(&str, u8, &[u8])], end: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> =
-            entries.iter().flat_map(|(path, kind, content)| entry(path, *kind, content)).collect();
-        bytes.resize(bytes.len() + end, 0);
-        bytes
-    }
 
     fn walk(bytes: &[u8], rules: TarRules) -> Result<Vec<(String, Vec<u8>)>, TarError> {
         let mut reader = TarReader::new(bytes, rules, 1 << 10)?;
@@ -330,7 +310,7 @@ mod tests {
 
     #[test]
     fn extended_headers_speak_of_the_next_entry() {
-        let bytes = archive(
+        let bytes = tar_archive(
             &[
                 ("pax", b'x', b"12 path=a/b\n15 comment=...\n"),
                 ("cut", b'0', b"1"),
@@ -349,14 +329,14 @@ mod tests {
 
     #[test]
     fn what_programs_read_differently_is_for_the_lenient_alone() {
-        let one = archive(&[("a", b'0', b"1")], 0);
-        let trailing = [archive(&[("a", b'0', b"1")], 512), vec![1]].concat();
+        let one = tar_archive(&[("a", b'0', b"1")], 0);
+        let trailing = [tar_archive(&[("a", b'0', b"1")], 512), vec![1]].concat();
         for (bytes, strict) in [
             (one, TarError::Truncated),
             (trailing, TarError::Trailing),
-            (archive(&[("g", b'g', b"10 path=b\n"), ("a", b'0', b"1")], 512), TarError::Extended),
-            (archive(&[("x", b'x', b"nonsense"), ("a", b'0', b"1")], 512), TarError::Extended),
-            (archive(&[("x", b'x', b"10 size=x\n"), ("a", b'0', b"1")], 512), TarError::Extended),
+            (tar_archive(&[("g", b'g', b"10 path=b\n"), ("a", b'0', b"1")], 512), TarError::Extended),
+            (tar_archive(&[("x", b'x', b"nonsense"), ("a", b'0', b"1")], 512), TarError::Extended),
+            (tar_archive(&[("x", b'x', b"10 size=x\n"), ("a", b'0', b"1")], 512), TarError::Extended),
         ] {
             assert_eq!(walk(&bytes, TarRules::Strict), Err(strict));
             assert_eq!(walk(&bytes, TarRules::Lenient), Ok(vec![("a".to_owned(), b"1".to_vec())]));
@@ -366,11 +346,11 @@ mod tests {
     #[test]
     fn what_is_no_archive_is_refused_by_both() {
         for rules in [TarRules::Strict, TarRules::Lenient] {
-            let one = archive(&[("a", b'0', b"12")], 512);
+            let one = tar_archive(&[("a", b'0', b"12")], 512);
             assert_eq!(walk(&one[..513], rules), Err(TarError::Truncated));
             assert_eq!(walk(&[b'x'; 2048], rules), Err(TarError::Header));
             let long = [b'x'; 1 << 11];
-            assert_eq!(walk(&archive(&[("l", b'L', &long)], 512), rules), Err(TarError::TooLarge));
+            assert_eq!(walk(&tar_archive(&[("l", b'L', &long)], 512), rules), Err(TarError::TooLarge));
         }
     }
 
@@ -398,7 +378,7 @@ mod tests {
 
         #[test]
         fn any_change_of_an_archive_is_walked(at in 0usize..1536, byte in any::<u8>()) {
-            let mut bytes = archive(&[("x", b'x', b"12 path=a/b\n"), ("a", b'0', b"1")], 512);
+            let mut bytes = tar_archive(&[("x", b'x', b"12 path=a/b\n"), ("a", b'0', b"1")], 512);
             bytes[at] = byte;
             let _ = (walk(&bytes, TarRules::Strict), walk(&bytes, TarRules::Lenient));
         }

@@ -17,6 +17,7 @@ mod release;
 
 use npm_upstream::{Part, YOUNG, client, offer, packument, project, proxy, server, show};
 use packhouse_tests::npm::{NpmRepository, Tool};
+use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Request, Server};
 use serde_json::{Value, json};
@@ -293,6 +294,10 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
     let day = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0});
     let proxy = proxy(&server, "proxy", &upstream.url(), &day);
     let api = Api::sign_in(&server);
+    let mut group =
+        NpmRepository::create_as(&server, "group", &json!({"kind": "group", "members": [proxy.id]}));
+    group.token = api.create_token(&[&proxy.id, &group.id], &["read"], None);
+    group.client = server.anonymous().basic(OWNER, &group.token.secret);
     let (old, all) = (["1.0.0"], ["1.0.0", "2.0.0", "3.0.0"]);
     for name in ["lib", "@acme/lib"] {
         let document = offers(&proxy, name, &old, &all[1..]);
@@ -301,6 +306,7 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
             document["time"].as_object().unwrap().keys().collect::<Vec<_>>(),
             ["1.0.0", "created", "modified"]
         );
+        offers(&group, name, &old, &all[1..]);
     }
     assert!(!upstream.seen().iter().any(|seen| seen.target.ends_with("2.0.0.tgz")), "nobody even asks");
 

@@ -60,7 +60,7 @@ fn current(suite: &mut Command, server: &Server, version: &str) {
         suite.env(name, value);
     }
     let said = run(suite);
-    let lines = || said.text.lines().filter_map(|line| line.trim().split_once("..")).map(parts);
+    let lines = || said.text.lines().filter_map(summary_line);
     let count = |status: &str| -> u64 {
         let number = lines().find(|(name, _)| *name == status).and_then(|(_, number)| number.parse().ok());
         number.unwrap_or_else(|| panic!("it does not say how many are {status}:\n{}", said.text))
@@ -79,9 +79,10 @@ fn current(suite: &mut Command, server: &Server, version: &str) {
     assert!(left_out.iter().all(is_known), "{left_out:?}");
 }
 
-/// A line of the summary: what it is about, and what became of it.
-fn parts<'a>((name, rest): (&'a str, &'a str)) -> (&'a str, &'a str) {
-    (name, rest.trim_start_matches(['.', ':', ' ']))
+/// A line of the summary: what it is about, and what became of it. None for another line.
+fn summary_line(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.trim().split_once("..")?;
+    Some((name, rest.trim_start_matches(['.', ':', ' '])))
 }
 
 /// The suite of the specification's tag v1.1.1, built with `go test -c`.

@@ -76,6 +76,18 @@ fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
 }
 
 #[test]
+fn a_read_is_routed_and_answered_in_one_instance_that_no_other_request_has() {
+    let plugins = tempfile::tempdir().unwrap();
+    let (_server, client) = serve(plugins.path());
+    // Each has a query of its own, so that none is answered from the response cache.
+    for number in 0..3 {
+        let path = format!("/repositories/lair/routed-here?{number}");
+        assert_eq!(client.send(Request::new("GET", &path)).expect(200).text(), "1");
+    }
+    assert_eq!(client.put("/repositories/lair/routed-here-publish", "a body").expect(200).text(), "0");
+}
+
+#[test]
 fn what_a_plugin_refuses_one_caller_is_not_served_from_anothers_answer() {
     let plugins = tempfile::tempdir().unwrap();
     let (server, _) = serve(plugins.path());

@@ -7,6 +7,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+/// Bytes of memory that a component begins with, of which one MiB is its stack. Memory that it does not touch costs nothing, and a call
+/// that needs no more never makes it grow, which costs more than most of what is allocated in it.
+const INITIAL_MEMORY: usize = 4 << 20;
+
 /// Which crates, as arguments of `cargo build`.
 pub(crate) struct Selection(Vec<OsString>);
 
@@ -54,6 +58,9 @@ pub(crate) fn elsewhere(folder: &Path) -> Result<Selection> {
 pub(crate) fn run(root: &Path, toolchain: &Toolchain, selection: &Selection) -> Result<Vec<Module>> {
     let mut command = toolchain.cargo_build();
     command.args(["--lib", "--locked", "--profile", "plugin", "--target", TARGET]).args(&selection.0);
+    command
+        .arg("--config")
+        .arg(format!("target.{TARGET}.rustflags = ['-Clink-arg=--initial-memory={INITIAL_MEMORY}']"));
     command.arg("--target-dir").arg(root.join("target/wasm"));
     command.arg("--message-format=json-render-diagnostics");
     command.current_dir(root).stdout(Stdio::piped()).stderr(Stdio::inherit());

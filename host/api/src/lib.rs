@@ -8,6 +8,7 @@ mod audit;
 mod body;
 mod cache;
 mod call;
+mod compression;
 mod credentials;
 mod endpoint;
 pub mod error;
@@ -52,6 +53,7 @@ use packhouse_wire::request_id;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use call::Served;
+use compression::compressed;
 use endpoint::Endpoint;
 use error::ApiError;
 use error_response::{no_such_method, no_such_path};
@@ -99,6 +101,9 @@ pub fn router(app: Arc<App>) -> anyhow::Result<Router> {
     }
     let (router, document) = api.split_for_parts();
     let mut router = router.layer(Extension(Arc::new(document)));
+    if app.config.compression {
+        router = compressed(router);
+    }
     if app.config.metrics_listen.is_none() {
         router = router.merge(metrics_router());
     }

@@ -10,6 +10,7 @@ use super::*;
 
 mod access_keys;
 mod browsers;
+mod compression;
 mod document;
 mod members;
 mod world;

@@ -218,6 +218,13 @@ pub(crate) static KEYS: &[Key] = &[
         "What stays free on the disk of a blob folder; 0 for nothing.",
     ),
     key(
+        "responses.compression",
+        "PACKHOUSE_RESPONSES_COMPRESSION",
+        Kind::Switch,
+        "true",
+        "Whether documents and lists are sent compressed to clients that accept gzip or zstd.",
+    ),
+    key(
         "limits.api_body_bytes",
         "PACKHOUSE_LIMITS_API_BODY_BYTES",
         Kind::Bytes,

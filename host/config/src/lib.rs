@@ -70,6 +70,8 @@ pub struct Config {
     pub owner: Owner,
     /// Bounds of connections and bodies.
     pub limits: Limits,
+    /// Whether documents are sent compressed to clients that accept it.
+    pub compression: bool,
     /// Time between two collections of garbage; none for no collection.
     pub gc_interval: Option<Duration>,
     /// Days for which the audit log is kept; none: for ever.
@@ -187,6 +189,7 @@ impl Config {
             sealing_key: read.parse_some("sealing_key", values::sealing_key)?,
             owner: read.owner()?,
             limits: read.limits()?,
+            compression: read.parse("responses.compression", values::switch)?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
             readiness_interval: read.millis("readiness_interval_ms")?.max(SHORTEST_INTERVAL),

@@ -170,8 +170,9 @@ pub fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
     let settings = Value::Object(settings);
     RepositoryView {
         id: row.id,
-        name: row.name.clone(),
-        kind: row.kind.clone(),
+        revision: row.revision,
+        name: row.name.as_str().into(),
+        kind: row.kind.as_str().into(),
         settings: settings.to_string().into(),
     }
 }

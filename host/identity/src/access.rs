@@ -6,6 +6,8 @@
 
 mod facts;
 
+use std::borrow::Cow;
+
 use packhouse_wire::catalogue::{self, Code};
 
 pub use self::facts::{
@@ -14,11 +16,11 @@ pub use self::facts::{
 
 /// What the format's description declares about refusals.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Rules {
+pub struct Rules<'a> {
     /// Whether the username beside a token counts.
     pub checks_username: bool,
     /// Usernames that go with any token.
-    pub token_usernames: Vec<String>,
+    pub token_usernames: Cow<'a, [String]>,
     /// The status for a refused credential on reads: 401 or 404.
     pub refused_read_status: u16,
     /// The status for a refused credential on writes.
@@ -26,7 +28,7 @@ pub struct Rules {
     /// The status where the credential does not reach a repository that is no proxy.
     pub not_reached_status: u16,
     /// Formats of tokens that work besides `generic`.
-    pub token_formats: Vec<String>,
+    pub token_formats: Cow<'a, [String]>,
 }
 
 /// One question.
@@ -35,7 +37,7 @@ pub struct AccessRequest<'a> {
     /// The repository; none when there is none of that name in this organization.
     pub repository: Option<RepositoryFacts>,
     /// The format's rules, of the repository or of the claim that matched.
-    pub rules: &'a Rules,
+    pub rules: &'a Rules<'a>,
     /// What was presented.
     pub presented: &'a ResolvedCredential,
     /// What is wanted.
@@ -167,7 +169,7 @@ fn refused_presented(question: &AccessRequest<'_>) -> Option<Refusal> {
     })
 }
 
-fn goes_with(rules: &Rules, token: &TokenFacts, username: Option<&str>) -> bool {
+fn goes_with(rules: &Rules<'_>, token: &TokenFacts, username: Option<&str>) -> bool {
     let Some(username) = username else { return true };
     rules.token_usernames.iter().any(|known| known == username)
         || token.usernames.is_empty()
@@ -259,21 +261,20 @@ fn disabled(repository: RepositoryFacts) -> Option<Refusal> {
 /// The format of a token that works on every format of package.
 pub const GENERIC: &str = "generic";
 
-impl From<&packhouse_runtime::Description> for Rules {
+impl<'a> From<&'a packhouse_runtime::Description> for Rules<'a> {
     /// Where the description names no format of token, its own name is one.
-    fn from(description: &packhouse_runtime::Description) -> Rules {
-        let own = || vec![description.format.clone()];
+    fn from(description: &'a packhouse_runtime::Description) -> Rules<'a> {
         Rules {
             checks_username: description.checks_username,
-            token_usernames: description.token_usernames.clone(),
+            token_usernames: Cow::Borrowed(&description.token_usernames),
             refused_read_status: description.refused_read_status,
             refused_write_status: description.refused_write_status,
             not_reached_status: description.not_reached_status,
-            token_formats: if description.token_formats.is_empty() {
-                own()
+            token_formats: Cow::Borrowed(if description.token_formats.is_empty() {
+                std::slice::from_ref(&description.format)
             } else {
-                description.token_formats.clone()
-            },
+                &description.token_formats
+            }),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The one question of access, put for a request with the facts that were read together.
 
+use std::borrow::Cow;
+
 use packhouse_runtime::{Action, Description, Intent};
 use packhouse_store::{Reached, RepositoryRow};
 
@@ -29,16 +31,16 @@ pub(crate) fn wanted_by_method(method: &str) -> AccessAction {
 }
 
 /// What a format declares about refusals. Without a description it is what holds for most formats.
-pub(crate) fn rules(description: Option<&Description>) -> Rules {
+pub(crate) fn rules(description: Option<&Description>) -> Rules<'_> {
     match description {
         Some(description) => Rules::from(description),
         None => Rules {
             checks_username: false,
-            token_usernames: Vec::new(),
+            token_usernames: Cow::default(),
             refused_read_status: 401,
             refused_write_status: 401,
             not_reached_status: 403,
-            token_formats: Vec::new(),
+            token_formats: Cow::default(),
         },
     }
 }
@@ -46,7 +48,7 @@ pub(crate) fn rules(description: Option<&Description>) -> Rules {
 /// Whether the caller may do what is wanted in this repository; else the refusal as it is answered.
 pub(crate) fn authorize(
     presented: &ResolvedCredential,
-    rules: &Rules,
+    rules: &Rules<'_>,
     wanted: AccessAction,
     repository: Option<RepositoryFacts>,
     now: i64,
@@ -58,7 +60,7 @@ pub(crate) fn authorize(
 /// The same where there is no repository to speak of: the credential is judged, and nothing else.
 pub(crate) fn authorize_credential(
     presented: &ResolvedCredential,
-    rules: &Rules,
+    rules: &Rules<'_>,
     wanted: AccessAction,
     now: i64,
 ) -> Result<(), HttpError> {

@@ -12,17 +12,17 @@ use crate::access_request as access;
 use crate::bearer_scope::BearerScope;
 use crate::error_response::{HttpError, MissingScope};
 use crate::repository_request::{NamedRepository, RepositoryRequest};
-use crate::route::Routed;
+use crate::route::Told;
 
 /// The intent, if the caller may do what it says; else the refusal as it is answered. The credential is judged before the names:
 /// who shows none learns nothing of what is wrong with a name.
-pub(crate) fn authorize(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, HttpError> {
+pub(crate) fn authorize(request: &RepositoryRequest<'_>, told: Told) -> Result<Arc<Intent>, HttpError> {
     match &request.repository {
-        None => without_repository(request, routed),
-        Some(NamedRepository::Found(row)) => in_repository(request, row, routed),
-        Some(NamedRepository::Missing(name)) => Err(missing(request, name, routed)),
+        None => without_repository(request, told),
+        Some(NamedRepository::Found(row)) => in_repository(request, row, told),
+        Some(NamedRepository::Missing(name)) => Err(missing(request, name, told)),
         // It was opened to anybody.
-        Some(NamedRepository::Undisclosed { .. }) => routed,
+        Some(NamedRepository::Undisclosed { .. }) => told,
     }
 }
 
@@ -31,9 +31,9 @@ pub(crate) fn authorize(request: &RepositoryRequest<'_>, routed: Routed) -> Resu
 fn in_repository(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
-    routed: Routed,
+    told: Told,
 ) -> Result<Arc<Intent>, HttpError> {
-    match routed {
+    match told {
         Ok(intent) => {
             admit(request, row, &intent)?;
             Ok(intent)
@@ -83,19 +83,19 @@ fn judge(
 }
 
 /// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.
-fn without_repository(request: &RepositoryRequest<'_>, routed: Routed) -> Result<Arc<Intent>, HttpError> {
-    let wanted = match &routed {
+fn without_repository(request: &RepositoryRequest<'_>, told: Told) -> Result<Arc<Intent>, HttpError> {
+    let wanted = match &told {
         Ok(intent) => access::wanted(intent),
         Err(_) => AccessAction::Read { for_publish: true },
     };
     judge_credential(request, wanted, None)?;
-    routed
+    told
 }
 
 /// The refusal where there is no repository of this name. Without a credential it looks like that of one that is there and
 /// private, its scope included.
-fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpError {
-    let wanted = match &routed {
+fn missing(request: &RepositoryRequest<'_>, name: &str, told: Told) -> HttpError {
+    let wanted = match &told {
         // What is open is open in a repository that is there.
         Ok(intent) if access::wanted(intent) == AccessAction::Open => {
             AccessAction::Read { for_publish: false }
@@ -104,7 +104,7 @@ fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpE
         Err(_) => access::wanted_by_method(&request.head.method),
     };
     let scope = || {
-        let subject = routed.as_ref().ok()?.subject.as_deref();
+        let subject = told.as_ref().ok()?.subject.as_deref();
         request.scopes()?.text(name, subject, wanted)
     };
     if let Err(refused) = judge_credential(request, wanted, Some(&scope)) {
@@ -113,7 +113,7 @@ fn missing(request: &RepositoryRequest<'_>, name: &str, routed: Routed) -> HttpE
     if !packhouse_wire::path::is_repository_name(name) {
         return HttpError::of(&catalogue::NO_REPOSITORY_NAME);
     }
-    match routed {
+    match told {
         Err(refused) if refused.is_malformed() => refused,
         _ => HttpError::of(&catalogue::NOT_FOUND),
     }

@@ -7,34 +7,48 @@ use packhouse_runtime::{Action, Intent};
 use crate::error_response::HttpError;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
-use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, Validity, in_memory};
+use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, in_memory};
+use crate::validity::{CurrentRows, Lifespan, Validity};
 
 /// What the cache has for one request, and where a response to it would be kept.
-pub(crate) struct CacheLookup {
+pub(crate) struct CacheLookup<'a> {
     /// None for a request whose response is never kept.
-    slot: Option<Slot>,
+    slot: Option<Slot<'a>>,
     entry: Option<Arc<CacheEntry>>,
+    is_valid: bool,
+    /// When the request is judged.
+    now: i64,
 }
 
-struct Slot {
+struct Slot<'a> {
     key: CacheKey,
-    validity: Validity,
+    rows: CurrentRows<'a>,
 }
 
-impl CacheLookup {
+impl<'a> CacheLookup<'a> {
     /// Looks a request up. Nothing is kept of a request that is about no repository.
-    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'_>) -> Self {
+    pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>) -> Self {
         let slot = request.found().and_then(|row| {
             let key = CacheKey::of(row.id, &request.members, &request.head)?;
-            Some(Slot { key, validity: Validity::of(row, request.all_members()) })
+            Some(Slot { key, rows: CurrentRows { row, members: &request.principal.facts.members } })
         });
-        let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key, &slot.validity));
-        Self { slot, entry }
+        let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));
+        let store = &request.app.store;
+        let is_valid = match (&slot, &entry) {
+            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, request.now),
+            _ => false,
+        };
+        Self { slot, entry, is_valid, now: request.now }
     }
 
     /// The valid entry, if there is one.
     pub(crate) fn entry(&self) -> Option<&CacheEntry> {
-        self.entry.as_deref()
+        self.entry.as_deref().filter(|_| self.is_valid)
+    }
+
+    /// What the request would do, if it was asked before: that is told from the request alone, whatever was changed since.
+    pub(crate) fn intent(&self) -> Option<&Arc<Intent>> {
+        self.entry.as_deref().map(|entry| &entry.intent)
     }
 
     /// Keeps a response if it may be kept, a small file with its bytes. Returns the response as it is sent. An error is one of the
@@ -43,18 +57,24 @@ impl CacheLookup {
         self,
         cache: &ResponseCache,
         intent: Arc<Intent>,
-        response: PreparedResponse,
+        mut response: PreparedResponse,
     ) -> Result<Arc<PreparedResponse>, HttpError> {
-        let Some(Slot { key, validity }) = self.slot.filter(|_| may_be_kept(&intent, &response)) else {
+        let slot = self.slot.filter(|_| may_be_kept(&intent, &response));
+        let reads = std::mem::take(&mut response.reads);
+        let lifespan = Lifespan { from: self.now, until: response.until };
+        let Some((key, validity)) =
+            slot.and_then(|Slot { key, rows }| Some((key, Validity::of(rows, reads, lifespan)?)))
+        else {
             return Ok(Arc::new(response));
         };
-        let response = Arc::new(Box::pin(in_memory(response)).await?);
+        let response = Box::pin(in_memory(response)).await?;
+        let response = Arc::new(PreparedResponse { kept: true, ..response });
         cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response) });
         Ok(response)
     }
 }
 
-/// A response to a read may be kept, except in two cases: the revisions say nothing of further repositories that an intent names, and
+/// A response to a read may be kept, except in two cases: the look-up says nothing of further repositories that an intent names, and
 /// a response that was made for one caller is not another's.
 fn may_be_kept(intent: &Intent, response: &PreparedResponse) -> bool {
     let same_for_all = intent.also_read.is_empty() && !intent.for_caller;

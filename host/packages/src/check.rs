@@ -25,7 +25,7 @@ pub(crate) async fn check(
     if request.found().is_none() || !intent.check || (small && !expects_continue(headers)) {
         return Ok(());
     }
-    let SelectedRepositories { target, others } = repositories.clone();
+    let SelectedRepositories { target, others, .. } = repositories.clone();
     let call = Call { target, others, ..Call::new(Arc::clone(&request.head), intent.action) };
     let checked = Box::pin(request.plugin.check(call)).await;
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;

@@ -1,8 +1,8 @@
-//! The step handle: the plugin answers, in an instance of its own that is gone afterwards.
+//! The step handle: the plugin answers, in the instance of the step route or in one of its own, which is gone afterwards.
 
 use std::sync::Arc;
 
-use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, Services};
+use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, RoutedInstance, Services};
 use packhouse_store::AuditEvent;
 use packhouse_upstream::CallOutcome;
 
@@ -18,24 +18,26 @@ const TRIES: u32 = 3;
 /// How much of a path the audit log keeps.
 const MAX_SUBJECT_BYTES: usize = 512;
 
-/// Calls the plugin. Secrets that it asked for stand in the answer instead of their placeholders.
+/// Calls the plugin, in `instance` if there is one. Secrets that it asked for stand in the answer instead of their placeholders.
 pub(crate) async fn handle(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
+    instance: Option<RoutedInstance<'_>>,
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
     // Its state is large, and responses from the cache do not come here: the request path shall not carry it along.
-    Box::pin(call(request, intent, repositories, received)).await
+    Box::pin(call(request, intent, instance, repositories, received)).await
 }
 
 async fn call(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
+    instance: Option<RoutedInstance<'_>>,
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
-    let SelectedRepositories { target, others } = repositories;
+    let SelectedRepositories { target, others, reads } = repositories;
     let Received { body, parts, appended } = received;
     let services = CallServices::new(request.app, &request.plugin, caller(request));
     let call = Call {
@@ -49,9 +51,11 @@ async fn call(
         for_publish: intent.for_publish,
         ..Call::new(Arc::clone(&request.head), intent.action)
     };
-    let handled = handle_again(&request.plugin, call, &services).await;
+    let handled = handle_again(&request.plugin, instance, call, &services).await;
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
-    handled.map(|answer| services.fill(answer)).map_err(HttpError::from)
+    let mut answer = services.fill(handled.map_err(HttpError::from)?);
+    answer.reads.extend(reads);
+    Ok(answer)
 }
 
 fn caller(request: &RepositoryRequest<'_>) -> Caller {
@@ -83,8 +87,8 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
     subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
     Some(AuditEvent {
         organization: repository.organization,
-        actor: request.principal.caller.clone().unwrap_or_default(),
-        credential: request.principal.credential.clone().unwrap_or_default(),
+        actor: request.principal.caller.as_deref().unwrap_or_default().to_owned(),
+        credential: request.principal.credential.as_deref().unwrap_or_default().to_owned(),
         action: name.to_owned(),
         subject,
         address: request.peer.to_string(),
@@ -94,15 +98,20 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
 }
 
 /// Calls the plugin, and calls it again for a read that failed for one of two reasons: there was no room beside the calls that wait
-/// for upstreams, so it waits for room; or an upstream sent what cannot be read, so it goes on with what is cached.
+/// for upstreams, so it waits for room; or an upstream sent what cannot be read, so it goes on with what is cached. Each further call
+/// has a fresh instance.
 async fn handle_again(
     plugin: &Plugin,
+    mut instance: Option<RoutedInstance<'_>>,
     call: Call,
     services: &CallServices,
 ) -> Result<Result<Answer, Failure>, CallError> {
     let reads = call.action == Action::Read && call.body.is_none();
     for _ in 1..TRIES {
-        let handled = plugin.handle(call.clone()).await;
+        let handled = match instance.take() {
+            Some(instance) => instance.handle(call.clone()).await,
+            None => plugin.handle(call.clone()).await,
+        };
         if !services.end(outcome(&handled)).await || !reads {
             return handled;
         }

@@ -23,11 +23,11 @@ pub(crate) struct Principal {
     /// The credential, as access is decided on it.
     pub presented: ResolvedCredential,
     /// Who asks, as it may be shown to a plugin.
-    pub caller: Option<String>,
+    pub caller: Option<Arc<str>>,
     /// Names the credential in the log; never a part of it.
-    pub credential: Option<String>,
+    pub credential: Option<Arc<str>>,
     /// The member whose account it is, or whose token.
-    pub member: Option<MemberRow>,
+    pub member: Option<Arc<MemberRow>>,
     /// What a bearer leaves of the credential's rights.
     pub bearer_scope: BearerScope,
 }
@@ -158,9 +158,9 @@ fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
 fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
     let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
     Principal {
-        caller: Some(member.email.clone()),
-        credential: Some(format!("member:{}", member.id)),
-        member: Some(member),
+        caller: Some(member.email.as_str().into()),
+        credential: Some(format!("member:{}", member.id).into()),
+        member: Some(Arc::new(member)),
         ..nobody(facts, ResolvedCredential::Member(rights))
     }
 }
@@ -177,10 +177,12 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
         PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
     };
-    let owner = facts.owner.as_ref().map(|member| match &facts.repository {
+    // The same for all requests that the answer is for, and dear to read.
+    let owners = |member: &MemberRow| match &facts.repository {
         Some(repository) => rights(member, repository.id),
         None => Rights::default(),
-    });
+    };
+    let owner = facts.owner.as_ref().map(|member| facts.derived.get_or_make(|| owners(member)));
     // A service key's user name is that of who made it; a legacy token works with any.
     let shown = match (&facts.owner, row.backing.as_deref()) {
         (Some(owner), _) => Some(owner.email.clone()),
@@ -202,8 +204,8 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
     Some(Principal {
         facts: Arc::clone(facts),
         presented: ResolvedCredential::Token(presented, username),
-        caller: shown.or_else(|| Some(row.name.clone())),
-        credential: Some(format!("token:{}", row.id)),
+        caller: Some(shown.as_deref().unwrap_or(&row.name).into()),
+        credential: Some(format!("token:{}", row.id).into()),
         member: facts.owner.clone(),
         bearer_scope: BearerScope::Direct,
     })
@@ -221,8 +223,8 @@ fn key(facts: &Arc<LookUp>) -> Option<Principal> {
     Some(Principal {
         facts: Arc::clone(facts),
         presented: ResolvedCredential::Key(presented),
-        caller: facts.key_owner.clone(),
-        credential: Some(format!("access-key:{}", row.id)),
+        caller: facts.key_owner.as_deref().map(Arc::from),
+        credential: Some(format!("access-key:{}", row.id).into()),
         member: None,
         bearer_scope: BearerScope::Direct,
     })

@@ -6,8 +6,11 @@ mod authorize;
 mod bearer_scope;
 mod cache_lookup;
 mod check;
+mod coded_variants;
 mod credential;
 mod declared_length;
+mod encoder;
+mod encodings;
 mod error_body;
 mod error_response;
 mod find_plugin;
@@ -26,6 +29,7 @@ mod prepared_response;
 mod receive;
 mod repository_list;
 mod repository_request;
+mod repository_views;
 mod request_context;
 mod request_path;
 mod resolve;
@@ -40,6 +44,8 @@ mod send;
 mod services;
 mod strangers;
 mod token_service;
+mod validity;
+mod variant;
 mod withheld_names;
 
 use std::convert::Infallible;
@@ -88,7 +94,7 @@ impl RepositoryHost {
     async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let meters = &self.app.meters.packages;
-        let ticket = meters.under_way.begin();
+        let ticket = meters.under_way.begin(started);
         let (parts, body) = request.into_parts();
         let peer = caller(peer, &parts.headers, &self.app.config.trusted_proxies);
         let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
@@ -113,8 +119,9 @@ impl RepositoryHost {
         if let Ok(id) = HeaderValue::from_str(&context.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        meters.answered(context.format.as_deref(), &parts.method, response.status(), started.elapsed());
-        log::line(&parts, &response, &context, started.elapsed());
+        let took = started.elapsed();
+        meters.answered(context.format.as_deref(), &parts.method, response.status(), took);
+        log::line(&parts, &response, &context, took);
         response.map(|body| body.with_ticket(ticket))
     }
 
@@ -123,8 +130,8 @@ impl RepositoryHost {
         let Some(code) = refused.credential_code() else { return };
         let refusal = Refusal {
             organization: context.organization,
-            actor: context.caller.clone().unwrap_or_default(),
-            credential: context.credential.clone().unwrap_or_default(),
+            actor: context.caller.as_deref().unwrap_or_default().to_owned(),
+            credential: context.credential.as_deref().unwrap_or_default().to_owned(),
             address: context.peer.to_string(),
             code: code.to_owned(),
         };

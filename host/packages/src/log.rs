@@ -23,7 +23,7 @@ pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestCo
         bytes = response.body().size_hint().exact().unwrap_or_default(),
         ms = took.as_secs_f64() * 1000.0,
         request_id = context.request_id,
-        credential = context.credential,
+        credential = context.credential.as_deref(),
         peer = %context.peer,
         "request"
     );

@@ -88,7 +88,9 @@ fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str
 
 fn is_loopback(host: &str, port: u16) -> bool {
     let here = ["localhost", "127.0.0.1", "[::1]"].contains(&without_port(host));
-    here && host.strip_prefix(without_port(host)).is_some_and(|rest| rest == format!(":{port}"))
+    let stated = host.strip_prefix(without_port(host)).and_then(|rest| rest.strip_prefix(':'));
+    // As it is written: a port has no sign and no leading zero.
+    here && stated.is_some_and(|text| !text.starts_with(['+', '0']) && text.parse() == Ok(port))
 }
 
 /// The realm of a challenge: the host's name, since some clients send a credential to no other realm.
@@ -135,6 +137,7 @@ mod tests {
         assert!(is_loopback("[::1]:8080", 8080));
         assert!(!is_loopback("localhost", 8080));
         assert!(!is_loopback("localhost:80", 8080));
+        assert!(!is_loopback("localhost:08080", 8080) && !is_loopback("localhost:+8080", 8080));
         assert!(!is_loopback("elsewhere:8080", 8080));
     }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use packhouse_runtime::{Answer, Content};
+use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
+use crate::coded_variants::CodedVariants;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use packhouse_wire::conditional::Validators;
 
@@ -26,8 +27,22 @@ pub(crate) struct PreparedResponse {
     pub content: Content,
     /// What conditions and ranges are judged by; of a 200 alone.
     pub validators: Option<Validators>,
+    /// The variants that may be sent in its place; none where only the content as it is may be.
+    pub variants: Option<CodedVariants>,
+    /// Whether it is of a document that it does not hold itself, of which a GET may bring a variant: that of a HEAD.
+    pub stands_for_variants: bool,
+    /// Whether secrets may stand in it.
+    pub confidential: bool,
+    /// Whether it is in the response cache.
+    pub kept: bool,
     /// Whether the plugin used nothing for it whose changes the cache would miss.
     pub cacheable: bool,
+    /// What it was made of.
+    pub reads: Reads,
+    /// From when on it may be another because time has passed, in ms since 1970.
+    pub until: Option<i64>,
+    /// What it used of what proxies keep, which counts each time it is sent.
+    pub cache_uses: Vec<CacheUse>,
 }
 
 impl PreparedResponse {
@@ -63,8 +78,25 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
-    let cacheable = answer.keepable;
-    Ok(PreparedResponse { status, headers, content: answer.content, validators, cacheable })
+    // What still arrives is kept once it is stored.
+    let cacheable = answer.keepable && !matches!(answer.content, Content::Arriving(_));
+    // A copy has no room for more than it holds, which would be as much again in each kept response.
+    let headers = headers.clone();
+    let Answer { content, reads, until, cache_uses, confidential, .. } = answer;
+    Ok(PreparedResponse {
+        status,
+        headers,
+        content,
+        validators,
+        variants: None,
+        stands_for_variants: false,
+        confidential,
+        kept: false,
+        cacheable,
+        reads,
+        until,
+        cache_uses,
+    })
 }
 
 /// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.

@@ -1,7 +1,7 @@
 //! What is found out about a request on its way, for the shape of a refusal, its line in the log, the metrics and the audit log.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use packhouse_runtime::{Description, ErrorFormat};
 use packhouse_store::OrganizationId;
@@ -19,11 +19,11 @@ pub(crate) struct RequestContext {
     /// What links start with; empty until the organization was looked for.
     pub base_url: String,
     /// Names the credential; never a part of it.
-    pub credential: Option<String>,
+    pub credential: Option<Arc<str>>,
     /// The format that the request turned out to be about.
     pub format: Option<String>,
     /// Whose the credential is.
-    pub caller: Option<String>,
+    pub caller: Option<Arc<str>>,
     /// The organization that the request is for.
     pub organization: Option<OrganizationId>,
 }
@@ -47,8 +47,14 @@ impl RequestContext {
     /// Refusals look as the format's description wants them from here on.
     pub(crate) fn set_format(&mut self, description: Option<&Description>) {
         self.error_format =
-            description.map_or_else(Arc::default, |description| Arc::clone(&description.error_format));
+            description.map_or_else(no_format, |description| Arc::clone(&description.error_format));
         self.own_challenge = true;
         self.format = description.map(|description| description.format.clone());
     }
+}
+
+/// How refusals look where no format is known.
+pub(crate) fn no_format() -> Arc<ErrorFormat> {
+    static NO_FORMAT: LazyLock<Arc<ErrorFormat>> = LazyLock::new(Arc::default);
+    Arc::clone(&NO_FORMAT)
 }

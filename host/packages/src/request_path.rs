@@ -10,6 +10,7 @@ use crate::authorize::authorize;
 use crate::cache_lookup::CacheLookup;
 use crate::check::check;
 use crate::declared_length::refuse_by_declared_length;
+use crate::encodings::Encodings;
 use crate::error_response::HttpError;
 use crate::find_plugin::find_plugin;
 use crate::handle::handle;
@@ -18,10 +19,11 @@ use crate::identified_request::{ResolvedRequest, identify_caller};
 use crate::organizations::Organizations;
 use crate::prepared_response::prepare;
 use crate::receive::receive;
+use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
 use crate::resolve::{Route, resolve};
 use crate::response_cache::ResponseCache;
-use crate::route::route;
+use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
 use crate::strangers;
@@ -34,6 +36,8 @@ pub(crate) struct RepositoryHost {
     /// The program.
     pub app: Arc<App>,
     cache: ResponseCache,
+    encodings: Arc<Encodings>,
+    views: RepositoryViews,
     organizations: Organizations,
 }
 
@@ -41,7 +45,9 @@ impl RepositoryHost {
     /// A host for this program's repositories.
     pub(crate) fn new(app: Arc<App>) -> Self {
         let cache = ResponseCache::new(app.shares.cached_files);
-        Self { app, cache, organizations: Organizations::default() }
+        let encodings = Encodings::new(app.config.compression);
+        let (views, organizations) = (RepositoryViews::default(), Organizations::default());
+        Self { app, cache, encodings, views, organizations }
     }
 
     /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
@@ -69,19 +75,20 @@ impl RepositoryHost {
             None => find_plugin(&identified, context).await?,
         };
         let cached = CacheLookup::of(&self.cache, &request);
-        let routed = route(&request, cached.entry()).await?;
-        let intent = authorize(&request, routed)?;
+        let Routed { told, instance } = route(&request, cached.intent()).await?;
+        let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
-            return send(&request, &entry.response).await;
+            app.upstreams.used_again(&entry.response.cache_uses);
+            return send(&request, &self.encodings, &entry.response).await;
         }
-        let repositories = select_repositories(&request, &intent).await?;
+        let repositories = select_repositories(&request, &intent, &self.views).await?;
         refuse_by_declared_length(&intent, &parts.headers)?;
         check(&request, &intent, &repositories).await?;
         let received = receive(&request, &intent, body).await?;
-        let answer = handle(&request, &intent, repositories, received).await?;
-        let response = prepare(answer, request.is_private()).await?;
+        let answer = handle(&request, &intent, instance, repositories, received).await?;
+        let response = self.encodings.offer(prepare(answer, request.is_private()).await?);
         let response = cached.keep(&self.cache, intent, response).await?;
-        send(&request, &response).await
+        send(&request, &self.encodings, &response).await
     }
 }
 

@@ -8,6 +8,7 @@ use packhouse_runtime::{Claim, ErrorFormat, Plugin, Runtime};
 
 use crate::error_response::HttpError;
 use crate::health::{self, Health};
+use crate::request_context::no_format;
 use packhouse_wire::catalogue;
 use packhouse_wire::host::host;
 use packhouse_wire::path::{self, Path, PathError};
@@ -94,7 +95,7 @@ pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
         path.starts_with(fixed) || path == fixed.trim_end_matches('/')
     };
     let claim = runtime.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
-    claim.map_or_else(Arc::default, |(plugin, _)| Arc::clone(&plugin.description().error_format))
+    claim.map_or_else(no_format, |(plugin, _)| Arc::clone(&plugin.description().error_format))
 }
 
 fn within_limits(parts: &Parts) -> Result<(), HttpError> {

@@ -1,6 +1,6 @@
-//! CacheEntry answers. A plugin's answer to a read is a pure function of the request, the settings and the records that it read, so
-//! it is served again without entering Wasm until the repository changes. Access is decided anew for each request: what is
-//! kept is the intent with its answer, never a verdict.
+//! The response cache. A plugin's answer to a read is a pure function of the request, the settings and the records that it read, so
+//! it is served again without entering Wasm until one of those changes. Access is decided anew for each request: what is
+//! kept is the intent with its answer, never a decision.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::prepared_response::{PreparedResponse, size};
+use crate::validity::Validity;
 
-/// Bytes of all entries.
-const TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of all entries, their contents as they are; what is kept of them compressed has a bound of its own.
+const TOTAL_BYTES: u64 = 48 * 1024 * 1024;
 /// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
 /// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.
@@ -23,32 +24,9 @@ const KEY_BYTES: usize = 4 * 1024;
 /// Files that are held open, where there are as many descriptors as one could want.
 #[cfg(test)]
 const MANY_FILES: usize = 16 * 1024;
-/// What an entry costs besides its key and content: headers, handles, the cache's own book-keeping.
-const ENTRY_BYTES: u64 = 1024;
-
-/// The revisions at which a response was made: it is valid as long as these are the repository's, and those of its members. Members
-/// that were not handed over count too: what they hold hides what others have.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Validity {
-    records: u64,
-    settings: u64,
-    members: Box<[(RepositoryId, u64, u64)]>,
-}
-
-impl Validity {
-    /// As they were read with the credential, with all members, whoever may read them.
-    pub(crate) fn of<'a>(
-        repository: &RepositoryRow,
-        members: impl IntoIterator<Item = &'a RepositoryRow>,
-    ) -> Self {
-        let of = |row: &RepositoryRow| (row.id, row.revision, row.settings_revision);
-        Self {
-            records: repository.revision,
-            settings: repository.settings_revision,
-            members: members.into_iter().map(of).collect(),
-        }
-    }
-}
+/// What an entry costs besides its key and content: a dozen headers with their values, the intent, handles, the cache's own
+/// book-keeping. Measured: with less than this a full cache of small answers took twice the memory that it counted.
+const ENTRY_BYTES: u64 = 3 * 1024;
 
 /// A response and what it was made of.
 pub(crate) struct CacheEntry {
@@ -117,17 +95,17 @@ impl ResponseCache {
     }
 
     fn within(total: u64, files: usize) -> Self {
-        let items = usize::try_from(total / (4 * ENTRY_BYTES)).unwrap_or(usize::MAX);
+        let items = usize::try_from(total / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
         let weight = Weight { file: total / (files.max(1) as u64) };
         Self { cache: Cache::with_weighter(items, total, weight) }
     }
 
-    /// The entry for this request, if it was made at these revisions.
-    pub(crate) fn get(&self, key: &CacheKey, validity: &Validity) -> Option<Arc<CacheEntry>> {
-        self.cache.get(&*key.0).filter(|entry| entry.validity == *validity)
+    /// The entry for this request, which may hold no longer.
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<Arc<CacheEntry>> {
+        self.cache.get(&*key.0)
     }
 
-    /// Keeps a response that was made at the entry's revisions or later, if it is a success and of a size that is worth keeping.
+    /// Keeps a response if it is a success and of a size that is worth keeping.
     pub(crate) fn insert(&self, key: CacheKey, entry: CacheEntry) {
         let content = &entry.response.content;
         if entry.response.is_ok() && (is_file(content) || size(content) <= RENDERED_BYTES) {
@@ -168,7 +146,8 @@ impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
             Content::Blob(_) | Content::Arriving(_) => self.file,
             Content::None => 0,
         };
-        ENTRY_BYTES + key.len() as u64 + content
+        let uses = size_of_val(&*entry.response.cache_uses);
+        ENTRY_BYTES + key.len() as u64 + entry.validity.bytes() as u64 + uses as u64 + content
     }
 }
 

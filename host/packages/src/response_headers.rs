@@ -16,7 +16,7 @@ use packhouse_wire::conditional::Validators;
 const POLICY_PUBLISHED: HeaderValue = HeaderValue::from_static("sandbox");
 /// What a plugin rendered may have its own styles, and links.
 const POLICY_RENDERED: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; error_context-ancestors 'none'",
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
 /// What the plugin said, without what is the host's to say.
@@ -117,6 +117,14 @@ fn representation(headers: &HeaderMap, digest: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rendered_page_may_stand_in_no_other_page() {
+        let mut headers = HeaderMap::new();
+        forbid_scripts(&mut headers, &Content::Inline(bytes::Bytes::new()));
+        let policy = headers.get(CONTENT_SECURITY_POLICY).unwrap().to_str().unwrap();
+        assert!(policy.split("; ").any(|rule| rule == "frame-ancestors 'none'"), "{policy}");
+    }
 
     #[test]
     fn pages_are_told_from_files() {

@@ -1,34 +1,48 @@
-//! The step route: the plugin says what the request would do. It runs in an instance that can reach nothing.
+//! The step route: the plugin says what the request would do. From there it can reach nothing.
 
 use std::sync::Arc;
 
-use packhouse_runtime::{Intent, Plugin, RequestHead};
+use packhouse_runtime::{Intent, Plugin, RequestHead, RoutedInstance};
 
 use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
-use crate::response_cache::CacheEntry;
 
 /// What a plugin says of a request: what it would do, or the plugin's own refusal.
-pub(crate) type Routed = Result<Arc<Intent>, HttpError>;
+pub(crate) type Told = Result<Arc<Intent>, HttpError>;
 
-/// Asks the plugin, unless the intent is known: with a cached response, or from what a format opens to anybody. The outer error is
+/// What came of the step.
+pub(crate) struct Routed<'a> {
+    /// What the plugin says, now or before.
+    pub told: Told,
+    /// The instance that it was asked in, where the step handle can go on there.
+    pub instance: Option<RoutedInstance<'a>>,
+}
+
+/// Asks the plugin, unless the intent is known: with a cached response, or from what a format opens to anybody. An error is
 /// a call that failed. The plugin's own refusal is no error yet: who may be told of it is the next step's to judge.
-pub(crate) async fn route(
-    request: &RepositoryRequest<'_>,
-    cached: Option<&CacheEntry>,
-) -> Result<Routed, HttpError> {
-    if let Some(entry) = cached {
-        return Ok(Ok(Arc::clone(&entry.intent)));
+pub(crate) async fn route<'a>(
+    request: &'a RepositoryRequest<'_>,
+    known: Option<&Arc<Intent>>,
+) -> Result<Routed<'a>, HttpError> {
+    if let Some(intent) = known {
+        return Ok(Routed { told: Ok(Arc::clone(intent)), instance: None });
     }
     let kind = match &request.repository {
-        Some(NamedRepository::Undisclosed { intent, .. }) => return Ok(Ok(Arc::clone(intent))),
+        Some(NamedRepository::Undisclosed { intent, .. }) => {
+            return Ok(Routed { told: Ok(Arc::clone(intent)), instance: None });
+        }
         Some(NamedRepository::Found(row)) => row.kind.as_str(),
         // So that the plugin judges the names in the path.
         Some(NamedRepository::Missing(_)) => UNDISCLOSED_KIND,
         None => "",
     };
-    Ok(ask_plugin(&request.plugin, kind, &request.head).await?.map(Arc::new))
+    // Its state is large, and responses from the cache do not come here.
+    let routed = Box::pin(request.plugin.route_to_handle(kind, &request.head)).await;
+    match routed.map_err(|error| failed(&request.plugin, "route", &request.head, error))? {
+        Ok(routed) => Ok(Routed { told: Ok(Arc::new(routed.intent)), instance: routed.instance }),
+        Err(refused) => Ok(Routed { told: Err(HttpError::from(refused)), instance: None }),
+    }
 }
 
 /// Calls the plugin's `route`. The outer error is a call that failed, the inner one the plugin's own refusal.

@@ -3,7 +3,7 @@
 
 use packhouse_config::repository_settings;
 use packhouse_identity::access::{AccessAction, Kind};
-use packhouse_runtime::{Action, Intent, RepositoryView};
+use packhouse_runtime::{Action, Intent, Reads, RepositoryView};
 use packhouse_store::{RepositoryId, RepositoryRow};
 use packhouse_wire::catalogue;
 use serde_json::Value;
@@ -13,6 +13,7 @@ use crate::bearer_scope::BearerScope;
 
 use crate::error_response::HttpError;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
+use crate::repository_views::RepositoryViews;
 use crate::withheld_names::WithheldNames;
 
 /// The repositories that a plugin is handed.
@@ -22,6 +23,8 @@ pub(crate) struct SelectedRepositories {
     pub target: Option<RepositoryView>,
     /// What else the plugin may read.
     pub others: Vec<RepositoryView>,
+    /// What the selection was made by, besides the settings of the repository and of its members.
+    pub reads: Reads,
 }
 
 /// Selects them. 404 for a read of a group without a member that the caller may read, and for a package whose name a proxy claims;
@@ -29,18 +32,23 @@ pub(crate) struct SelectedRepositories {
 pub(crate) async fn select_repositories(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
+    views: &RepositoryViews,
 ) -> Result<SelectedRepositories, HttpError> {
     match &request.repository {
         None => Ok(SelectedRepositories::default()),
         Some(NamedRepository::Undisclosed { name, .. } | NamedRepository::Missing(name)) => {
-            Ok(SelectedRepositories { target: Some(undisclosed(request, name)), others: Vec::new() })
+            let target = Some(undisclosed(request, name));
+            Ok(SelectedRepositories { target, ..SelectedRepositories::default() })
         }
         Some(NamedRepository::Found(row)) => {
             refuse_empty_group(request, row, intent)?;
             refuse_claimed(request, row, intent)?;
-            let others = Box::pin(others(request, row, intent)).await?;
-            let target = Some(repository_settings::view(row, request.description()));
-            Ok(SelectedRepositories { target, others })
+            let target = Some(views.of(row, request.description()));
+            if request.members.is_empty() && intent.also_read.is_empty() {
+                return Ok(SelectedRepositories { target, ..SelectedRepositories::default() });
+            }
+            let selected = Box::pin(others(request, row, intent, views)).await?;
+            Ok(SelectedRepositories { target, ..selected })
         }
     }
 }
@@ -50,8 +58,9 @@ fn undisclosed(request: &RepositoryRequest<'_>, name: &str) -> RepositoryView {
     let settings = repository_settings::effective("{}", false, Some(request.description()));
     RepositoryView {
         id: RepositoryId(0),
-        name: name.to_owned(),
-        kind: UNDISCLOSED_KIND.to_owned(),
+        revision: 0,
+        name: name.into(),
+        kind: UNDISCLOSED_KIND.into(),
         settings: Value::Object(settings).to_string().into(),
     }
 }
@@ -90,13 +99,15 @@ async fn others(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     intent: &Intent,
-) -> Result<Vec<RepositoryView>, HttpError> {
+    views: &RepositoryViews,
+) -> Result<SelectedRepositories, HttpError> {
     let (description, members) = (request.description(), &request.members);
+    let mut reads = Reads::default();
     // Only a group has members: for another repository nothing is asked.
-    let proxies = !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent).await?;
+    let proxies =
+        !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent, &mut reads).await?;
     let serving = members.iter().filter(|row| proxies || !is_proxy(row));
-    let mut views: Vec<RepositoryView> =
-        serving.map(|row| repository_settings::view(row, description)).collect();
+    let mut others: Vec<RepositoryView> = serving.map(|row| views.of(row, description)).collect();
     let names: Vec<String> =
         intent.also_read.iter().filter(|name| bearer_allows(request, name)).cloned().collect();
     let facts = &request.principal.facts;
@@ -104,8 +115,8 @@ async fn others(
     let readable = access::readable(request.principal, description, &found, request.now);
     let named = |name: &String| readable.iter().find(|row| row.name == *name);
     let named = names.iter().filter_map(named).filter(|row| proxies || !is_proxy(row));
-    views.extend(named.map(|row| repository_settings::view(row, description)));
-    Ok(views)
+    others.extend(named.map(|row| views.of(row, description)));
+    Ok(SelectedRepositories { target: None, others, reads })
 }
 
 fn is_proxy(row: &RepositoryRow) -> bool {
@@ -130,6 +141,7 @@ async fn proxies_serve(
     request: &RepositoryRequest<'_>,
     group: &RepositoryRow,
     intent: &Intent,
+    reads: &mut Reads,
 ) -> Result<bool, HttpError> {
     if intent.packages.is_empty() {
         let is_hosted = |row: &&RepositoryRow| Kind::of(&row.kind) == Kind::Hosted;
@@ -137,5 +149,6 @@ async fn proxies_serve(
         return Ok(intent.many_packages || request.all_members().filter(is_hosted).all(seen));
     }
     let names = WithheldNames::of(request.description(), request.all_members().chain([group]));
+    names.note_reads(&intent.packages, reads);
     Ok(names.withheld(&request.app.store, &intent.packages).await?.is_empty())
 }

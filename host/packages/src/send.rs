@@ -1,43 +1,99 @@
 //! The step send: a prepared response for one request, with its conditions, its range, and for HEAD without content.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    RANGE,
+};
 use http::{HeaderValue, Response, StatusCode};
 use packhouse_runtime::Content;
 use packhouse_store::StoreError;
 
+use crate::encodings::Encodings;
 use crate::error_response::HttpError;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::repository_request::RepositoryRequest;
 use crate::response_body::body;
 use crate::response_request::ResponseRequest;
+use crate::variant::{Selected, select};
 use packhouse_wire::body::Body;
-use packhouse_wire::conditional::{self, Outcome, Validators};
+use packhouse_wire::conditional::{self, Validators};
+use packhouse_wire::content_coding::{Coding, accepted};
 use packhouse_wire::range::{self, Wanted};
 
 /// Sends a response to the request. 503 if the first bytes of a stored file cannot be read.
 pub(crate) async fn send(
     request: &RepositoryRequest<'_>,
+    encodings: &Arc<Encodings>,
     prepared: &PreparedResponse,
 ) -> Result<Response<Body>, HttpError> {
     let request = ResponseRequest::of(request.parts, &request.head.request_id);
-    Ok(respond(prepared, request).await?)
+    Ok(respond(prepared, encodings, request).await?)
 }
 
-/// The response to one request: 304, 412 or 416 as its conditions and its range say, else the content or a part of it.
+/// The response to one request: 304, 412 or 416 as its conditions and its range say, else the content, in a coding that it accepts, or
+/// a part of it.
 async fn respond(
+    prepared: &PreparedResponse,
+    encodings: &Arc<Encodings>,
+    request: ResponseRequest<'_>,
+) -> Result<Response<Body>, StoreError> {
+    let Some(identity) = prepared.validators.as_ref().filter(|_| request.reads) else {
+        return without_validators(prepared, request).await;
+    };
+    let coding = match select(prepared, identity, request.headers) {
+        Selected::NotModified(validators) => return Ok(not_modified(prepared, validators)),
+        Selected::Failed => return Ok(without_content(prepared, StatusCode::PRECONDITION_FAILED)),
+        Selected::Send(coding) => coding,
+    };
+    let variant = prepared.variants.as_ref().and_then(|variants| variants.validators(coding));
+    if let Some(validators) = variant
+        && let Some(bytes) = encodings.of(prepared, coding).await
+    {
+        return coded(prepared, Variant { coding, validators, bytes }, request).await;
+    }
+    ranged(prepared, identity, request).await
+}
+
+/// The response as it is. A HEAD that the plugin answered without the content states the length that a GET would bring, and not that of
+/// another variant.
+async fn without_validators(
     prepared: &PreparedResponse,
     request: ResponseRequest<'_>,
 ) -> Result<Response<Body>, StoreError> {
-    let Some(validators) = prepared.validators.as_ref().filter(|_| request.reads) else {
-        return whole(prepared, request).await;
-    };
-    match conditional::judge(request.headers, validators) {
-        Outcome::NotModified => Ok(without_content(prepared, StatusCode::NOT_MODIFIED)),
-        Outcome::Failed => Ok(without_content(prepared, StatusCode::PRECONDITION_FAILED)),
-        Outcome::Send => ranged(prepared, validators, request).await,
+    let mut response = whole(prepared, request).await?;
+    if prepared.stands_for_variants && accepted(request.headers).next() != Some(Coding::Identity) {
+        response.headers_mut().remove(CONTENT_LENGTH);
     }
+    Ok(response)
+}
+
+/// A content in a coding.
+struct Variant<'a> {
+    coding: Coding,
+    validators: &'a Validators,
+    bytes: Bytes,
+}
+
+async fn coded(
+    prepared: &PreparedResponse,
+    variant: Variant<'_>,
+    request: ResponseRequest<'_>,
+) -> Result<Response<Body>, StoreError> {
+    let length = variant.bytes.len() as u64;
+    let content = Content::Inline(variant.bytes);
+    let mut response = Response::new(body(&content, 0..length, request).await?);
+    let headers = response.headers_mut();
+    headers.clone_from(&prepared.headers);
+    // What a range would be a part of is another content.
+    headers.remove(ACCEPT_RANGES);
+    headers.insert(ETAG, variant.validators.etag.clone());
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(variant.coding.name()));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    Ok(response)
 }
 
 async fn ranged(
@@ -105,6 +161,13 @@ fn stated_length(
         _ if without => None,
         _ => Some(part.end - part.start),
     }
+}
+
+/// 304, with the tag of the variant that the client has.
+fn not_modified(prepared: &PreparedResponse, validators: &Validators) -> Response<Body> {
+    let mut response = without_content(prepared, StatusCode::NOT_MODIFIED);
+    response.headers_mut().insert(ETAG, validators.etag.clone());
+    response
 }
 
 fn without_content(prepared: &PreparedResponse, status: StatusCode) -> Response<Body> {

@@ -5,13 +5,15 @@ mod names;
 mod signing;
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use memchr::memmem;
 use packhouse_runtime::{
-    Answer, Content, Fetch, IdentityService, Login, LoginState, Plugin, PublicKey, Reply, RepositoryView,
-    ServiceError, ServiceFuture, Signature, SigningService, TokenView, UpstreamService,
+    Answer, Content, Fetch, IdentityService, JudgedReleases, Login, LoginState, Plugin, PublicKey, Release,
+    Reply, RepositoryView, ServiceError, ServiceFuture, Signature, SigningService, TokenView,
+    UpstreamService,
 };
 use packhouse_store::{MemberRow, OrganizationId};
 
@@ -40,6 +42,8 @@ pub(crate) struct CallServices {
     format: String,
     /// The call's use of upstreams.
     session: Mutex<Arc<UpstreamSession>>,
+    /// Whether the plugin asked for what is the caller's own: sign-ins and tokens.
+    asked_identity: AtomicBool,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
 }
@@ -53,6 +57,7 @@ impl CallServices {
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
+            asked_identity: AtomicBool::new(false),
             handed: Mutex::default(),
         })
     }
@@ -79,9 +84,12 @@ impl CallServices {
         placeholder
     }
 
-    /// The answer with each placeholder replaced by its secret, where the plugin wrote it into an inline content.
+    /// The answer with each placeholder replaced by its secret, where the plugin wrote it into an inline content. It is confidential
+    /// if there was one, or if the plugin asked for what is the caller's own.
     pub(crate) fn fill(&self, answer: Answer) -> Answer {
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
+        let confidential = !handed.is_empty() || self.asked_identity.load(Ordering::Relaxed);
+        let answer = Answer { confidential: answer.confidential || confidential, ..answer };
         match answer.content {
             Content::Inline(bytes) if !handed.is_empty() => {
                 let filled = handed.iter().fold(bytes.to_vec(), |bytes, (placeholder, secret)| {
@@ -97,7 +105,7 @@ impl CallServices {
     fn member(&self) -> Option<&MemberRow> {
         match self.caller.principal.presented {
             ResolvedCredential::Token(..) | ResolvedCredential::Member(_) => {
-                self.caller.principal.member.as_ref()
+                self.caller.principal.member.as_deref()
             }
             _ => None,
         }
@@ -129,22 +137,36 @@ impl UpstreamService for CallServices {
     ) -> ServiceFuture<'a, Vec<String>> {
         Box::pin(names::withheld(self, names))
     }
+
+    fn judge_releases(
+        &self,
+        proxy: &RepositoryView,
+        package: &str,
+        releases: &[Release],
+        now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        packhouse_upstream::judge_releases(proxy, package, releases, now)
+    }
 }
 
 impl IdentityService for CallServices {
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
+        self.asked_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::begin_login(self, target))
     }
 
     fn finish_login<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, LoginState> {
+        self.asked_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::finish_login(self, id))
     }
 
     fn tokens(&self) -> ServiceFuture<'_, Vec<TokenView>> {
+        self.asked_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::tokens(self))
     }
 
     fn revoke<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, bool> {
+        self.asked_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::revoke(self, id))
     }
 }

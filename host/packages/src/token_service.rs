@@ -7,6 +7,7 @@
 //! come back.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
@@ -55,7 +56,7 @@ impl Service<'_> {
         query: Pairs,
         body: &mut IncomingBody,
         organization: OrganizationId,
-    ) -> Result<(Response<Body>, Option<String>), HttpError> {
+    ) -> Result<(Response<Body>, Option<Arc<str>>), HttpError> {
         let by_header = PresentedCredential::read(&parts.headers).taken_by(self.plugin.description());
         let (credential, asked) = match parts.method {
             Method::GET | Method::HEAD => (by_header, query),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use packhouse_runtime::Description;
+use packhouse_runtime::{Description, Reads};
 use packhouse_store::{PackageName, RepositoryId, RepositoryRow, Store, StoreError};
 
 use packhouse_config::repository_settings;
@@ -33,6 +33,17 @@ impl<'a> WithheldNames<'a> {
             }
         }
         names
+    }
+
+    /// Notes what [`withheld`](Self::withheld) relies on: the settings that hold the patterns are noted with the repositories.
+    pub(crate) fn note_reads(&self, names: &[String], reads: &mut Reads) {
+        for repository in &self.hosted {
+            let on = reads.of(*repository);
+            for name in names {
+                on.on_package(name);
+                self.description.keys_that_hold(name).for_each(|prefix| on.on_records(&prefix, None, None));
+            }
+        }
     }
 
     /// Whether a pattern covers this name, in whatever spelling either is.

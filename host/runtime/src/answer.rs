@@ -6,7 +6,9 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
+use crate::reads::Reads;
 use crate::request::{Action, Intent};
+use crate::services::CacheUse;
 use crate::state::HostState;
 use crate::state::blobs::Content as Held;
 use crate::state::http::IntentRep;
@@ -47,9 +49,19 @@ pub struct Answer {
     pub content: Content,
     /// When what is served was last changed, in ms since 1970.
     pub modified: Option<u64>,
-    /// Whether the answer depends on the request, and on the settings and records of the repositories that were handed over
-    /// alone, and so may be kept until one of those changes: false when clock, caller, upstream or identity were used.
+    /// Whether the answer depends on the request, on the settings of the repositories that were handed over, and on `reads` and
+    /// `until` alone, and so may be kept until one of those changes: false when clock, caller or identity were used, or an
+    /// upstream's reply that may be another the next time.
     pub keepable: bool,
+    /// Whether secrets may stand in it. The server says so, which puts them there.
+    pub confidential: bool,
+    /// What it was made of.
+    pub reads: Reads,
+    /// The first moment at which the same request may be answered otherwise because time has passed, in ms since 1970: what was
+    /// used of an upstream is no longer fresh then, or a release that was withheld is old enough. None where time changes nothing.
+    pub until: Option<i64>,
+    /// What it used of what proxies keep. That counts again each time the answer is served again.
+    pub cache_uses: Vec<CacheUse>,
 }
 
 /// The content of an answer.
@@ -57,7 +69,7 @@ pub struct Answer {
 pub enum Content {
     /// Nothing.
     None,
-    /// At most 1 MiB.
+    /// What the plugin made, at most 2 MiB.
     Inline(Bytes),
     /// Of any size; readable and durable after the call.
     Blob(Blob),
@@ -94,6 +106,8 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     if !(200..=599).contains(&response.status) {
         return Err(bad(format!("the status {}", response.status)));
     }
+    // What is being made is not finished any more; what was read for it was read.
+    state.end_making();
     let content = match response.content {
         wit::Content::None => Content::None,
         wit::Content::Inline(bytes) if bytes.len() > MAX_INLINE => {
@@ -101,18 +115,28 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) => Content::Blob(blob),
+            Held::Whole(blob) => match blob.made_in_memory() {
+                Some(bytes) => Content::Inline(bytes),
+                None => Content::Blob(blob),
+            },
             Held::Arriving(arriving) => Content::Arriving(arriving),
         },
     };
     let options = response.options.map(|options| state.take(options)).transpose()?;
     let states_length = matches!(content, Content::None) && state.head.method == "HEAD";
+    let headers = headers(response.headers, states_length)?;
+    // How old it is changes with each second.
+    let tells_age = headers.iter().any(|(name, _)| name == http::header::AGE);
     Ok(Answer {
         status: response.status,
-        headers: headers(response.headers, states_length)?,
+        headers,
         content,
         modified: options.and_then(|options| options.modified),
-        keepable: !state.uncacheable,
+        keepable: !state.uncacheable && state.replies.are_known() && !tells_age,
+        confidential: false,
+        reads: std::mem::take(&mut state.reads),
+        until: state.until,
+        cache_uses: state.replies.take(),
     })
 }
 

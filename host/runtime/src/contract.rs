@@ -9,8 +9,8 @@ const PACKAGE: &str = "packhouse:format";
 pub(crate) const OFFERED: Version = Version::new(0, 1, 0);
 
 /// Interfaces that a plugin may import.
-const INTERFACES: [&str; 8] =
-    ["types", "host", "http", "blobs", "records", "upstream", "identity", "signing"];
+const INTERFACES: [&str; 10] =
+    ["types", "host", "http", "blobs", "records", "upstream", "releases", "identity", "signing", "memo"];
 
 /// The interface that every plugin exports.
 const FORMAT: &str = "format";

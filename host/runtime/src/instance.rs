@@ -1,4 +1,5 @@
-//! One call in one fresh instance: its turn, its limits, its clock, and what is told of it afterwards.
+//! A call in an instance: its turn, its limits, its clock, and what is told of it afterwards. An instance is fresh, but that a request's
+//! next call may go on in the one that the request's call before has left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,20 @@ pub(crate) struct CallName {
     pub(crate) request_id: String,
 }
 
+/// What came of a call, and the instance that it ran in.
+pub(crate) struct Begun<'a, T> {
+    pub(crate) result: T,
+    pub(crate) instance: KeptInstance<'a>,
+}
+
+/// An instance between two calls of one request, with its place among the plugin's.
+pub(crate) struct KeptInstance<'a> {
+    // Dropped before the place is free, so that there are never more instances than places.
+    store: Store<HostState>,
+    instance: Instance,
+    _place: SemaphorePermit<'a>,
+}
+
 impl Runner {
     pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits) -> Runner {
         Runner {
@@ -55,7 +70,54 @@ impl Runner {
         pre: &InstancePre<HostState>,
         body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
-        let span = tracing::info_span!(
+        Ok(self.begin(name, state, pre, body).await?.result)
+    }
+
+    /// Runs `body` on a fresh instance of `pre`, which is kept for the next call of the same request. It is gone after an error.
+    pub(crate) async fn begin<T>(
+        &self,
+        name: CallName,
+        state: impl FnOnce() -> HostState,
+        pre: &InstancePre<HostState>,
+        body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
+    ) -> Result<Begun<'_, T>, CallError> {
+        let call = async {
+            let place = match self.place().await {
+                Ok(place) => place,
+                Err(busy) => {
+                    self.report(name.function, Some(&busy), Duration::ZERO, 0);
+                    return Err(busy);
+                }
+            };
+            let mut store = self.store(state());
+            let entered = self.timed(name.function, &mut store, async |store| {
+                let instance = pre.instantiate_async(&mut *store).await?;
+                Ok((body(store, &instance).await?, instance))
+            });
+            let (result, instance) = entered.await?;
+            Ok(Begun { result, instance: KeptInstance { store, instance, _place: place } })
+        };
+        call.instrument(self.span(&name)).await
+    }
+
+    /// Runs `body` on an instance that an earlier call of the same request ran in. Its state becomes `next`, its time begins anew, and
+    /// it is gone when this returns.
+    pub(crate) async fn go_on<T>(
+        &self,
+        name: CallName,
+        kept: KeptInstance<'_>,
+        next: HostState,
+        body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
+    ) -> Result<T, CallError> {
+        let KeptInstance { mut store, instance, _place } = kept;
+        store.data_mut().become_next(next);
+        self.limit(&mut store);
+        let call = self.timed(name.function, &mut store, async |store| body(store, &instance).await);
+        call.instrument(self.span(&name)).await
+    }
+
+    fn span(&self, name: &CallName) -> tracing::Span {
+        tracing::info_span!(
             "plugin.call",
             plugin = %self.plugin,
             format = %name.format,
@@ -65,29 +127,20 @@ impl Runner {
             duration_ms = tracing::field::Empty,
             memory_bytes = tracing::field::Empty,
             outcome = tracing::field::Empty,
-        );
-        self.run_within(name.function, state, pre, body).instrument(span).await
+        )
     }
 
-    async fn run_within<T>(
+    /// Runs `call` until it ends or its time is up, and tells what came of it.
+    async fn timed<T>(
         &self,
         function: &'static str,
-        state: impl FnOnce() -> HostState,
-        pre: &InstancePre<HostState>,
-        body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
+        store: &mut Store<HostState>,
+        call: impl AsyncFnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
-        let place = self.place().await;
-        let (result, spent, memory) = match place {
-            Err(busy) => (Err(busy), Duration::ZERO, 0),
-            Ok(_place) => {
-                let mut store = self.store(state());
-                let clock = Arc::clone(&store.data().clock);
-                let result = timed(&clock, enter(&mut store, pre, body)).await;
-                let result = result.map_err(|error| classify(error, &store));
-                (result, clock.elapsed(), store.data().memory.peak())
-            }
-        };
-        self.report(function, result.as_ref().err(), spent, memory);
+        let clock = Arc::clone(&store.data().clock);
+        let result = until_expired(&clock, call(&mut *store)).await;
+        let result = result.map_err(|error| classify(error, store));
+        self.report(function, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         result
     }
 
@@ -111,14 +164,18 @@ impl Runner {
     fn store(&self, state: HostState) -> Store<HostState> {
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.memory);
+        store.epoch_deadline_callback(|store| {
+            store.data().clock.check().map(|()| UpdateDeadline::Yield(1)).map_err(Into::into)
+        });
+        self.limit(&mut store);
+        store
+    }
+
+    /// What each call begins with.
+    fn limit(&self, store: &mut Store<HostState>) {
         store.set_hostcall_fuel(self.limits.hostcall_bytes);
         store.set_max_component_handles(self.limits.handles);
-        let clock = Arc::clone(&store.data().clock);
-        store.epoch_deadline_callback(move |_| {
-            clock.check().map(|()| UpdateDeadline::Yield(1)).map_err(Into::into)
-        });
         store.set_epoch_deadline(1);
-        store
     }
 
     fn report(&self, function: &'static str, error: Option<&CallError>, spent: Duration, memory: usize) {
@@ -158,21 +215,15 @@ impl Drop for Waiting<'_> {
 }
 
 /// Epochs do not reach a call that waits in the host, so a timer runs beside it.
-async fn timed<T>(clock: &CallClock, call: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+async fn until_expired<T>(
+    clock: &CallClock,
+    call: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
     tokio::select! {
         biased;
         result = call => result,
         expired = clock.expired() => Err(expired.into()),
     }
-}
-
-async fn enter<T>(
-    store: &mut Store<HostState>,
-    pre: &InstancePre<HostState>,
-    body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
-) -> wasmtime::Result<T> {
-    let instance = pre.instantiate_async(&mut *store).await?;
-    body(store, &instance).await
 }
 
 /// Tells a failure that the host raised itself from one of the guest's.

@@ -2,7 +2,8 @@
 //!
 //! [`Runtime::load`] compiles every `*.wasm` of the plugin folder and asks each what it is. A request is then put to its
 //! [`Plugin`] in up to three calls: [`Plugin::route`] (pure), [`Plugin::check`] (reads only), [`Plugin::handle`]. Every call has a
-//! fresh store and instance, a deadline and limits of its own, and storage handles that match the [`Intent`].
+//! deadline and limits of its own, storage handles that match the [`Intent`], and a fresh store and instance, except that the
+//! `handle` of a read goes on in the instance of its `route` ([`RoutedInstance`]). No two requests share one.
 
 mod answer;
 mod bindings;
@@ -18,10 +19,13 @@ mod imports;
 mod instance;
 mod limits;
 mod load;
+mod memos;
 mod meters;
 mod open_requests;
 mod plugin;
+mod reads;
 mod request;
+mod routed;
 mod runtime;
 mod services;
 mod state;
@@ -37,11 +41,14 @@ pub use description::{
     fill_text,
 };
 pub use error::{CallError, LoadError};
+pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
+pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
+pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Inspection, Runtime, inspect};
 pub use services::{
-    Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ServiceError, ServiceFuture,
-    Services, Signature, SigningService, TokenView, UpstreamService,
+    CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
+    ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,
 };
 pub use view::RepositoryView;

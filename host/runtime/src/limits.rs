@@ -20,6 +20,11 @@ impl MemoryLimiter {
         MemoryLimiter { plugin, limit, peak: 0, refused: None }
     }
 
+    /// Takes over what an earlier call of the same instance took. What was refused it is no matter of the next call's.
+    pub(crate) fn go_on_from(&mut self, before: &MemoryLimiter) {
+        self.peak = before.peak;
+    }
+
     /// Largest size that a memory had, in bytes.
     pub(crate) fn peak(&self) -> usize {
         self.peak

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use futures::StreamExt;
 use packhouse_store::Store;
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use crate::bindings::exports::packhouse::format::{format, upkeep};
-use crate::call::Call;
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
 use crate::description::{Description, MANIFEST};
 use crate::engine::{self, EngineOptions, MAX_POOL};
 use crate::error::LoadError;
-use crate::imports::{self, NOTHING, PURE};
+use crate::imports;
 use crate::instance::{CallName, Runner};
+use crate::memos::Memos;
 use crate::plugin::{Code, Plugin};
-use crate::request::{Action, RequestHead};
-use crate::state::{Access, HostState};
+use crate::request::RequestHead;
+use crate::state::{HostState, Phase};
 
 /// Plugins that are compiled at one time; each compilation uses all cores by itself.
 const PARALLEL: usize = 4;
@@ -46,9 +46,9 @@ pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<
         memory_bytes: most_memory(config),
         cache: config.cache.as_deref(),
     })?;
-    let count = files.len();
+    let (count, memos) = (files.len(), Arc::<Memos>::default());
     let mut loading = futures::stream::iter(files)
-        .map(|file| load_file(&engine, file, config, storage, count))
+        .map(|file| load_file(&engine, file, config, storage, &memos, count))
         .buffer_unordered(PARALLEL);
     let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
     while let Some(plugin) = loading.next().await {
@@ -68,6 +68,7 @@ async fn load_file(
     file: PathBuf,
     config: &RuntimeConfig,
     storage: &Store,
+    memos: &Arc<Memos>,
     count: usize,
 ) -> Result<Plugin, LoadError> {
     let wasi = wasi_for(config, &engine::file_name(&file));
@@ -93,6 +94,7 @@ async fn load_file(
         description,
         storage: storage.clone(),
         code: loaded.code,
+        memos: memos.for_plugin(),
         format,
         file,
     })
@@ -108,11 +110,11 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     if !objections.is_empty() {
         return Err(refuse(objections.join("; ")));
     }
-    let (linker, code) = link(engine, &component, contract::exports(borrowed(&exports), "upkeep"), wasi)
-        .map_err(|error| {
+    let code =
+        link(engine, &component, contract::exports(borrowed(&exports), "upkeep"), wasi).map_err(|error| {
             refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
         })?;
-    let description = describe(engine, &component, &linker, &code, file).await.map_err(refuse)?;
+    let description = describe(engine, &code, file).await.map_err(refuse)?;
     let abilities =
         exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
     Ok(Loaded { description, imports, abilities, code })
@@ -141,31 +143,15 @@ fn check_layer(file: &Path) -> Result<(), String> {
     }
 }
 
-fn link(
-    engine: &Engine,
-    component: &Component,
-    has_upkeep: bool,
-    wasi: bool,
-) -> wasmtime::Result<(Linker<HostState>, Code)> {
-    let linker = imports::linker(engine, wasi)?;
-    let full = linker.instantiate_pre(component)?;
-    let pure = imports::restricted(&linker, component, "route", PURE)?.instantiate_pre(component)?;
-    let format = format::GuestIndices::new(&full)?;
-    let upkeep = if has_upkeep { Some(upkeep::GuestIndices::new(&full)?) } else { None };
-    Ok((linker, Code { full, pure, format, upkeep }))
+fn link(engine: &Engine, component: &Component, has_upkeep: bool, wasi: bool) -> wasmtime::Result<Code> {
+    let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
+    let format = format::GuestIndices::new(&linked)?;
+    let upkeep = if has_upkeep { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
+    Ok(Code { linked, format, upkeep })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.
-async fn describe(
-    engine: &Engine,
-    component: &Component,
-    linker: &Linker<HostState>,
-    code: &Code,
-    file: &Path,
-) -> Result<Description, String> {
-    let mute = imports::restricted(linker, component, "describe", NOTHING)
-        .and_then(|linker| linker.instantiate_pre(component))
-        .map_err(|error| format!("cannot be linked: {error:#}"))?;
+async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Description, String> {
     let runner = Runner::new(engine.clone(), engine::file_name(file), Limits::default());
     let name = CallName {
         function: "describe",
@@ -174,10 +160,10 @@ async fn describe(
         request_id: String::new(),
     };
     let state = || {
-        let call = Call::new(Arc::new(RequestHead::default()), Action::Open);
-        HostState::new(Arc::clone(&runner.plugin), Arc::clone(&runner.limits), None, Access::ReadOnly, call)
+        let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
+        HostState::within(Phase::Describe, plugin, limits, Arc::new(RequestHead::default()))
     };
-    let text = runner.run(name, state, &mute, async |guest, instance| {
+    let text = runner.run(name, state, &code.linked, async |guest, instance| {
         let format = code.format.load(&mut *guest, instance)?;
         format.call_describe(guest).await
     });

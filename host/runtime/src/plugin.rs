@@ -1,4 +1,4 @@
-//! One loaded plugin: its functions, each put to an instance of its own.
+//! One loaded plugin: its functions, each put to a fresh instance, but that `handle` may go on in that of `route`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,14 @@ use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
 use crate::description::{Description, MANIFEST};
 use crate::error::CallError;
-use crate::instance::{CallName, Runner};
+use crate::instance::{Begun, CallName, KeptInstance, Runner};
+use crate::memos::PluginMemos;
 use crate::request::{Action, BodyPlan, Intent, RequestHead};
+use crate::routed::{Routed, RoutedInstance, goes_on};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
+use crate::view::RepositoryView;
 
 /// One loaded plugin.
 pub struct Plugin {
@@ -27,19 +30,31 @@ pub struct Plugin {
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
+    pub(crate) memos: PluginMemos,
 }
 
-/// A compiled component, linked in both ways.
+/// A compiled component, linked with all imports.
 pub(crate) struct Code {
-    /// With all imports.
-    pub(crate) full: InstancePre<HostState>,
-    /// With those that `route` may call.
-    pub(crate) pure: InstancePre<HostState>,
+    pub(crate) linked: InstancePre<HostState>,
     pub(crate) format: format::GuestIndices,
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
 }
 
 type Guest = wasmtime::Store<HostState>;
+/// What `handle` answered, with what has yet to be made durable.
+type Handled = Result<(Answer, Vec<(RepositoryId, Blob)>), Failure>;
+
+/// The repositories that a call is handed.
+struct Handed {
+    target: Option<RepositoryView>,
+    others: Vec<RepositoryView>,
+}
+
+impl Handed {
+    fn of(call: &mut Call) -> Handed {
+        Handed { target: call.target.take(), others: std::mem::take(&mut call.others) }
+    }
+}
 
 impl Plugin {
     /// What it says of itself.
@@ -83,8 +98,21 @@ impl Plugin {
         kind: &str,
         head: &Arc<RequestHead>,
     ) -> Result<Result<Intent, Failure>, CallError> {
+        Ok(self.route_to_handle(kind, head).await?.map(|routed| routed.intent))
+    }
+
+    /// As [`route`](Plugin::route), and keeps the instance for the same request's `handle` where the intent lets it go on there: it
+    /// reads, and there is neither a body to wait for nor a check. The instance holds one of the plugin's places until it is dropped.
+    pub async fn route_to_handle(
+        &self,
+        kind: &str,
+        head: &Arc<RequestHead>,
+    ) -> Result<Result<Routed<'_>, Failure>, CallError> {
         let name = self.name("route", head, None);
-        let state = || self.state(Access::ReadOnly, Call::new(Arc::clone(head), Action::Read), None);
+        let state = || {
+            let (plugin, limits) = (Arc::clone(&self.runner.plugin), Arc::clone(&self.runner.limits));
+            HostState::within(Phase::Route, plugin, limits, Arc::clone(head))
+        };
         let body = async |guest: &mut Guest, instance: &Instance| {
             let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
@@ -97,7 +125,12 @@ impl Plugin {
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }
         };
-        self.runner.run(name, state, &self.code.pure, body).await
+        let Begun { result, instance } = self.runner.begin(name, state, &self.code.linked, body).await?;
+        Ok(result.map(|intent| {
+            let kept = goes_on(&intent).then_some(instance);
+            let instance = kept.map(|kept| RoutedInstance { plugin: self, head: Arc::clone(head), kept });
+            Routed { intent, instance }
+        }))
     }
 
     /// The intent with the smaller of its own limits and the operator's. A limit that it names and the description does not is the
@@ -124,40 +157,68 @@ impl Plugin {
     pub async fn check(&self, mut call: Call) -> Result<Result<(), Failure>, CallError> {
         (call.body, call.parts, call.appended) = (None, Vec::new(), None);
         let name = self.name("check", &call.head, Some(&call));
-        let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
+        let handed = Handed::of(&mut call);
         let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
             let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
-            let target = guest.data_mut().target(target)?;
-            let others = guest.data_mut().others(others)?;
+            let target = guest.data_mut().target(handed.target)?;
+            let others = guest.data_mut().others(handed.others)?;
             let checked = format.call_check(&mut *guest, borrow(&request), target, &others).await?;
             refused(checked)
         };
-        self.runner.run(name, state, &self.code.full, body).await
+        self.runner.run(name, state, &self.code.linked, body).await
     }
 
     /// Answers the request. What was kept is durable when this returns an [`Answer`]; of a [`Failure`] and of an error nothing is
     /// left but what was committed before. Any [`CallError`].
     pub async fn handle(&self, mut call: Call) -> Result<Result<Answer, Failure>, CallError> {
         let name = self.name("handle", &call.head, Some(&call));
-        let (target, others) = (call.target.take(), std::mem::take(&mut call.others));
-        let access = Access::Intent(call.action);
-        let state = || self.state(access, call, Some(self.storage.clone()));
-        let body = async |guest: &mut Guest, instance: &Instance| {
-            let format = self.code.format.load(&mut *guest, instance)?;
-            let request = guest.data_mut().push(RequestRep)?;
-            let target = guest.data_mut().target(target)?;
-            let others = guest.data_mut().others(others)?;
-            match format.call_handle(&mut *guest, borrow(&request), target, &others).await? {
-                Ok(response) => {
-                    let answer = answer::answer(guest.data_mut(), response)?;
-                    Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
-                }
-                Err(failure) => Ok(Err(answer::failure(failure)?)),
+        let handed = Handed::of(&mut call);
+        let state = || self.handling(call);
+        let body = async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, handed).await;
+        let handled = self.runner.run(name, state, &self.code.linked, body).await?;
+        self.kept_durable(handled).await
+    }
+
+    /// The same in the instance that the request's `route` ran in.
+    pub(crate) async fn handle_in(
+        &self,
+        kept: KeptInstance<'_>,
+        mut call: Call,
+    ) -> Result<Result<Answer, Failure>, CallError> {
+        let name = self.name("handle", &call.head, Some(&call));
+        let handed = Handed::of(&mut call);
+        let body = async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, handed).await;
+        let handled = self.runner.go_on(name, kept, self.handling(call), body).await?;
+        self.kept_durable(handled).await
+    }
+
+    fn handling(&self, call: Call) -> HostState {
+        self.state(Access::Intent(call.action), call, Some(self.storage.clone()))
+    }
+
+    async fn answer(
+        &self,
+        guest: &mut Guest,
+        instance: &Instance,
+        handed: Handed,
+    ) -> wasmtime::Result<Handled> {
+        let format = self.code.format.load(&mut *guest, instance)?;
+        let request = guest.data_mut().push(RequestRep)?;
+        let target = guest.data_mut().target(handed.target)?;
+        let others = guest.data_mut().others(handed.others)?;
+        match format.call_handle(&mut *guest, borrow(&request), target, &others).await? {
+            Ok(response) => {
+                let answer = answer::answer(guest.data_mut(), response)?;
+                Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
             }
-        };
-        match self.runner.run(name, state, &self.code.full, body).await? {
+            Err(failure) => Ok(Err(answer::failure(failure)?)),
+        }
+    }
+
+    async fn kept_durable(&self, handled: Handled) -> Result<Result<Answer, Failure>, CallError> {
+        match handled {
             Ok((answer, kept)) => {
                 self.make_durable(kept).await?;
                 Ok(Ok(answer))
@@ -220,7 +281,7 @@ impl Plugin {
             let done = refused(ask(guest, &upkeep, target).await?)?;
             Ok(done.map(|()| std::mem::take(&mut guest.data_mut().kept)))
         };
-        match self.runner.run(name, state, &self.code.full, body).await? {
+        match self.runner.run(name, state, &self.code.linked, body).await? {
             Ok(kept) => {
                 self.make_durable(kept).await?;
                 Ok(Ok(()))
@@ -245,7 +306,8 @@ impl Plugin {
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
-        HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call)
+        let state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
+        state.remembering(self.memos.clone())
     }
 
     fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {
@@ -253,7 +315,7 @@ impl Plugin {
         CallName {
             function,
             format: Arc::clone(&self.format),
-            repository: target.map(|target| target.name.clone()).unwrap_or_default(),
+            repository: target.map(|target| target.name.as_ref().to_owned()).unwrap_or_default(),
             request_id: head.request_id.clone(),
         }
     }

@@ -151,7 +151,13 @@ async fn one(id: u64, organization: OrganizationId) -> Result<Commit, StoreError
         request_id: format!("{id:024x}"),
         detail: String::new(),
     });
-    Ok(Commit { changes, catalog: vec![CatalogChange::Show(version)], keeps: vec![blob], audit })
+    Ok(Commit {
+        changes,
+        catalog: vec![CatalogChange::Show(version)],
+        keeps: vec![blob],
+        audit,
+        ..Commit::default()
+    })
 }
 
 async fn place(store: &Store) -> Result<Place, StoreError> {

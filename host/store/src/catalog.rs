@@ -80,3 +80,15 @@ pub enum CatalogChange {
         path: String,
     },
 }
+
+impl CatalogChange {
+    /// The package that it is about.
+    #[must_use]
+    pub fn package(&self) -> &str {
+        match self {
+            CatalogChange::Show(version) => &version.name,
+            CatalogChange::ShowFile(file) => &file.name,
+            CatalogChange::HideFile { name, .. } | CatalogChange::Hide { name, .. } => name,
+        }
+    }
+}

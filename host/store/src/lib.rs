@@ -8,6 +8,7 @@ mod blobs;
 mod bucket_listing;
 mod cache;
 mod catalog;
+mod changes;
 mod commit;
 mod config;
 mod db;
@@ -32,8 +33,9 @@ mod writer;
 
 pub use accounts::*;
 pub use blobs::*;
-pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
+pub use cache::{AnswerChange, CacheEntry, CacheTotals, CachedAnswer, StoredAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
+pub use changes::Dependencies;
 pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 pub use db::{Answering, Connections, Generation};
 pub use deletions::Deletion;
@@ -43,6 +45,7 @@ pub use gc::Collected;
 pub use ids::{AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use names::PackageName;
 pub use packages::PackageSummary;
+pub use records::cache::{Seen, ended_at};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,

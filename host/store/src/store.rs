@@ -8,14 +8,16 @@ use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
 use crate::blobs::orphans::Orphans;
 use crate::blobs::storage::blocking;
+use crate::changes::ChangeLog;
 use crate::config::StoreConfig;
 use crate::db::{Answering, Connections, Database, Generation, Sql, Value};
 use crate::error::StoreError;
 use crate::gates::Gates;
 use crate::ids::RepositoryId;
 use crate::marker;
+use crate::records::cache::RecordCache;
 use crate::write_behind::{RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
-use crate::writer::Writer;
+use crate::writer::{Memory, Writer};
 
 /// The room on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) writer: Writer,
     pub(crate) gates: Gates,
     pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) changes: Arc<ChangeLog>,
+    pub(crate) record_cache: RecordCache,
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
@@ -58,7 +62,9 @@ impl Store {
         marker::check(&db, &storage, &config).await?;
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
-        let writer = Writer::start(db.clone(), Arc::clone(&snapshots), lease_ms);
+        let changes = Arc::<ChangeLog>::default();
+        let memory = Memory { snapshots: Arc::clone(&snapshots), changes: Arc::clone(&changes) };
+        let writer = Writer::start(db.clone(), memory, lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
         let orphans = Orphans::new(db.clone(), storage.clone(), config.upload_ttl);
         let inner = Arc::new(Inner {
@@ -72,6 +78,8 @@ impl Store {
             used_answers: WriteBehind::start(&db, &snapshots),
             refusals: WriteBehind::start(&db, &snapshots),
             snapshots,
+            changes,
+            record_cache: RecordCache::default(),
             db,
         });
         let store = Store { inner };

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use packhouse_names::{Judgement, ReleaseVerdict};
 use packhouse_runtime::Freshness;
-use packhouse_store::{CachedAnswer, Digest, StoreError, now_ms};
+use packhouse_store::{CacheName, CachedAnswer, Dependencies, Digest, StoreError, now_ms};
 
 use super::body;
 use super::client::UpstreamClient;
@@ -13,8 +14,8 @@ use super::counts::CacheOutcome;
 use super::error::UpstreamError;
 use super::fetched::{Content, FetchedResponse};
 use super::plan::FetchPlan;
+use super::releases::FetchedRelease;
 use super::session::{UpstreamSession, UsedResponse};
-use super::settings::ReleaseDecision;
 use super::single_flight::{self, SingleFlight, Waiter};
 use super::unverified::UnverifiedResponse;
 
@@ -29,16 +30,29 @@ pub(crate) struct Answer {
     /// Keeps the fetch alive that brings the content.
     pub waiter: Option<Waiter>,
     pub outcome: CacheOutcome,
+    /// For how long the same is answered without asking the upstream; none where that is not known.
+    pub lifetime: Option<Lifetime>,
+}
+
+/// See [`packhouse_runtime::ReplyLifetime`].
+#[derive(Clone, Default)]
+pub(crate) struct Lifetime {
+    /// In ms since 1970; none where time changes nothing.
+    pub until: Option<i64>,
+    /// What of the repository decided.
+    pub made_of: Dependencies,
+    /// The cached response that was used.
+    pub name: Option<CacheName>,
 }
 
 impl Answer {
     fn complete(fetched: FetchedResponse, outcome: CacheOutcome) -> Answer {
-        Answer { fetched, waiter: None, outcome }
+        Answer { fetched, waiter: None, outcome, lifetime: None }
     }
 
     fn from_upstream(fetched: FetchedResponse, waiter: Option<Waiter>) -> Answer {
         let outcome = if fetched.revalidated { CacheOutcome::Hit } else { CacheOutcome::Miss };
-        Answer { fetched, waiter, outcome }
+        Answer { fetched, waiter, outcome, lifetime: None }
     }
 }
 
@@ -60,34 +74,61 @@ impl FetchTask {
 
     /// The answer. A version that its state or age forbids is answered as if it were not there.
     pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
-        let decision = self.release_decision().await?;
-        let withheld = || {
-            let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
-            Answer::complete(fetched, CacheOutcome::Hit)
-        };
-        if matches!(decision, ReleaseDecision::Withdrawn | ReleaseDecision::TooYoung) {
-            return Ok(withheld());
+        let Some(release) = self.release().await? else { return self.find().await };
+        let judged = release.judge();
+        if judged.verdict == ReleaseVerdict::Withheld {
+            return Ok(self.withheld(judged, Lifetime::default()));
         }
         let answer = self.find().await?;
-        let served = decision != ReleaseDecision::ByItsFile
-            || answer.fetched.status != 200
-            || self.is_old_enough(&answer.fetched);
-        Ok(if served { answer } else { withheld() })
+        if judged.verdict == ReleaseVerdict::Offered || answer.fetched.status != 200 {
+            return Ok(self.of_release(answer));
+        }
+        let judged = release.judge_file(answer.fetched.header("last-modified"));
+        if judged.verdict == ReleaseVerdict::Offered {
+            return Ok(self.of_release(answer));
+        }
+        Ok(match answer.lifetime {
+            Some(lifetime) => self.withheld(judged, lifetime),
+            None => Answer { lifetime: None, ..self.withheld(judged, Lifetime::default()) },
+        })
     }
 
-    async fn release_decision(&self) -> Result<ReleaseDecision, StoreError> {
+    /// The answer, which depends on what is shown of its release too.
+    fn of_release(&self, answer: Answer) -> Answer {
+        let lifetime = answer.lifetime.map(|lifetime| self.judged_by_what_is_shown(lifetime));
+        Answer { lifetime, ..answer }
+    }
+
+    fn judged_by_what_is_shown(&self, mut lifetime: Lifetime) -> Lifetime {
+        if let Some((name, _, _)) = &self.plan.show_as {
+            lifetime.made_of.on_package(name);
+        }
+        lifetime
+    }
+
+    /// The release that the response is shown as, if it is shown.
+    async fn release(&self) -> Result<Option<FetchedRelease>, StoreError> {
         let FetchPlan { repository, settings, show_as, .. } = &*self.plan;
-        let Some((name, version, _)) = show_as else { return Ok(ReleaseDecision::Free) };
+        let Some((name, version, _)) = show_as else { return Ok(None) };
         let shown = self.context().store.shown_state(*repository, name, version).await?;
-        Ok(settings.release(name, &shown, now_ms()))
+        Ok(Some(FetchedRelease::new(settings.releases.for_package(name), &shown)))
     }
 
-    /// Judges a file by its `Last-Modified`; one without is never old enough.
-    fn is_old_enough(&self, fetched: &FetchedResponse) -> bool {
-        let modified = fetched.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-        let at = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let at = at.and_then(|at| i64::try_from(at.as_millis()).ok());
-        at.is_some_and(|at| self.plan.settings.is_old(at, now_ms()))
+    /// `of` is for how long the file stands that was judged.
+    fn withheld(&self, judged: Judgement, of: Lifetime) -> Answer {
+        let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
+        let judged = judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+        let until = of.until.into_iter().chain(judged).min();
+        let lifetime = Some(self.judged_by_what_is_shown(Lifetime { until, ..of }));
+        Answer { lifetime, ..Answer::complete(fetched, CacheOutcome::Hit) }
+    }
+
+    /// Of what is cached under the names that were looked for.
+    fn lifetime(&self, until: Option<i64>, name: Option<CacheName>) -> Option<Lifetime> {
+        let mut made_of = Dependencies::default();
+        made_of.on_answer(&self.plan.name);
+        made_of.on_answer(&self.plan.get_name);
+        Some(Lifetime { until, made_of, name })
     }
 
     async fn find(&self) -> Result<Answer, UpstreamError> {
@@ -108,7 +149,10 @@ impl FetchTask {
             self.context().store.cache_used(*repository, &answer.name);
             let fresh = settings.is_fresh(answer, *freshness, now_ms());
             let outcome = if fresh { CacheOutcome::Hit } else { CacheOutcome::Stale };
-            return Ok(Answer::complete(FetchedResponse::from_cache(answer), outcome));
+            // Without asking the upstream it stays as it is, but no longer counts as fresh.
+            let until = settings.fresh_until(answer, *freshness).filter(|_| fresh);
+            let lifetime = self.lifetime(until, Some(answer.name));
+            return Ok(Answer { lifetime, ..Answer::complete(FetchedResponse::from_cache(answer), outcome) });
         }
         if settings.offline {
             return Err(UpstreamError::Offline);
@@ -121,9 +165,10 @@ impl FetchTask {
         {
             return Ok(self.stale(answer, "what came since could not be read"));
         }
-        let negative = self.context().negatives.get(key);
-        if let Some(fetched) = negative.filter(|_| *freshness != Some(Freshness::Never)) {
-            return Ok(Answer::complete(fetched, CacheOutcome::Hit));
+        let negative = self.context().negatives.get(key).filter(|_| *freshness != Some(Freshness::Never));
+        if let Some((fetched, expires_at)) = negative {
+            let lifetime = self.lifetime(Some(expires_at), None);
+            return Ok(Answer { lifetime, ..Answer::complete(fetched, CacheOutcome::Hit) });
         }
         self.ask_upstream(cached).await
     }

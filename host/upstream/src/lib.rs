@@ -4,7 +4,7 @@
 //! request for all who want the same. It goes through [`redirects`] and [`authentication`] to an address that [`upstream_egress`] and
 //! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
 //! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
-//! and its permits to wait. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
+//! and its permits to wait. [`releases`] decides which versions may be offered at all. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
 //!
 //! [`Upstreams`] is on top: no other module knows it.
 
@@ -25,6 +25,7 @@ mod keyring;
 mod negative_cache;
 mod plan;
 mod redirects;
+mod releases;
 mod reply;
 mod request;
 mod session;
@@ -42,7 +43,7 @@ use std::sync::{Arc, Mutex};
 
 use packhouse_config::{Config, UpstreamBounds};
 use packhouse_identity::{SealError, Sealer};
-use packhouse_runtime::{Fetch, Plugin, Reply, RepositoryView, ServiceError};
+use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
 use packhouse_store::{RepositoryId, Store, StoreError};
 use tokio::sync::Semaphore;
 
@@ -55,6 +56,7 @@ use self::credentials::Credentials;
 use self::egress_policy::{EgressPolicy, SystemLookup};
 use self::negative_cache::NegativeCache;
 use self::plan::FetchPlan;
+pub use self::releases::judge_releases;
 use self::reply::ProxyReply;
 pub use self::session::{CallOutcome, UpstreamSession};
 use self::session::{SessionOutcome, UsedResponse};
@@ -182,6 +184,23 @@ impl Upstreams {
         (!replaced.is_empty()).then(|| session.retry_without(replaced))
     }
 
+    /// What was made of these uses of what proxies keep is served again, without a call. So each counts again, and what is used is
+    /// not the first that has to make room.
+    pub fn used_again(&self, uses: &[CacheUse]) {
+        if uses.is_empty() {
+            return;
+        }
+        let clients = lock(&self.clients);
+        for CacheUse { repository, name, stale } in uses {
+            if let Some(known) = clients.get(repository) {
+                known.counts.count(if *stale { CacheOutcome::Stale } else { CacheOutcome::Hit });
+            }
+            if let Some(name) = name {
+                self.context.store.cache_used(*repository, name);
+            }
+        }
+    }
+
     /// How a repository's requests were answered since this program started.
     pub fn counts(&self, repository: RepositoryId) -> CountsView {
         lock(&self.clients).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
@@ -219,7 +238,7 @@ impl Upstreams {
             return Ok((Arc::clone(&known.client), Arc::clone(&known.counts)));
         }
         let counts = known.map_or_else(
-            || OutcomeCounts::new(self.metrics_name_repositories.then_some(proxy.name.as_str())),
+            || OutcomeCounts::new(self.metrics_name_repositories.then_some(&*proxy.name)),
             |known| Arc::clone(&known.counts),
         );
         let client = Arc::new(UpstreamClient::new(&plan.settings, &self.policy, self.bounds, max_waiting)?);

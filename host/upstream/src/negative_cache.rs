@@ -30,10 +30,10 @@ impl Default for NegativeCache {
 }
 
 impl NegativeCache {
-    /// The response, until it expires.
-    pub(crate) fn get(&self, key: CacheKey) -> Option<FetchedResponse> {
+    /// The response until it expires, and when that is, in ms since 1970.
+    pub(crate) fn get(&self, key: CacheKey) -> Option<(FetchedResponse, i64)> {
         let entry = self.entries.get(&key).filter(|entry| now_ms() < entry.expires_at)?;
-        Some(entry.fetched.clone())
+        Some((entry.fetched.clone(), entry.expires_at))
     }
 
     /// Remembers a response until `expires_at` (ms since 1970).

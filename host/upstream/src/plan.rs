@@ -112,8 +112,9 @@ mod tests {
         settings.insert("upstream".to_owned(), "https://upstream.test/x/".into());
         let view = RepositoryView {
             id: RepositoryId(1),
-            name: "p".to_owned(),
-            kind: "proxy".to_owned(),
+            revision: 0,
+            name: "p".into(),
+            kind: "proxy".into(),
             settings: serde_json::Value::Object(settings).to_string().into(),
         };
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use packhouse_runtime::{Reply, ServiceError, ServiceFuture};
+use packhouse_runtime::{CacheUse, Reply, ReplyLifetime, ServiceError, ServiceFuture};
 use packhouse_store::{Arriving, Blob, Digest, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{Answer, FetchTask};
+use super::answer::{Answer, FetchTask, Lifetime};
 use super::body;
 use super::counts::{CacheOutcome, OutcomeCounts};
 use super::error::UpstreamError;
@@ -80,6 +80,15 @@ impl Reply for ProxyReply {
 
     fn address(&self) -> ServiceFuture<'_, String> {
         Box::pin(async move { Ok(self.answer().await?.fetched.address.clone()) })
+    }
+
+    fn lifetime(&self) -> Option<ReplyLifetime> {
+        let answered = self.answered.borrow();
+        let Some(Ok(answer)) = &*answered else { return None };
+        let Lifetime { until, made_of, name } = answer.lifetime.clone()?;
+        let stale = answer.outcome == CacheOutcome::Stale;
+        let cache_use = CacheUse { repository: self.task.plan.repository, name, stale };
+        Some(ReplyLifetime { until, made_of, cache_use })
     }
 
     fn expect(&mut self, digest: Digest) {

@@ -3,9 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-use packhouse_names::glob_match;
+use packhouse_names::ReleaseRules;
 use packhouse_runtime::{Freshness, RepositoryView, ServiceError};
-use packhouse_store::{CachedAnswer, ShownState};
+use packhouse_store::CachedAnswer;
 use serde::Deserialize;
 use url::Url;
 
@@ -23,10 +23,9 @@ pub(crate) struct ProxySettings {
     negative_ttl_s: u64,
     /// Whether a cached response is served when the upstream fails.
     pub stale_on_error: bool,
-    min_release_age_s: u64,
-    min_release_age_except: Vec<String>,
-    /// Whether what vanished upstream is still served.
-    pub keep_withdrawn: bool,
+    /// Which releases may be offered.
+    #[serde(flatten)]
+    pub releases: ReleaseRules,
     /// Whether no request is sent to the upstream.
     pub offline: bool,
     /// The limit of the cache, in bytes.
@@ -37,23 +36,10 @@ pub(crate) struct ProxySettings {
     pub ca_pem: Option<String>,
 }
 
-/// Whether a version may be served, by its state and age.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ReleaseDecision {
-    /// It may be served.
-    Free,
-    /// It vanished upstream.
-    Withdrawn,
-    /// It is too young, or nobody knows how old it is.
-    TooYoung,
-    /// The time of its file decides.
-    ByItsFile,
-}
-
 impl ProxySettings {
     /// Reads a repository's settings. `Denied` for one that is no proxy, `Other` for settings that cannot be read.
     pub(crate) fn of(view: &RepositoryView) -> Result<ProxySettings, ServiceError> {
-        if view.kind != "proxy" {
+        if &*view.kind != "proxy" {
             return Err(ServiceError::Denied);
         }
         serde_json::from_str(&view.settings)
@@ -69,15 +55,22 @@ impl ProxySettings {
 
     /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
     pub(crate) fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
+        match self.fresh_until(answer, freshness) {
+            None => true,
+            // A response from the future means that the clock was set back.
+            Some(until) => answer.validated_at <= now && now < until,
+        }
+    }
+
+    /// The moment (ms since 1970) up to which a cached response may be served without asking the upstream; none for ever.
+    pub(crate) fn fresh_until(&self, answer: &CachedAnswer, freshness: Option<Freshness>) -> Option<i64> {
         let seconds = match freshness {
-            Some(Freshness::Immutable) => return true,
-            Some(Freshness::Never) => return false,
+            Some(Freshness::Immutable) => return None,
+            Some(Freshness::Never) => 0,
             Some(Freshness::Seconds(seconds)) => u64::from(seconds),
             None => self.metadata_ttl_s,
         };
-        // A time in the future means that the clock was set back.
-        let age = now.saturating_sub(answer.validated_at);
-        age >= 0 && age < millis(seconds)
+        Some(answer.validated_at.saturating_add(millis(seconds)))
     }
 
     /// For how many ms metadata are fresh.
@@ -95,35 +88,11 @@ impl ProxySettings {
         let most = if freshness == Some(Freshness::Immutable) { FILE_BYTES } else { METADATA_BYTES };
         wanted.unwrap_or(most)
     }
-
-    /// Decides by what is shown of a version; `now` is in ms since 1970.
-    pub(crate) fn release(&self, name: &str, shown: &ShownState, now: i64) -> ReleaseDecision {
-        let too_young = |published: u64| !self.is_old(i64::try_from(published).unwrap_or(i64::MAX), now);
-        match shown.published {
-            _ if shown.state == WITHDRAWN && !self.keep_withdrawn => ReleaseDecision::Withdrawn,
-            _ if self.min_release_age_s == 0 || self.is_excepted(name) => ReleaseDecision::Free,
-            Some(published) if too_young(published) => ReleaseDecision::TooYoung,
-            Some(_) => ReleaseDecision::Free,
-            None => ReleaseDecision::ByItsFile,
-        }
-    }
-
-    /// Whether what was published then (ms since 1970) is old enough.
-    pub(crate) fn is_old(&self, published: i64, now: i64) -> bool {
-        now.saturating_sub(published) >= millis(self.min_release_age_s)
-    }
-
-    fn is_excepted(&self, name: &str) -> bool {
-        self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name))
-    }
 }
 
 fn address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
-
-/// The state of a version that vanished upstream.
-const WITHDRAWN: &str = "withdrawn";
 
 fn millis(seconds: u64) -> i64 {
     i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
@@ -175,20 +144,24 @@ mod tests {
     }
 
     #[test]
-    fn a_release_waits_for_its_age_unless_it_is_excepted() {
-        let settings = settings(r#"{"min_release_age_s": 10, "min_release_age_except": ["@own/*", "lib"]}"#);
-        let shown = |published, state: &str| ShownState { published, state: state.to_owned() };
-        for (name, shown, release) in [
-            ("other", shown(Some(90_000), ""), ReleaseDecision::Free),
-            ("other", shown(Some(90_001), ""), ReleaseDecision::TooYoung),
-            ("other", shown(None, ""), ReleaseDecision::ByItsFile),
-            ("lib", shown(Some(99_999), ""), ReleaseDecision::Free),
-            ("@own/a", shown(None, ""), ReleaseDecision::Free),
-            ("lib", shown(Some(0), "withdrawn"), ReleaseDecision::Withdrawn),
+    fn what_is_fresh_is_so_up_to_a_moment() {
+        let settings = settings(r#"{"metadata_ttl_s": 10}"#);
+        for (freshness, until) in [
+            (None, Some(11_000)),
+            (Some(Freshness::Seconds(2)), Some(3_000)),
+            (Some(Freshness::Seconds(u32::MAX)), Some(1_000 + i64::from(u32::MAX) * 1_000)),
+            (Some(Freshness::Never), Some(1_000)),
+            (Some(Freshness::Immutable), None),
         ] {
-            assert_eq!(settings.release(name, &shown, 100_000), release, "{name} {shown:?}");
+            assert_eq!(settings.fresh_until(&answer(1_000), freshness), until, "{freshness:?}");
         }
-        let keeps = super::tests::settings(r#"{"keep_withdrawn": true}"#);
-        assert_eq!(keeps.release("lib", &shown(None, "withdrawn"), 0), ReleaseDecision::Free);
+    }
+
+    #[test]
+    fn the_rules_for_releases_stand_among_the_settings() {
+        let rules = |change: &str| settings(change).releases;
+        let told = r#"{"min_release_age_s": 10, "min_release_age_except": ["lib"], "keep_withdrawn": true}"#;
+        assert_eq!(rules(told), serde_json::from_str(told).unwrap());
+        assert_eq!(rules("{}"), ReleaseRules::default());
     }
 }

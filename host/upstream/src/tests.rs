@@ -61,8 +61,9 @@ fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRe
     settings.insert("upstream".to_owned(), format!("http://changing.test:{port}/").into());
     let view = RepositoryView {
         id: RepositoryId(1),
-        name: "p".to_owned(),
-        kind: "proxy".to_owned(),
+        revision: 0,
+        name: "p".into(),
+        kind: "proxy".into(),
         settings: serde_json::Value::Object(settings).to_string().into(),
     };
     let settings = ProxySettings::of(&view).unwrap();

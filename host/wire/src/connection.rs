@@ -35,13 +35,18 @@ pub struct ConnectionState {
 impl ConnectionState {
     /// Of a connection that has just been accepted.
     pub fn new() -> Arc<Self> {
+        Self::until(&CancellationToken::new())
+    }
+
+    /// The same, which is to be closed when `stop` is cancelled at the latest.
+    pub fn until(stop: &CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             opened: Instant::now(),
             under_way: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             room: Notify::new(),
-            close: CancellationToken::new(),
+            close: stop.child_token(),
             http2: AtomicBool::new(false),
         })
     }

@@ -2,6 +2,8 @@
 //! `Transfer-Encoding` (hyper drops the length and goes on, where a proxy before us may have believed it), and lines that end in a
 //! bare LF. The offending byte becomes NUL, which no head may hold, so that hyper itself answers 400 and closes.
 
+use memchr::memchr;
+
 /// Where in the stream the next byte stands.
 #[derive(Debug)]
 enum At {
@@ -35,6 +37,8 @@ struct Line {
 
 /// `transfer-encoding:` and a length of twenty digits after some spaces fit well.
 const LINE_START: usize = 64;
+const LENGTH: &[u8] = b"content-length:";
+const ENCODING: &[u8] = b"transfer-encoding:";
 /// The first line of HTTP/2's preface, which no HTTP/1 client sends.
 const PREFACE: &[u8] = b"pri * http/2.0";
 
@@ -94,32 +98,50 @@ impl Heads {
 impl Head {
     /// Reads on to the end of the head, and says how many bytes that took and what follows; none while it goes on.
     fn scan(&mut self, bytes: &mut [u8]) -> Option<(usize, At)> {
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            if *byte == b'\n' {
-                if self.previous != b'\r' {
-                    *byte = 0;
-                    return Some((at + 1, At::Unwatched));
-                }
-                if let Some(next) = self.end_line() {
-                    return Some((at + 1, next));
-                }
-            } else {
-                self.line.push(*byte);
-                if *byte == b':' && self.refuses_field() {
-                    *byte = 0;
-                    return Some((at + 1, At::Unwatched));
-                }
+        let mut used = 0;
+        while let Some(rest) = bytes.get_mut(used..).filter(|rest| !rest.is_empty()) {
+            let end = memchr(b'\n', rest);
+            let (line, behind) = rest.split_at_mut_checked(end.unwrap_or(rest.len()))?;
+            if let Some(colon) = self.add_to_line(line) {
+                return Some((used + colon + 1, At::Unwatched));
             }
-            self.previous = *byte;
+            used += line.len();
+            let Some(newline) = behind.first_mut() else { break };
+            used += 1;
+            if self.previous != b'\r' {
+                *newline = 0;
+                return Some((used, At::Unwatched));
+            }
+            self.previous = b'\n';
+            if let Some(next) = self.end_line() {
+                return Some((used, next));
+            }
         }
         None
     }
 
+    /// Adds bytes to the line. Where they end the name of the second of the two fields that may not come together, its colon is
+    /// spoiled, and its place among the bytes returned.
+    fn add_to_line(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        let before = self.line.total;
+        self.line.push(bytes);
+        self.previous = bytes.last().copied().unwrap_or(self.previous);
+        let name = self.line.name().filter(|name| name.len() > before)?.len();
+        if !self.refuses_field() {
+            return None;
+        }
+        let colon = name - before - 1;
+        if let Some(colon) = bytes.get_mut(colon) {
+            *colon = 0;
+        }
+        Some(colon)
+    }
+
     /// At a field's colon: whether this is the second of the two that may not come together.
     fn refuses_field(&mut self) -> bool {
-        match self.line.text() {
-            b"content-length:" => self.chunked,
-            b"transfer-encoding:" => {
+        match self.line.name() {
+            Some(LENGTH) => self.chunked,
+            Some(ENCODING) => {
                 self.chunked = true;
                 self.length.is_some()
             }
@@ -130,7 +152,7 @@ impl Head {
     fn end_line(&mut self) -> Option<At> {
         // The carriage return is part of the line.
         let empty = self.line.total <= 1;
-        if let Some(value) = self.line.text().strip_prefix(b"content-length:") {
+        if let Some(value) = self.line.text().strip_prefix(LENGTH) {
             self.length = Some(number(value).filter(|_| self.line.total <= LINE_START));
         }
         let preface = self.lines == 0 && self.line.text().starts_with(PREFACE);
@@ -159,12 +181,20 @@ impl Default for Line {
 }
 
 impl Line {
-    fn push(&mut self, byte: u8) {
-        self.total = self.total.saturating_add(1);
-        if let Some(place) = self.start.get_mut(self.length) {
-            *place = byte.to_ascii_lowercase();
-            self.length += 1;
+    fn push(&mut self, bytes: &[u8]) {
+        self.total = self.total.saturating_add(bytes.len());
+        let free = self.start.get_mut(self.length..).unwrap_or_default();
+        let kept = free.len().min(bytes.len());
+        if let (Some(free), Some(bytes)) = (free.get_mut(..kept), bytes.get(..kept)) {
+            free.copy_from_slice(bytes);
+            free.make_ascii_lowercase();
+            self.length += kept;
         }
+    }
+
+    /// The name that the line begins with, with its colon, if it is one of the two.
+    fn name(&self) -> Option<&'static [u8]> {
+        [LENGTH, ENCODING].into_iter().find(|name| self.text().starts_with(name))
     }
 
     fn text(&self) -> &[u8] {

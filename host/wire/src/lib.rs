@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod client_address;
 pub mod conditional;
 pub mod connection;
+pub mod content_coding;
 pub mod descriptors;
 pub mod guard;
 pub mod heads;

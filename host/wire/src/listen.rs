@@ -97,7 +97,7 @@ where
     M: Fn(SocketAddr) -> S,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let admission = Admission::new(&rules);
@@ -157,20 +157,18 @@ async fn connection<S, B>(stream: TcpStream, peer: SocketAddr, admitted: Admitte
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let state = &admitted.state;
     let streams = StreamExecutor::new(rules.limits.send_idle);
     let builder = builder(&rules, streams.clone());
-    let stop = rules.stop.clone();
     let times = GuardTimes { first_head: rules.limits.header, stalled_write: rules.limits.send_idle };
     let io = TokioIo::new(Guard::new(stream, times));
     let requests = Requests { service: Arc::new(service), state: Arc::clone(state), streams, rules };
     let mut connection = pin!(builder.serve_connection(io, requests));
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = stop.cancelled() => None,
         () = state.closing() => None,
     };
     let ended = match ended {
@@ -204,7 +202,7 @@ impl<S, B> Service<Request<Incoming>> for Requests<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
 {
     type Response = Response<Outgoing<B>>;
     type Error = Infallible;

@@ -89,13 +89,13 @@ impl Drop for Counted {
 
 /// An answer's body on its way out. On HTTP/2, where it has an outbox, it ends when its last byte was taken.
 pub struct Outgoing<B> {
-    body: Pin<Box<B>>,
+    body: B,
     outbox: Option<Arc<Outbox>>,
     ended: bool,
     _while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
 }
 
-impl<B: Body<Data = Bytes>> Outgoing<B> {
+impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
     /// The request counts as under way, and has its place, until this is dropped.
     pub fn new(
         body: B,
@@ -103,11 +103,11 @@ impl<B: Body<Data = Bytes>> Outgoing<B> {
         while_under_way: (UnderWay, Option<OwnedSemaphorePermit>),
     ) -> Self {
         let ended = body.is_end_stream();
-        Self { body: Box::pin(body), outbox, ended, _while_under_way: while_under_way }
+        Self { body, outbox, ended, _while_under_way: while_under_way }
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Outgoing<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
     type Data = Counted;
     type Error = B::Error;
 
@@ -117,7 +117,7 @@ impl<B: Body<Data = Bytes>> Body for Outgoing<B> {
     ) -> Poll<Option<Result<Frame<Counted>, B::Error>>> {
         let this = &mut *self;
         if !this.ended {
-            if let Some(frame) = ready!(this.body.as_mut().poll_frame(cx)) {
+            if let Some(frame) = ready!(Pin::new(&mut this.body).poll_frame(cx)) {
                 let outbox = this.outbox.as_ref();
                 return Poll::Ready(Some(
                     frame.map(|frame| frame.map_data(|bytes| Counted::new(bytes, outbox))),

@@ -1,17 +1,22 @@
 //! A name for each request: in its answer, its log lines and what its plugin logs.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
-static PROCESS: LazyLock<u64> = LazyLock::new(|| rand::rng().next_u64());
+static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", rand::rng().next_u64()));
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A new id: 16 hexadecimal digits that differ between processes, 8 that count requests.
 pub fn next() -> String {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:016x}{number:08x}", *PROCESS)
+    let mut id = String::with_capacity(24);
+    id.push_str(&PROCESS);
+    // Writing to a string does not fail.
+    let _ = write!(id, "{number:08x}");
+    id
 }
 
 #[cfg(test)]

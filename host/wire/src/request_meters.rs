@@ -1,13 +1,13 @@
 //! Requests: counted by host, format, method and class of status, their times until the head of the answer, and those that are
 //! under way. What hangs is in none of the first two, so it shows in the last: how many there are, and how old the oldest is.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
+use slab::Slab;
 
 /// The methods that have a label of their own; all others share one, so that nobody can make labels.
 const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "other"];
@@ -15,6 +15,8 @@ const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "ot
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 /// The label of what is below no repository of a loaded format.
 const NO_FORMAT: &str = "none";
+/// In how many parts the requests under way are kept.
+const PARTS: usize = 8;
 const REQUESTS: &str = "packhouse_requests_total";
 const SECONDS: &str = "packhouse_request_seconds";
 
@@ -79,46 +81,46 @@ impl RequestMeters {
 /// Requests that are under way, each until the last byte of its answer is handed over.
 #[derive(Default)]
 pub struct UnderWay {
-    next: AtomicU64,
+    next: AtomicUsize,
     /// In several parts, so that requests on different processors seldom meet.
-    parts: [Mutex<BTreeMap<u64, Instant>>; 8],
+    parts: [Mutex<Slab<Instant>>; PARTS],
 }
 
 impl UnderWay {
-    /// One more, until the value is dropped.
-    pub fn begin(self: &Arc<Self>) -> Ticket {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(mut part) = self.part(number) {
-            part.insert(number, Instant::now());
-        }
-        Ticket { number, of: Arc::clone(self) }
+    /// One more, which began at `started`, until the value is dropped.
+    pub fn begin(self: &Arc<Self>, started: Instant) -> Ticket {
+        let part = self.next.fetch_add(1, Ordering::Relaxed) % PARTS;
+        let place = self.part(part).map(|mut part| part.insert(started));
+        Ticket { part, place, of: Arc::clone(self) }
     }
 
     /// How many there are, and how old the oldest is.
     fn now(&self) -> (usize, Duration) {
         let parts = self.parts.iter().map(|part| {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            (part.len(), part.first_key_value().map_or(Duration::ZERO, |(_, begun)| begun.elapsed()))
+            let oldest = part.iter().map(|(_, begun)| begun).min();
+            (part.len(), oldest.map_or(Duration::ZERO, Instant::elapsed))
         });
         parts.fold((0, Duration::ZERO), |(count, oldest), (more, age)| (count + more, oldest.max(age)))
     }
 
-    fn part(&self, number: u64) -> Option<MutexGuard<'_, BTreeMap<u64, Instant>>> {
-        let part = self.parts.get(usize::try_from(number % 8).unwrap_or_default())?;
+    fn part(&self, part: usize) -> Option<MutexGuard<'_, Slab<Instant>>> {
+        let part = self.parts.get(part)?;
         Some(part.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// A request that is under way.
 pub struct Ticket {
-    number: u64,
+    part: usize,
+    place: Option<usize>,
     of: Arc<UnderWay>,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some(mut part) = self.of.part(self.number) {
-            part.remove(&self.number);
+        if let Some((mut part, place)) = self.of.part(self.part).zip(self.place) {
+            part.try_remove(place);
         }
     }
 }
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_under_way_is_there_until_it_is_dropped() {
         let under_way = Arc::<UnderWay>::default();
-        let tickets: Vec<Ticket> = (0..20).map(|_| under_way.begin()).collect();
+        let tickets: Vec<Ticket> = (0..20).map(|_| under_way.begin(Instant::now())).collect();
         assert_eq!(under_way.now().0, 20);
         std::thread::sleep(Duration::from_millis(2));
         assert!(under_way.now().1 >= Duration::from_millis(2));

@@ -98,6 +98,16 @@ pub(crate) fn updated(ms: u64) -> String {
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
 }
 
+/// The time that such a text tells, in ms since 1970; none where it is none.
+pub(crate) fn updated_ms(text: &str) -> Option<u64> {
+    let (date, time) = text.split_at_checked(8)?;
+    let (year, day) = date.split_at_checked(4)?;
+    let (month, day) = day.split_at_checked(2)?;
+    let (hour, second) = time.split_at_checked(2)?;
+    let (minute, second) = second.split_at_checked(2)?;
+    Timestamp::parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))?.to_ms()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +129,21 @@ mod tests {
         assert_eq!(updated(1_795_237_300_999), "20261121050140");
         assert_eq!(updated(951_782_400_000), "20000229000000");
         assert_eq!(updated(1_735_689_599_000), "20241231235959");
+        for ms in [0, 1_795_237_300_000, 951_782_400_000, 1_735_689_599_000] {
+            assert_eq!(updated_ms(&updated(ms)), Some(ms));
+        }
+        for text in [
+            "",
+            "2",
+            "20261121",
+            "2026112105014",
+            "202611210501400",
+            "20261321050140",
+            "2026-11-21T05:01",
+            "2026\u{e9}121050140",
+        ] {
+            assert_eq!(updated_ms(text), None, "{text}");
+        }
     }
 
     #[test]

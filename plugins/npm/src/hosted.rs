@@ -2,19 +2,21 @@
 
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
+use crate::pieces;
 use crate::readme::Readme;
 use crate::records::{self, Package, Version};
 use packhouse_sdk::{Entry, Error, Repository};
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 
-/// Adds all versions to a packument; false where there is no such package.
+/// Adds all versions of a package to a packument; `alone` where no other repository adds to it.
 pub(crate) fn add(
     repository: &Repository,
     name: &Name,
+    package: Entry<Package>,
+    alone: bool,
     rendering: &mut Rendering<'_>,
-) -> Result<bool, Error> {
-    let Some(package) = Package::find(repository, name)? else { return Ok(false) };
+) -> Result<(), Error> {
     let Package { tags, created, modified, maintainers } = package.value;
     let latest = tags.get("latest").filter(|_| rendering.shows_readme());
     let readme = latest.map(|latest| Readme::of(repository, name, latest)).transpose()?.flatten();
@@ -26,15 +28,20 @@ pub(crate) fn add(
         readme,
         revision: Some(package.revision),
     });
-    let mut deprecations = deprecations(repository, name)?;
     let prefix = records::versions(name);
-    for entry in repository.scan(&prefix) {
+    let mut entries = repository.scan(&prefix).page(pieces::MANY as u32);
+    let first = entries.by_ref().take(pieces::MANY).collect::<Result<Vec<_>, _>>()?;
+    if alone && first.len() == pieces::MANY {
+        return pieces::add(repository, name, rendering);
+    }
+    let mut deprecations = deprecations(repository, name)?;
+    for entry in first.into_iter().map(Ok).chain(entries) {
         let Entry { key, value, .. } = entry?;
         let number = key.get(prefix.len()..).unwrap_or_default();
         let deprecated = deprecations.remove(number);
         rendering.add(number, &piece(Version::read(&key, value)?, deprecated))?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// One version.
@@ -44,7 +51,8 @@ pub(crate) fn version(repository: &Repository, name: &Name, number: &str) -> Res
     Ok(Some(piece(version, deprecated.map(|entry| records::text(entry.value)))))
 }
 
-fn piece(version: Version, deprecated: Option<String>) -> Piece {
+/// A version as packuments are made of it.
+pub(crate) fn piece(version: Version, deprecated: Option<String>) -> Piece {
     let Version { facts, dist, abbreviated, full } = version;
     let attestations = facts
         .provenance

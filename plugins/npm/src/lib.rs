@@ -22,6 +22,7 @@ mod manifest;
 mod merge;
 mod name;
 mod packument;
+mod pieces;
 mod proxy;
 mod publish;
 mod readme;
@@ -34,7 +35,9 @@ mod tags;
 mod tar;
 mod upkeep;
 mod upstream_packument;
+mod upstream_pieces;
 mod version;
+mod version_text;
 mod withdrawn;
 
 use packhouse_sdk::{CodeKind, Description, Failure, Format, Plan, Router, Setting};

@@ -12,12 +12,22 @@ use std::collections::BTreeMap;
 /// # Errors
 /// 404 where none knows it.
 pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> Result<(), Failure> {
-    let mut found = false;
+    let mut sources = Vec::new();
     for repository in cx.sources()? {
-        found |= if repository.is_proxy() {
-            proxy::add(cx, repository, name, rendering)?
-        } else {
-            hosted::add(repository, name, rendering)?
+        if repository.is_proxy() {
+            sources.push((repository, None));
+        } else if let Some(package) = Package::find(repository, name)? {
+            sources.push((repository, Some(package)));
+        }
+    }
+    let (alone, mut found) = (sources.len() == 1, false);
+    for (repository, package) in sources {
+        found |= match package {
+            None => proxy::add(cx, repository, name, alone, rendering)?,
+            Some(package) => {
+                hosted::add(repository, name, package, alone, rendering)?;
+                true
+            }
         };
     }
     if found { Ok(()) } else { Err(missing(name)) }

@@ -4,9 +4,10 @@
 use crate::accept;
 use crate::name::Name;
 use crate::readme::Readme;
+use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Content, Context, Error, Output, Request, Response, Timestamp};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the full form repeats of the latest version.
 const OF_LATEST: [&str; 8] =
@@ -89,6 +90,11 @@ pub(crate) struct Rendering<'a> {
     name: &'a Name,
     form: Form,
     times: BTreeMap<String, u64>,
+    /// Of what came in pieces: numbers that have a tag, and as members of an object when each was published.
+    listed: BTreeSet<String>,
+    listed_times: String,
+    /// Whether it has a version.
+    begun: bool,
     summary: Summary,
     /// What the full form repeats of its latest version, by number, while it is not known which that is.
     repeated: BTreeMap<String, Map<String, Value>>,
@@ -103,7 +109,7 @@ pub(crate) fn version(
     piece: &Piece,
 ) -> Result<Content, Error> {
     let mut out = Output::new(cx);
-    write(&mut out, address, name, number, piece, Form::Full)?;
+    out.push(&VersionText { address, name, form: Form::Full }.manifest(number, piece)?)?;
     out.finish()
 }
 
@@ -128,6 +134,9 @@ impl<'a> Rendering<'a> {
             name,
             form,
             times: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            listed_times: String::new(),
+            begun: false,
             summary: Summary::default(),
             repeated: BTreeMap::new(),
         })
@@ -159,32 +168,80 @@ impl<'a> Rendering<'a> {
         if self.times.contains_key(number) {
             return Ok(());
         }
-        if !self.times.is_empty() {
-            self.out.push(",")?;
-        }
         self.times.insert(number.to_owned(), piece.time);
-        if self.form == Form::Full && self.summary.tags.get("latest").is_some_and(|latest| latest == number) {
-            let all: Map<String, Value> = serde_json::from_str(&piece.full)?;
-            let kept = all.into_iter().filter(|(member, _)| OF_LATEST.contains(&member.as_str()));
-            self.repeated.insert(number.to_owned(), kept.collect());
+        if self.repeats().is_some_and(|latest| latest == number) {
+            self.repeat(number, &piece.full)?;
         }
-        self.out.json(number)?;
-        self.out.push(":")?;
-        write(&mut self.out, self.address, self.name, number, piece, self.form)
+        let member = self.version_text().member(number, piece)?;
+        self.separate()?;
+        self.out.push(&member)
+    }
+
+    /// The version of which it repeats something, if it repeats anything.
+    pub(crate) fn repeats(&self) -> Option<String> {
+        let latest = self.summary.tags.get("latest").filter(|_| self.form == Form::Full);
+        latest.cloned()
+    }
+
+    /// Says what the full manifest of that version is.
+    pub(crate) fn repeat(&mut self, number: &str, full: &str) -> Result<(), Error> {
+        let all: Map<String, Value> = serde_json::from_str(full)?;
+        let kept = all.into_iter().filter(|(member, _)| OF_LATEST.contains(&member.as_str()));
+        self.repeated.insert(number.to_owned(), kept.collect());
+        Ok(())
+    }
+
+    /// How versions are written in it.
+    pub(crate) fn version_text(&self) -> VersionText<'a> {
+        VersionText { address: self.address, name: self.name, form: self.form }
+    }
+
+    /// Adds versions that were written as members before, with a note of their times as members of another object. All versions
+    /// are added in such a way, in their order, or none.
+    pub(crate) fn add_piece(&mut self, piece: &packhouse_sdk::Piece) -> Result<(), Error> {
+        let times = piece.note()?;
+        if !times.is_empty() && !self.listed_times.is_empty() {
+            self.listed_times.push(',');
+        }
+        self.listed_times += &times;
+        if piece.body_size() == 0 {
+            return Ok(());
+        }
+        self.separate()?;
+        self.out.append(&piece.body()?)
+    }
+
+    /// The same of one version that is too large for a piece.
+    pub(crate) fn add_beside_pieces(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
+        let member = self.version_text().member(number, piece)?;
+        if piece.time > 0 {
+            version_text::add_time(&mut self.listed_times, number, piece.time)?;
+        }
+        self.separate()?;
+        self.out.push(&member)
+    }
+
+    /// The versions that have a tag.
+    pub(crate) fn tagged(&self) -> BTreeSet<String> {
+        self.summary.tags.values().cloned().collect()
+    }
+
+    /// Says which versions came in pieces.
+    pub(crate) fn listed<'b>(&mut self, numbers: impl Iterator<Item = &'b str>) {
+        let tagged: BTreeSet<&str> = self.summary.tags.values().map(String::as_str).collect();
+        self.listed = numbers.filter(|number| tagged.contains(number)).map(str::to_owned).collect();
+    }
+
+    fn separate(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.begun, true) { self.out.push(",") } else { Ok(()) }
     }
 
     fn end(mut self) -> Result<Content, Error> {
         self.out.push("}")?;
         let Summary { created, modified, .. } = self.summary;
-        let of_package = [("created", created), ("modified", modified)];
-        let of_versions = self.times.iter().map(|(number, time)| (number.as_str(), *time));
-        // A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
-        let known = of_package.into_iter().chain(of_versions).filter(|(_, time)| *time > 0);
-        let times: Map<String, Value> =
-            known.map(|(of, time)| (of.to_owned(), Timestamp::from_ms(time).to_rfc3339().into())).collect();
-        member(&mut self.out, "time", &times)?;
+        self.time(created, modified)?;
         let mut tags = std::mem::take(&mut self.summary.tags);
-        tags.retain(|_, number| self.times.contains_key(number));
+        tags.retain(|_, number| self.times.contains_key(number) || self.listed.contains(number));
         let latest = tags.get("latest").cloned().unwrap_or_default();
         member(&mut self.out, "dist-tags", &tags)?;
         match self.form {
@@ -196,6 +253,18 @@ impl<'a> Rendering<'a> {
         }
         self.out.push("}")?;
         self.out.finish()
+    }
+
+    /// A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
+    fn time(&mut self, created: u64, modified: u64) -> Result<(), Error> {
+        let of_versions = self.times.iter().map(|(number, time)| (number.as_str(), *time));
+        let all = of_versions.chain([("created", created), ("modified", modified)]);
+        let known: BTreeMap<&str, u64> = all.filter(|(_, time)| *time > 0).collect();
+        let mut members = std::mem::take(&mut self.listed_times);
+        known.into_iter().try_for_each(|(of, time)| version_text::add_time(&mut members, of, time))?;
+        self.out.push(",\"time\":{")?;
+        self.out.push(&members)?;
+        self.out.push("}")
     }
 
     fn rest(&mut self, latest: &str) -> Result<(), Error> {
@@ -218,37 +287,4 @@ fn member(out: &mut Output<'_>, name: &str, value: &impl serde::Serialize) -> Re
     out.json(name)?;
     out.push(":")?;
     out.json(value)
-}
-
-/// A manifest with what depends on who asks, and when.
-fn write(
-    out: &mut Output<'_>,
-    address: &str,
-    name: &Name,
-    number: &str,
-    piece: &Piece,
-    form: Form,
-) -> Result<(), Error> {
-    let manifest = match form {
-        Form::Abbreviated => &piece.abbreviated,
-        Form::Full => &piece.full,
-    };
-    out.push(manifest.strip_suffix('}').unwrap_or(manifest))?;
-    if let Some(deprecated) = &piece.deprecated {
-        member(out, "deprecated", deprecated)?;
-    }
-    out.push(",\"dist\":{\"tarball\":")?;
-    out.json(&format!("{address}/{}", name.path(number)))?;
-    if let Some(attestations) = &piece.attestations {
-        let mut attestations = attestations.clone();
-        let url = format!("{address}/-/npm/v1/attestations/{name}@{number}");
-        attestations.insert("url".to_owned(), json!(url));
-        member(out, "attestations", &attestations)?;
-    }
-    let dist = piece.dist.strip_prefix('{').unwrap_or(&piece.dist);
-    if dist != "}" {
-        out.push(",")?;
-    }
-    out.push(dist)?;
-    out.push("}")
 }

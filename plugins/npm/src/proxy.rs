@@ -3,13 +3,15 @@
 use crate::dist::from_integrity;
 use crate::name::Name;
 use crate::packument::{Piece, Rendering, Summary};
+use crate::pieces::MANY;
 use crate::readme::Readme;
 use crate::records::missing_version;
 use crate::upstream_packument::{self, Packument, UpstreamVersion};
+use crate::upstream_pieces::UpstreamPieces;
 use crate::version::highest;
 use crate::withdrawn;
 use packhouse_sdk::{
-    Blob, Content, Context, Digest, Error, Failure, Freshness, Reply, Repository, Response, Settings,
+    Blob, Content, Context, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
     Timestamp,
 };
 use serde_json::Value;
@@ -49,7 +51,7 @@ impl UpstreamPackage {
             .filter_map(|(number, time)| Some((number, Timestamp::parse_rfc3339(time.as_str()?)?.to_ms()?)))
             .collect();
         let known = packument.numbers();
-        let offered = offered(cx, proxy, name, &known, &times)?;
+        let offered = offered(proxy, name, &known, &times)?;
         let tags = tags(packument.map("dist-tags")?, &offered);
         let maintainers = match packument.member("maintainers")? {
             Some(Value::Array(maintainers)) => maintainers,
@@ -88,7 +90,7 @@ impl UpstreamPackage {
 fn packument(cx: &Context, proxy: &Repository, name: &Name) -> Result<Option<Packument>, Failure> {
     let question = cx.upstream("GET", &name.encoded()).header("accept", "application/json");
     let Some(body) = found(question.limit(upstream_packument::LIMIT).start(proxy)?)? else { return Ok(None) };
-    Ok(Some(Packument::open(body, name)?))
+    Ok(Some(Packument::open(proxy, body, name)?))
 }
 
 /// An upstream's answer to a question for something that it may not have.
@@ -105,21 +107,17 @@ fn useless(text: String) -> Failure {
     Failure::new(502, "upstream_unavailable", text)
 }
 
-/// Those versions that are old enough. One of which nobody says how old it is counts as new.
+/// Those versions that may be offered, and when each was published. One of which nobody says how old it is counts as new.
 fn offered(
-    cx: &Context,
     proxy: &Repository,
     name: &Name,
     known: &BTreeSet<String>,
     times: &BTreeMap<String, u64>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
-    let newest =
-        Settings::of(proxy)?.min_release_age_ms(name.as_str()).map(|age| cx.now().saturating_sub(age));
-    let all = known.iter().map(|number| (number.clone(), times.get(number).copied()));
-    Ok(all
-        .filter(|(_, time)| newest.is_none_or(|newest| time.is_some_and(|time| time <= newest)))
-        .map(|(number, time)| (number, time.unwrap_or_default()))
-        .collect())
+    let all = known.iter().map(|number| (number, times.get(number).copied())).collect();
+    let offered = proxy
+        .offered(name.as_str(), all, |(_, published)| Release { published: *published, withdrawn: false })?;
+    Ok(offered.into_iter().map(|(number, time)| (number.clone(), time.unwrap_or_default())).collect())
 }
 
 /// Tags of what is offered. `latest` always names something.
@@ -138,12 +136,22 @@ pub(crate) fn add(
     cx: &Context,
     proxy: &Repository,
     name: &Name,
+    alone: bool,
     rendering: &mut Rendering<'_>,
 ) -> Result<bool, Failure> {
     let Some(mut upstream) = UpstreamPackage::open(cx, proxy, name)? else { return Ok(false) };
     rendering.summary(std::mem::take(&mut upstream.summary));
-    upstream.packument.each(name, &mut |number, mut version| {
-        let Some(time) = upstream.offered.get(number) else { return Ok(()) };
+    let UpstreamPackage { packument, offered, .. } = &upstream;
+    if alone && packument.versions().len() >= MANY {
+        let withdrawn = withdrawn::find(proxy, name, &upstream.known)?;
+        UpstreamPieces { proxy, name, packument, offered }.add(rendering)?;
+        for (number, version) in withdrawn {
+            rendering.add_beside_pieces(&number, &version.piece)?;
+        }
+        return Ok(true);
+    }
+    packument.each(name, packument.versions(), &mut |number, mut version| {
+        let Some(time) = offered.get(number) else { return Ok(()) };
         version.piece.time = *time;
         rendering.add(number, &version.piece)
     })?;

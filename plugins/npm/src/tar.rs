@@ -84,27 +84,12 @@ fn name_at_first_level(path: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packhouse_testkit::tar_archive;
     use proptest::prelude::*;
 
-    fn entry(path: &str, kind: u8, content: &[u8]) -> Vec<u8> {
-        let mut header = vec![0u8; 512];
-        header[..path.len()].copy_from_slice(path.as_bytes());
-        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-        header[156] = kind;
-        header[257..263].copy_from_slice(b"ustar\0");
-        header[148..156].fill(b' ');
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        header.extend_from_slice(content);
-        header.resize(header.len().next_multiple_of(512), 0);
-        header
-    }
-
+    /// With what ends an archive.
     fn archive(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
-        let mut bytes: Vec<u8> =
-            entries.iter().flat_map(|(path, kind, content)| entry(path, *kind, content)).collect();
-        bytes.resize(bytes.len() + 1024, 0);
-        bytes
+        tar_archive(entries, 1024)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::manifest::{self, ABBREVIATED};
 use crate::name::Name;
 use crate::packument::Piece;
 use packhouse_sdk::json_scan::{self, Member, Outline, Span};
-use packhouse_sdk::{Blob, Error, ReadAt};
+use packhouse_sdk::{Blob, Digest, Error, PieceParts, ReadAt, Repository};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const LIMIT: u64 = 256 << 20;
 /// Bytes of one of its members that is no version: the times of 20,000 versions have one million.
 const HEAD_LIMIT: u64 = 4 << 20;
+/// Bytes of a packument in which it is remembered what lies where.
+const LARGE: u64 = 256 << 10;
 /// Bytes that are read at a time when one version is wanted after the other.
 const WINDOW: u64 = 512 << 10;
 
@@ -24,7 +26,25 @@ const NUMBER: usize = 256;
 /// An upstream's packument.
 pub(crate) struct Packument {
     body: Blob,
+    pub(crate) digest: Digest,
     outline: Outline,
+}
+
+/// Finds what lies where in a document, unless that was found before: the pass over the largest takes longer than all else that a
+/// question for one of their versions costs.
+fn outline(proxy: &Repository, body: &Blob, digest: &Digest) -> Result<Outline, Error> {
+    let find = || json_scan::outline(body, "versions")?.ok_or_else(|| no_packument("not a JSON object"));
+    if body.size()? < LARGE {
+        return find();
+    }
+    let known = proxy.piece(&format!("outline\n{digest}"), || {
+        let parts = PieceParts { note: serde_json::to_string(&find()?)?, body: String::new() };
+        Ok::<_, Error>(Some(parts).filter(PieceParts::fits))
+    })?;
+    match known {
+        Some(piece) => Ok(serde_json::from_str(&piece.note()?)?),
+        None => find(),
+    }
 }
 
 /// A version of an upstream's.
@@ -44,10 +64,10 @@ impl Packument {
     /// # Errors
     /// [`Error::Unavailable`] for what is no packument of this package: an object that says something else is not one without
     /// versions.
-    pub(crate) fn open(body: Blob, name: &Name) -> Result<Self, Error> {
-        let outline =
-            json_scan::outline(&body, "versions")?.ok_or_else(|| no_packument("not a JSON object"))?;
-        let packument = Self { body, outline };
+    pub(crate) fn open(proxy: &Repository, body: Blob, name: &Name) -> Result<Self, Error> {
+        let digest = body.sha256()?;
+        let outline = outline(proxy, &body, &digest)?;
+        let packument = Self { body, digest, outline };
         match packument.member::<Value>("name")? {
             Some(Value::String(said)) if said == name.as_str() => Ok(packument),
             _ => Err(no_packument("it does not say that it is of this package")),
@@ -87,17 +107,23 @@ impl Packument {
         read_version(name, number, &bytes)
     }
 
-    /// Hands over one version after the other.
+    /// Its versions, in their order.
+    pub(crate) fn versions(&self) -> &[Member] {
+        &self.outline.inner
+    }
+
+    /// Hands over these of its versions, one after the other.
     ///
     /// # Errors
     /// [`Error::Unavailable`] for what is no packument; else what `take` fails with.
     pub(crate) fn each(
         &self,
         name: &Name,
+        versions: &[Member],
         take: &mut dyn FnMut(&str, UpstreamVersion) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (mut start, mut window) = (0, Vec::new());
-        for Member { name: number, span } in &self.outline.inner {
+        for Member { name: number, span } in versions {
             let length = bounded(*span, MEMBER_LIMIT)?;
             if span.end > start + window.len() as u64 {
                 let rest = self.body.size()?.saturating_sub(span.start);

@@ -1,10 +1,10 @@
 //! Versions that a proxy has fetched and that have vanished upstream since: marked where people look, and offered further only
-//! where the repository's setting says so.
+//! where the host says so.
 
 use crate::name::Name;
 use crate::packument::Piece;
 use crate::upstream_packument::UpstreamVersion;
-use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Settings, Version};
+use packhouse_sdk::{Entry, Error, Expectation, Outcome, Release, Repository, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +79,7 @@ pub(crate) fn find(
     known: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, UpstreamVersion>, Error> {
     let prefix = fetched(name);
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for entry in proxy.scan(&prefix) {
         let entry: Entry<Fetched> = entry?.json()?;
         let number = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
@@ -87,11 +87,14 @@ pub(crate) fn find(
             mark(proxy, name, &number, &entry)?;
         }
         if !known.contains(&number) {
-            found.insert(number, entry.value.into_version());
+            found.push((number, entry.value.into_version()));
         }
     }
-    let kept = found.is_empty() || Settings::of(proxy)?.keep_withdrawn;
-    Ok(if kept { found } else { BTreeMap::new() })
+    let offered = proxy.offered(name.as_str(), found, |(_, version)| {
+        let time = version.piece.time;
+        Release { published: (time > 0).then_some(time), withdrawn: true }
+    })?;
+    Ok(offered.into_iter().collect())
 }
 
 /// Marks a version, or takes the mark back when it is there again. Should somebody else do it at the same moment, it is done.

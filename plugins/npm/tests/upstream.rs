@@ -181,6 +181,27 @@ fn a_withdrawn_version_is_marked_and_no_longer_offered() {
 }
 
 #[test]
+fn a_version_that_is_withdrawn_and_kept_waits_for_its_age_like_any_other() {
+    let (host, mount) = proxy(json!({"keep_withdrawn": true, "min_release_age_s": DAY}));
+    mount.get("/lib/-/lib-1.1.0.tgz").send().expect(200);
+    upstream(&host, &["1.0.0"]);
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0", "1.1.0"]);
+    host.set_now(NOW - 1);
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
+    mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+}
+
+#[test]
+fn a_group_offers_what_its_proxy_may() {
+    let (host, _) = proxy(json!({"min_release_age_s": 3 * DAY}));
+    let group = host.mount::<Npm>("group", "group", json!({})).members(&["mirror"]);
+    assert_eq!(numbers(&group, "lib"), ["1.0.0"]);
+    group.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+    host.set_now(NOW + 3 * DAY * 1000);
+    assert_eq!(numbers(&group, "lib"), ["1.0.0", "1.1.0"]);
+}
+
+#[test]
 fn questions_are_passed_on() {
     let (host, mount) = proxy(json!({}));
     host.answer_upstream(

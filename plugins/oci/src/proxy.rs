@@ -34,7 +34,7 @@ pub(crate) fn manifest(
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
     // The host judges the age of what is shown as a version.
-    let must_be_old = Settings::of(proxy)?.min_release_age_ms(image).is_some();
+    let must_be_old = proxy.needs_age(image)?;
     let asked =
         ManifestRequest { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
     let tag = match reference {

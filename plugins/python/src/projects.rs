@@ -3,14 +3,22 @@
 use crate::index::{File, Project, key_of};
 use crate::proxy;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
-use packhouse_sdk::{Context, Error, Failure, Repository};
+use packhouse_sdk::{Context, Entry, Error, Failure, Repository};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A project with this many files is worth the keeping of pieces.
+const MANY: usize = 64;
 
 /// Whether there is one of this normalised name, and what is known of it.
 pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Project>, Failure> {
     let mut found: Option<Project> = None;
     for repository in cx.sources()? {
-        let Some(project) = of(cx, repository, name)? else { continue };
+        let project = if repository.is_proxy() {
+            proxy::project(cx, repository, name)?
+        } else {
+            hosted(repository, name)?
+        };
+        let Some(project) = project else { continue };
         match &mut found {
             Some(found) => found.join(project),
             None => found = Some(project),
@@ -19,8 +27,22 @@ pub(crate) fn read(cx: &Context, name: &str) -> Result<Option<Project>, Failure>
     Ok(found)
 }
 
-fn of(cx: &Context, repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    if repository.is_proxy() { proxy::project(cx, repository, name) } else { hosted(repository, name) }
+/// The hosted repository that alone has a project, where it has many files of it.
+pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a Repository>, Failure> {
+    let mut found = None;
+    for repository in cx.sources()? {
+        let has = repository.is_proxy() || repository.get(&records::project(name))?.is_some();
+        if has && found.replace(repository).is_some() {
+            return Ok(None);
+        }
+    }
+    let Some(repository) = found.filter(|repository| !repository.is_proxy()) else { return Ok(None) };
+    Ok((first_files(repository, name)?.len() == MANY).then_some(repository))
+}
+
+/// Files of a project, no more than are many.
+fn first_files(repository: &Repository, name: &str) -> Result<Vec<Entry>, Error> {
+    repository.scan(records::files(name)).page(MANY as u32).take(MANY).collect()
 }
 
 fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
@@ -31,8 +53,11 @@ fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failur
     let versions = versions.map(|entry| Ok(entry?.json::<VersionRecord>()?.value.version));
     let yanked = yanked(repository, name)?;
     let prefix = records::files(name);
+    // The first page is the same as where it is asked whether there are many, so that it is read once.
+    let first = first_files(repository, name)?;
+    let rest = first.get(MANY - 1).map(|last| repository.scan(&prefix).after(&last.key));
     let mut files = Vec::new();
-    for entry in repository.scan(&prefix) {
+    for entry in first.into_iter().map(Ok).chain(rest.into_iter().flatten()) {
         let entry = entry?;
         let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
         let record = entry.json::<FileRecord>()?.value;
@@ -51,7 +76,7 @@ fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failur
 }
 
 /// Reasons by the key of the version.
-fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<String, String>, Error> {
+pub(crate) fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<String, String>, Error> {
     let prefix = records::all_yanked(name);
     let mut yanked = BTreeMap::new();
     for entry in repository.scan(&prefix) {

@@ -72,6 +72,29 @@ impl Version {
         Self { release: self.significant().to_vec(), ..self.clone() }.to_string()
     }
 
+    /// A text whose bytes are in the order of the versions, and the same for those that are equal.
+    pub(crate) fn sort_key(&self) -> String {
+        let mut key = sortable(self.epoch);
+        self.significant().iter().for_each(|number| key += &format!("1{}", sortable(*number)));
+        key.push('0');
+        match self.place() {
+            Place::First => key.push('0'),
+            Place::Pre(stage, number) => key += &format!("1{}{}", stage as u8, sortable(number)),
+            Place::Last => key.push('2'),
+        }
+        key += &self.post.map_or("0".to_owned(), |number| format!("1{}", sortable(number)));
+        key += &self.dev.map_or("1".to_owned(), |number| format!("0{}", sortable(number)));
+        for label in &self.local {
+            match label {
+                // What ends it is less than all that may stand in it.
+                Label::Text(text) => key += &format!("1{text}!"),
+                Label::Number(number) => key += &format!("2{}", sortable(*number)),
+            }
+        }
+        key.push('0');
+        key
+    }
+
     /// Whether installers pass it over unless they are asked for it.
     pub(crate) fn is_prerelease(&self) -> bool {
         self.pre.is_some() || self.dev.is_some()
@@ -90,6 +113,13 @@ impl Version {
             (None, ..) => Place::Last,
         }
     }
+}
+
+/// A number with its length in front, in a letter.
+fn sortable(number: u64) -> String {
+    let digits = number.to_string();
+    let length = u8::try_from(digits.len()).unwrap_or(u8::MAX);
+    format!("{}{digits}", char::from(b'a'.saturating_add(length)))
 }
 
 /// `[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?N?`.
@@ -267,6 +297,7 @@ mod tests {
             for high in &ordered[at + 1..] {
                 assert!(version(low) < version(high), "{low} < {high}");
                 assert!(version(high) > version(low), "{high} > {low}");
+                assert!(version(high).sort_key() > version(low).sort_key(), "{high} > {low}");
             }
         }
     }
@@ -360,6 +391,7 @@ mod tests {
             let (a, b, c) = (version(&a), version(&b), version(&c));
             prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
             prop_assert_eq!(a == b, a.key() == b.key());
+            prop_assert_eq!(a.cmp(&b), a.sort_key().cmp(&b.sort_key()));
             if a <= b && b <= c { prop_assert!(a <= c); }
         }
 

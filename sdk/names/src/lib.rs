@@ -1,10 +1,13 @@
-//! How names of packages are compared with the patterns of settings (`claimed_names`, `min_release_age_except`).
+//! Rules that the host and the hosts of tests share: how names of packages are compared with the patterns of settings
+//! (`claimed_names`, `min_release_age_except`), and which releases a proxy may offer.
 //!
-//! Host, plugins and their tests read patterns by this one crate. A pattern is written by a person, a name comes from a format
-//! that has normalised it: a [`Folding`] brings both into one spelling.
+//! A pattern is written by a person, a name comes from a format that has normalised it: a [`Folding`] brings both into one spelling.
+
+mod release;
 
 use std::borrow::Cow;
 
+pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules, ReleaseVerdict};
 use serde::{Deserialize, Serialize};
 
 /// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.

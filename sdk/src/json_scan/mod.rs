@@ -12,8 +12,10 @@ mod shortening;
 pub use outline::{Member, Outline, members, outline};
 pub use reader::{MemberPath, ScanError, ScanReader, ScanRules};
 
+use serde::{Deserialize, Serialize};
+
 /// Where something lies in the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// Offset of its first byte.
     pub start: u64,

@@ -3,6 +3,7 @@
 
 use super::Span;
 use crate::{Error, ReadAt};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Bytes that are read at a time.
@@ -13,7 +14,7 @@ const KEY: usize = 1 << 10;
 const MEMBERS: usize = 50_000;
 
 /// A member of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Its key.
     pub name: String,
@@ -21,8 +22,8 @@ pub struct Member {
     pub span: Span,
 }
 
-/// An object's members, in their order.
-#[derive(Debug, Default)]
+/// An object's members, in their order. It can be written down, since to find it again costs a pass over the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outline {
     /// Its own, without the one that was entered.
     pub members: Vec<Member>,

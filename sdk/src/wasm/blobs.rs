@@ -12,6 +12,13 @@ pub(super) fn blob(handle: wit::blobs::Blob) -> Box<dyn HostBlob> {
     Box::new(BlobHandle(handle))
 }
 
+/// The handle in what the SDK hands around. There is one kind in Wasm; another would have to be a format's own.
+pub(super) fn handle(blob: &dyn HostBlob) -> Result<&wit::blobs::Blob, Error> {
+    let blob: &dyn std::any::Any = blob;
+    let handle = blob.downcast_ref::<BlobHandle>();
+    handle.map(|handle| &handle.0).ok_or_else(|| Error::Invalid("not a blob of the host's".to_owned()))
+}
+
 impl HostBlob for BlobHandle {
     fn size(&self) -> Result<u64, Error> {
         self.0.size().map_err(convert::error)
@@ -43,6 +50,10 @@ pub(super) struct WriterHandle(pub(super) wit::blobs::Writer);
 impl HostWriter for WriterHandle {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.0.write(bytes).map_err(convert::error)
+    }
+
+    fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error> {
+        self.0.append(handle(blob)?).map_err(convert::error)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {

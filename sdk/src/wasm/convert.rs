@@ -1,7 +1,10 @@
 //! Values of the SDK and of the contract, turned into each other.
 
 use super::generated::packhouse::format as wit;
-use crate::{BodyPlan, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Version, VersionId};
+use crate::{
+    BodyPlan, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Release, ReleaseVerdict,
+    Version, VersionId,
+};
 
 pub(super) fn error(error: wit::types::Error) -> Error {
     match error {
@@ -111,6 +114,18 @@ pub(super) fn freshness(freshness: Freshness) -> wit::upstream::Freshness {
         Freshness::Immutable => wit::upstream::Freshness::Immutable,
         Freshness::Seconds(seconds) => wit::upstream::Freshness::Seconds(seconds),
         Freshness::Never => wit::upstream::Freshness::Never,
+    }
+}
+
+pub(super) fn release(release: &Release) -> wit::releases::Release {
+    wit::releases::Release { published: release.published, withdrawn: release.withdrawn }
+}
+
+pub(super) fn verdict(verdict: wit::releases::Verdict) -> ReleaseVerdict {
+    match verdict {
+        wit::releases::Verdict::Offered => ReleaseVerdict::Offered,
+        wit::releases::Verdict::Withheld => ReleaseVerdict::Withheld,
+        wit::releases::Verdict::FileDecides => ReleaseVerdict::FileDecides,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The SDK over the contract's imports: the only place that knows generated code.
 
+#[cfg(feature = "allocator")]
+mod allocator;
 mod blobs;
 mod component;
 mod convert;
@@ -36,8 +38,10 @@ pub mod plugin {
             "packhouse:format/blobs@0.1.0": crate::wasm::generated::packhouse::format::blobs,
             "packhouse:format/records@0.1.0": crate::wasm::generated::packhouse::format::records,
             "packhouse:format/upstream@0.1.0": crate::wasm::generated::packhouse::format::upstream,
+            "packhouse:format/releases@0.1.0": crate::wasm::generated::packhouse::format::releases,
             "packhouse:format/identity@0.1.0": crate::wasm::generated::packhouse::format::identity,
             "packhouse:format/signing@0.1.0": crate::wasm::generated::packhouse::format::signing,
+            "packhouse:format/memo@0.1.0": crate::wasm::generated::packhouse::format::memo,
         },
         generate_all,
         pub_export_macro: true,
@@ -66,8 +70,10 @@ pub mod upkeep {
             "packhouse:format/blobs@0.1.0": crate::wasm::generated::packhouse::format::blobs,
             "packhouse:format/records@0.1.0": crate::wasm::generated::packhouse::format::records,
             "packhouse:format/upstream@0.1.0": crate::wasm::generated::packhouse::format::upstream,
+            "packhouse:format/releases@0.1.0": crate::wasm::generated::packhouse::format::releases,
             "packhouse:format/identity@0.1.0": crate::wasm::generated::packhouse::format::identity,
             "packhouse:format/signing@0.1.0": crate::wasm::generated::packhouse::format::signing,
+            "packhouse:format/memo@0.1.0": crate::wasm::generated::packhouse::format::memo,
         },
         generate_all,
         pub_export_macro: true,

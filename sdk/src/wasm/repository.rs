@@ -2,9 +2,10 @@
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
-use crate::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
+use crate::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
 use crate::{
-    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Signature, Version, VersionId,
+    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Release, ReleaseVerdict,
+    Signature, Version, VersionId,
 };
 use std::any::Any;
 
@@ -63,6 +64,12 @@ impl HostRepository for Handle {
         self.0.withheld(names).map_err(convert::error)
     }
 
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
+        let releases: Vec<_> = releases.iter().map(convert::release).collect();
+        let verdicts = wit::releases::judge(&self.0, package, &releases).map_err(convert::error)?;
+        Ok(verdicts.into_iter().map(convert::verdict).collect())
+    }
+
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
         Ok(Box::new(TransactionHandle(self.0.begin().map_err(convert::error)?)))
     }
@@ -72,11 +79,7 @@ impl HostRepository for Handle {
     }
 
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error> {
-        let blob: &dyn Any = blob;
-        let Some(blob) = blob.downcast_ref::<blobs::BlobHandle>() else {
-            return Err(Error::Invalid("not a blob of the host's".to_owned()));
-        };
-        self.0.keep(&blob.0).map(Digest::trusted).map_err(convert::error)
+        self.0.keep(blobs::handle(blob)?).map(Digest::trusted).map_err(convert::error)
     }
 
     fn begin_upload(&self, note: &str) -> Result<String, Error> {
@@ -103,6 +106,23 @@ impl HostRepository for Handle {
     fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
         let signature = wit::signing::sign(&self.0, message).map_err(convert::error)?;
         Ok(Signature { key_id: signature.key_id, value: signature.value })
+    }
+
+    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        Ok(wit::memo::find(&self.0, name).map_err(convert::error)?.map(blobs::blob))
+    }
+
+    fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error> {
+        let making = wit::memo::Making::start(&self.0, name).map_err(convert::error)?;
+        Ok(Box::new(MakingHandle(making)))
+    }
+}
+
+struct MakingHandle(wit::memo::Making);
+
+impl HostMaking for MakingHandle {
+    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
+        wit::memo::Making::finish(self.0, bytes).map(blobs::blob).map_err(convert::error)
     }
 }
 

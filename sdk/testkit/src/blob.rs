@@ -4,6 +4,7 @@ use crate::state::{self, Bytes};
 use base64::Engine;
 use packhouse_sdk::host::{HostBlob, HostWriter};
 use packhouse_sdk::{Digest, Error};
+use std::any::Any;
 use std::io::Read;
 
 /// At most so many bytes a read.
@@ -115,6 +116,12 @@ impl HostWriter for MemoryWriter {
         }
         self.0.extend_from_slice(bytes);
         Ok(())
+    }
+
+    fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error> {
+        let blob: &dyn Any = blob;
+        let blob = blob.downcast_ref::<MemoryBlob>();
+        self.write(&blob.ok_or_else(|| Error::Invalid("not a blob of this host's".to_owned()))?.bytes)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {

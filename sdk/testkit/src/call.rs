@@ -1,6 +1,7 @@
 //! One call of a plugin: what it may do, what it has kept, and its host.
 
 use crate::blob::{MemoryBlob, MemoryWriter};
+use crate::memo::Noted;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
 use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter};
@@ -22,11 +23,13 @@ pub(crate) struct Rights {
     pub(crate) target: Option<String>,
     /// What was kept and no commit has named yet: repository, SHA-256, bytes.
     kept: Rc<RefCell<Vec<(String, Digest, Bytes)>>>,
+    /// The piece that is being made.
+    pub(crate) making: Rc<RefCell<Option<Noted>>>,
 }
 
 impl Rights {
     pub(crate) fn new(host: Shared, action: Option<Action>, target: Option<String>) -> Self {
-        Self { host, action, target, kept: Rc::default() }
+        Self { host, action, target, kept: Rc::default(), making: Rc::default() }
     }
 
     /// Whether the intent was to write, and this is the target.
@@ -98,6 +101,7 @@ impl Host for CallHost {
     }
 
     fn now(&self) -> u64 {
+        self.rights.note_more();
         self.rights.host.borrow().now
     }
 
@@ -106,10 +110,12 @@ impl Host for CallHost {
     }
 
     fn fetch(&self, method: &str, target: &str) -> Box<dyn HostFetch> {
+        self.rights.note_more();
         Box::new(MemoryFetch::new(self.rights.host.clone(), method, target))
     }
 
     fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
+        self.rights.note_more();
         let mut state = self.rights.host.borrow_mut();
         Ok(match state.logins.get(id).cloned() {
             Some(LoginState::Granted(placeholder)) => {
@@ -122,12 +128,14 @@ impl Host for CallHost {
     }
 
     fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.rights.note_more();
         let state = self.rights.host.borrow();
         let own = self.caller.as_ref().and_then(|caller| state.tokens.get(caller));
         Ok(own.cloned().unwrap_or_default())
     }
 
     fn revoke(&self, id: &str) -> Result<bool, Error> {
+        self.rights.note_more();
         let mut state = self.rights.host.borrow_mut();
         let Some(own) = self.caller.as_ref().and_then(|caller| state.tokens.get_mut(caller)) else {
             return Ok(false);

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! The memory host keeps to the contract: expectations, revisions that never come twice, blobs that only their repository
-//! holds, what each intent may do, pages and delimiters, uploads, decoding. Of an answer it leaves out the content for HEAD
+//! holds, what each intent may do, pages and delimiters, uploads, decoding, remembered pieces. Of an answer it leaves out the content for HEAD
 //! and checks what the host would refuse. The rest of what the host does to answers is left to the host, and to the tests
 //! that run it: `ETag` and `Last-Modified`, conditional requests, `Range`, the shape of errors on the wire. So is identity:
 //! no credential is asked for. Time stands still unless [`MemoryHost::set_now`] moves it.
@@ -41,6 +41,7 @@ mod catalog;
 mod commit;
 mod effects;
 mod flow;
+mod memo;
 mod memory;
 mod mount;
 mod names;
@@ -49,6 +50,7 @@ mod request;
 mod shape;
 mod state;
 mod table;
+mod tar;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -61,3 +63,4 @@ pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
 pub use state::{Fetched, LogLine};
 pub use table::{Case, World, run};
+pub use tar::tar_archive;

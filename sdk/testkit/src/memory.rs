@@ -94,6 +94,17 @@ impl MemoryHost {
         }
     }
 
+    /// How many pieces were remembered since the last time that it was asked, and how many found.
+    pub fn take_piece_counts(&self) -> (usize, usize) {
+        let mut state = self.state.borrow_mut();
+        (std::mem::take(&mut state.pieces_made), std::mem::take(&mut state.pieces_found))
+    }
+
+    /// Forgets every piece, as the host does when it starts.
+    pub fn forget_pieces(&self) {
+        self.state.borrow_mut().pieces.clear();
+    }
+
     /// What is shown of a repository.
     pub fn versions(&self, repository: &str) -> Vec<Version> {
         let state = self.state.borrow();

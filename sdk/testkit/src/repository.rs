@@ -3,11 +3,15 @@
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
 use crate::commit::MemoryTransaction;
+use crate::memo::{KeyRange, Read};
 use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;
-use packhouse_sdk::host::{HostBlob, HostRepository, HostTransaction, HostUpload};
-use packhouse_sdk::{Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Signature};
+use packhouse_names::ReleaseRules;
+use packhouse_sdk::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
+use packhouse_sdk::{
+    Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Release, ReleaseVerdict, Signature,
+};
 use std::any::Any;
 use std::ops::Bound;
 
@@ -17,6 +21,8 @@ const NOTE: usize = 4 << 10;
 const SCAN: u32 = 1_000;
 const SCAN_BYTES: usize = 1 << 20;
 const KEYS: u32 = 10_000;
+const RELEASES: usize = 100_000;
+const PACKAGE_BYTES: usize = 1_024;
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
 
@@ -35,6 +41,13 @@ impl MemoryRepository {
             Some(repository) => read(repository),
             None => read(&RepositoryState::default()),
         }
+    }
+
+    /// Notes that keys were read, up to and with `last` where the page was full.
+    fn note_page(&self, prefix: &str, after: Option<&str>, last: Option<&String>) {
+        let range = KeyRange { prefix: prefix.to_owned(), from: start(prefix, after), last: last.cloned() };
+        let found = self.state(|state| range.of(state));
+        self.rights.note(&self.name, Read::Range(range, found));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut RepositoryState) -> T) -> T {
@@ -73,6 +86,8 @@ impl HostRepository for MemoryRepository {
     }
 
     fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
+        let revision = self.state(|state| state.records.get(key).map(|record| record.revision));
+        self.rights.note(&self.name, Read::Key(key.to_owned(), revision));
         Ok(self.state(|state| {
             let record = state.records.get(key)?;
             Some(Entry { key: key.to_owned(), value: record.value.clone(), revision: record.revision })
@@ -80,25 +95,24 @@ impl HostRepository for MemoryRepository {
     }
 
     fn scan(&self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, Error> {
-        Ok(self.state(|state| {
-            let mut bytes = 0;
+        let limit = limit.min(SCAN) as usize;
+        let (entries, cut) = self.state(|state| {
+            let (mut bytes, mut entries) = (0, Vec::new());
             let records = state.records.range((start(prefix, after), Bound::Unbounded));
-            records
-                .take_while(|(key, _)| key.starts_with(prefix))
-                .take(limit.min(SCAN) as usize)
-                .take_while(|(key, record)| {
-                    // The first one is given however large it is: only an empty page is the end.
-                    let first = bytes == 0;
-                    bytes += key.len() + record.value.len();
-                    first || bytes <= SCAN_BYTES
-                })
-                .map(|(key, record)| Entry {
-                    key: key.clone(),
-                    value: record.value.clone(),
-                    revision: record.revision,
-                })
-                .collect()
-        }))
+            for (key, record) in records.take_while(|(key, _)| key.starts_with(prefix)).take(limit) {
+                bytes += key.len() + record.value.len();
+                // The first one is given however large it is: only an empty page is the end.
+                if !entries.is_empty() && bytes > SCAN_BYTES {
+                    return (entries, true);
+                }
+                let (value, revision) = (record.value.clone(), record.revision);
+                entries.push(Entry { key: key.clone(), value, revision });
+            }
+            let full = entries.len() == limit;
+            (entries, full)
+        });
+        self.note_page(prefix, after, entries.last().filter(|_| cut).map(|last| &last.key));
+        Ok(entries)
     }
 
     fn keys(
@@ -111,31 +125,51 @@ impl HostRepository for MemoryRepository {
         if delimiter.is_some_and(|delimiter| delimiter.len() != 1) {
             return Err(Error::Invalid("a delimiter is one byte".to_owned()));
         }
-        Ok(self.state(|state| {
+        let limit = limit.min(KEYS) as usize;
+        let cuts = self.state(|state| {
             let records = state.records.range((start(prefix, after), Bound::Unbounded));
             let keys = records.map(|(key, _)| key).take_while(|key| key.starts_with(prefix));
             let mut cuts: Vec<String> = Vec::new();
             for cut in keys.map(|key| cut(key, prefix, delimiter)) {
                 let told = after == Some(cut) || cuts.last().is_some_and(|last| last == cut);
-                if !told && cuts.len() < limit.min(KEYS) as usize {
+                if !told && cuts.len() < limit {
                     cuts.push(cut.to_owned());
                 }
             }
             cuts
-        }))
+        });
+        // What a cut key stands for has no last key.
+        let last = cuts.last().filter(|_| delimiter.is_none() && cuts.len() == limit);
+        self.note_page(prefix, after, last);
+        Ok(cuts)
     }
 
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
+        self.rights.note_more();
         Ok(self.state(|state| state.search(text, offset, limit)))
     }
 
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error> {
+        self.rights.note_more();
         let bytes: usize = names.iter().map(String::len).sum();
         if names.len() > NAMES || bytes > NAMES_BYTES {
             return Err(Error::Invalid(format!("{} names of {bytes} bytes", names.len())));
         }
         let target = self.rights.target.as_deref().unwrap_or_default();
         Ok(self.rights.host.borrow().withheld(target, names))
+    }
+
+    fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
+        if releases.len() > RELEASES || package.len() > PACKAGE_BYTES {
+            return Err(Error::Invalid(format!("{} releases of {package}", releases.len())));
+        }
+        if self.kind() != "proxy" {
+            return Err(Error::Denied);
+        }
+        let rules: ReleaseRules =
+            serde_json::from_str(&self.settings()).map_err(|error| Error::Other(error.to_string()))?;
+        let now = self.rights.host.borrow().now;
+        Ok(rules.for_package(package).judge_all(releases, now).verdicts)
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
@@ -154,6 +188,10 @@ impl HostRepository for MemoryRepository {
             state.lease(digest.as_str(), bytes.clone());
             Some(bytes)
         });
+        match &held {
+            Some(_) => self.rights.note(&self.name, Read::Blob(digest.to_string())),
+            None => self.rights.note_more(),
+        }
         let bytes = held.or_else(|| self.rights.kept(&self.name, digest));
         Ok(bytes.map(MemoryBlob::boxed))
     }
@@ -185,6 +223,7 @@ impl HostRepository for MemoryRepository {
     }
 
     fn upload(&self, name: &str) -> Result<Option<Box<dyn HostUpload>>, Error> {
+        self.rights.note_more();
         let Some(upload) = self.state(|state| state.uploads.get(name).cloned()) else { return Ok(None) };
         let received =
             self.received.as_ref().filter(|(brought, _)| brought == name).map_or(0, |(_, count)| *count);
@@ -218,5 +257,13 @@ impl HostRepository for MemoryRepository {
         }
         let value = state::digest("sha256", message)?.hex().as_bytes().to_vec();
         Ok(Signature { key_id: "memory".to_owned(), value })
+    }
+
+    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        self.rights.find_piece(&self.name, name)
+    }
+
+    fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error> {
+        self.rights.start_piece(&self.name, name)
     }
 }

@@ -1,5 +1,6 @@
 //! What the memory host knows.
 
+use crate::memo::{MemoryPiece, PieceKey};
 use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
@@ -58,6 +59,10 @@ pub(crate) struct State {
     pub(crate) logins: BTreeMap<String, LoginState>,
     /// Tokens by their owner's name.
     pub(crate) tokens: BTreeMap<String, Vec<Token>>,
+    /// What plugins made and may find again; how many were remembered, and how many found.
+    pub(crate) pieces: BTreeMap<PieceKey, MemoryPiece>,
+    pub(crate) pieces_made: usize,
+    pub(crate) pieces_found: usize,
     /// For names of uploads and sign-ins.
     pub(crate) counter: u64,
 }

@@ -8,8 +8,8 @@ use crate::state;
 use packhouse_sdk::Expectation::{Absent, Anything, Present, Revision};
 use packhouse_sdk::host::HostFetch;
 use packhouse_sdk::{
-    Action, Blob, Context, Description, Digest, Error, Format, Outcome, Repository, Router, Version,
-    VersionId,
+    Action, Blob, Context, Description, Digest, Error, Format, Outcome, Release, ReleaseVerdict, Repository,
+    Router, Version, VersionId,
 };
 use serde_json::json;
 
@@ -24,7 +24,7 @@ impl Format for Empty {
 }
 
 /// A host with a hosted repository `r`, another `s`, and a proxy `p`.
-fn host() -> MemoryHost {
+pub(crate) fn host() -> MemoryHost {
     let host = MemoryHost::new();
     for (name, kind) in [("r", "hosted"), ("s", "hosted"), ("p", "proxy")] {
         host.mount::<Empty>(name, kind, json!({}));
@@ -33,7 +33,7 @@ fn host() -> MemoryHost {
 }
 
 /// A call with this intent to `r`, none being a check; and the repository of this name in it.
-fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
+pub(crate) fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
     let rights = Rights::new(host.state.clone(), action, Some("r".to_owned()));
     let repository = MemoryRepository { rights: rights.clone(), name: name.to_owned(), received: None };
     (rights, Repository::new(Box::new(repository)))
@@ -307,4 +307,40 @@ fn an_upstream_answers_what_was_laid_down() {
     );
     let hosted = MemoryRepository { rights, name: "r".to_owned(), received: None };
     assert!(matches!(fetch("GET", "/a.jar").start(&hosted), Err(Error::Denied)));
+}
+
+/// A proxy with these settings, 1,000 seconds after 1970.
+fn aged(settings: serde_json::Value) -> Repository {
+    let host = MemoryHost::new();
+    host.set_now(1_000_000);
+    host.mount::<Empty>("r", "proxy", settings);
+    call(&host, Some(Action::Read), "r").1
+}
+
+#[test]
+fn releases_are_judged_by_the_settings() {
+    let all = vec![Some(940_000), Some(940_001), None, Some(0)];
+    let release = |published: &Option<u64>| Release { published: *published, withdrawn: false };
+    let minute = aged(json!({"min_release_age_s": 60, "min_release_age_except": ["own-*"]}));
+    assert_eq!(minute.offered("lib", all.clone(), release), Ok(vec![Some(940_000), Some(0)]));
+    assert_eq!(minute.offered("own-lib", all.clone(), release), Ok(all.clone()));
+    assert_eq!((minute.needs_age("lib"), minute.needs_age("own-lib")), (Ok(true), Ok(false)));
+    assert_eq!(minute.judge_release("lib", Release::default()), Ok(ReleaseVerdict::FileDecides));
+
+    let withdrawn = |published: &Option<u64>| Release { published: *published, withdrawn: true };
+    assert_eq!(minute.offered("lib", all.clone(), withdrawn), Ok(Vec::new()));
+    let keeps = aged(json!({"keep_withdrawn": true}));
+    assert_eq!(keeps.offered("lib", all.clone(), withdrawn), Ok(all));
+}
+
+#[test]
+fn releases_are_judged_a_hundred_thousand_at_a_time_and_of_a_proxy_alone() {
+    let proxy = aged(json!({"min_release_age_s": 60}));
+    let all: Vec<u64> = (0..200_001).map(|at| if at % 2 == 0 { at } else { 1_000_000 }).collect();
+    let release = |at: &u64| Release { published: Some(*at), withdrawn: false };
+    let offered = proxy.offered("lib", all, release).unwrap();
+    assert_eq!((offered.len(), offered.first(), offered.last()), (100_001, Some(&0), Some(&200_000)));
+    assert!(matches!(proxy.needs_age(&"a".repeat(1_025)), Err(Error::Invalid(_))));
+    let (_, hosted) = call(&host(), Some(Action::Read), "r");
+    assert_eq!(hosted.needs_age("lib"), Err(Error::Denied));
 }

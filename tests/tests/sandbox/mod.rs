@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use packhouse_runtime::{
     Action, Answer, BodyPlan, Call, CallError, Content, Failure, Limits, Plugin, RepositoryView, RequestHead,
-    Runtime, RuntimeConfig, Services,
+    Routed, Runtime, RuntimeConfig, Services,
 };
 use packhouse_store::{
     BlobsConfig, NewOrganization, NewRepository, OrganizationId, Sha256, Store, StoreConfig,
@@ -94,17 +94,12 @@ impl World {
     }
 
     async fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Outcome {
-        let head = Arc::new(RequestHead {
-            method: method.to_owned(),
-            path: path.split('/').map(str::to_owned).collect(),
-            caller: Some("ada".to_owned()),
-            request_id: format!("request-{path}"),
-            ..RequestHead::default()
-        });
-        let intent = match self.plugin.route(&self.repository.kind, &head).await? {
-            Ok(intent) => intent,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let head = head(method, path);
+        let Routed { intent, instance } =
+            match self.plugin.route_to_handle(&self.repository.kind, &head).await? {
+                Ok(routed) => routed,
+                Err(failure) => return Ok(Err(failure)),
+            };
         let mut call = self.call(&head, intent.action);
         if intent.check
             && let Err(failure) = self.plugin.check(call.clone()).await?
@@ -116,10 +111,14 @@ impl World {
             stager.write(Bytes::copy_from_slice(body)).await?;
             call.body = Some(stager.finish().await?);
         }
-        self.plugin.handle(call).await
+        match instance {
+            Some(instance) => instance.handle(call).await,
+            None => self.plugin.handle(call).await,
+        }
     }
 
-    fn call(&self, head: &Arc<RequestHead>, action: Action) -> Call {
+    /// What a call of this request is given.
+    pub(crate) fn call(&self, head: &Arc<RequestHead>, action: Action) -> Call {
         let mut call = Call::new(Arc::clone(head), action);
         call.target = Some(self.repository.clone());
         call.others = vec![self.other.clone()];
@@ -155,6 +154,17 @@ impl World {
         let answer = self.get(path).await.expect("the call ends well").expect("it is no refusal");
         String::from_utf8(content(answer).await).expect("it is text")
     }
+}
+
+/// A request of ada's.
+pub(crate) fn head(method: &str, path: &str) -> Arc<RequestHead> {
+    Arc::new(RequestHead {
+        method: method.to_owned(),
+        path: path.split('/').map(str::to_owned).collect(),
+        caller: Some("ada".to_owned()),
+        request_id: format!("request-{path}"),
+        ..RequestHead::default()
+    })
 }
 
 /// The bytes of an answer.
@@ -197,7 +207,13 @@ async fn repository(store: &Store, organization: OrganizationId, name: &str) -> 
     };
     let made = store.create_repository(organization, row, None).await.expect("the store works");
     let made = made.expect("there is none of that name");
-    RepositoryView { id: made.id, name: made.name, kind: made.kind, settings: "{}".into() }
+    RepositoryView {
+        id: made.id,
+        revision: made.revision,
+        name: made.name.into(),
+        kind: made.kind.into(),
+        settings: "{}".into(),
+    }
 }
 
 /// With the record `secret`, which names a blob of these bytes.

@@ -176,7 +176,14 @@ async fn repository(store: &Store, format: &str, settings: &serde_json::Value) -
         .await
         .unwrap()
         .expect("a name that is free");
-    RepositoryView { id: row.id, name: row.name, kind: row.kind, settings: settings.to_string().into() }
+    let settings = settings.to_string().into();
+    RepositoryView {
+        id: row.id,
+        revision: row.revision,
+        name: row.name.into(),
+        kind: row.kind.into(),
+        settings,
+    }
 }
 
 /// What the host would send: HEAD and the rest of HTTP are left to the tests of the whole program.

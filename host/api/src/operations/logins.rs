@@ -49,7 +49,7 @@ pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
     let kind = Kind::of(&repository.kind);
     let own = actor.app.runtime.plugin(&repository.format).and_then(|plugin| {
         let rules = Rules::from(plugin.description());
-        rules.token_formats.into_iter().next()
+        rules.token_formats.first().cloned()
     });
     Ok(Offer {
         login,

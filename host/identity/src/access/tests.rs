@@ -7,7 +7,7 @@ use super::*;
 fn all() -> Vec<AccessRequest<'static>> {
     let mut questions = Vec::new();
     for rules in rules() {
-        let rules: &'static Rules = Box::leak(Box::new(rules));
+        let rules: &'static Rules<'static> = Box::leak(Box::new(rules));
         for presented in presented() {
             let presented: &'static ResolvedCredential = Box::leak(Box::new(presented));
             for repository in repositories() {
@@ -28,13 +28,13 @@ fn all() -> Vec<AccessRequest<'static>> {
 
 const NOW: i64 = 1_000;
 
-fn rules() -> Vec<Rules> {
+fn rules() -> Vec<Rules<'static>> {
     let rules = |checks_username, refused_read_status, not_reached_status, formats: &[&str]| Rules {
         checks_username,
         refused_read_status,
         refused_write_status: 401,
         not_reached_status,
-        token_usernames: vec!["__token__".to_owned()],
+        token_usernames: vec!["__token__".to_owned()].into(),
         token_formats: formats.iter().map(|name| (*name).to_owned()).collect(),
     };
     vec![rules(true, 401, 403, &[]), rules(false, 404, 403, &["special"]), rules(false, 401, 404, &[])]

@@ -2,7 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
-use packhouse_runtime::{Action, Answer, BodyPlan};
+use packhouse_runtime::{Action, Answer, BodyPlan, Reads};
 
 use crate::prepared_response::prepare;
 
@@ -39,16 +39,22 @@ pub(crate) fn intent() -> Intent {
 /// A response with so many bytes that a plugin rendered.
 pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse> {
     let content = Content::Inline(Bytes::from(vec![b'x'; bytes]));
-    let answer = Answer { status, headers: Vec::new(), content, modified: None, keepable: true };
+    let answer = Answer {
+        status,
+        headers: Vec::new(),
+        content,
+        modified: None,
+        keepable: true,
+        confidential: false,
+        reads: Reads::default(),
+        until: None,
+        cache_uses: Vec::new(),
+    };
     Arc::new(prepare(answer, true).await.unwrap())
 }
 
-fn entry(validity: Validity, response: Arc<PreparedResponse>) -> CacheEntry {
-    CacheEntry { validity, intent: Arc::new(intent()), response }
-}
-
-fn at(records: u64, settings: u64, member: u64) -> Validity {
-    Validity { records, settings, members: Box::new([(RepositoryId(9), member, 0)]) }
+fn entry(response: Arc<PreparedResponse>) -> CacheEntry {
+    CacheEntry { validity: Validity::of_settings(1), intent: Arc::new(intent()), response }
 }
 
 #[test]
@@ -80,24 +86,21 @@ fn keys_differ_when_a_plugin_could_tell_the_requests_apart() {
 }
 
 #[tokio::test]
-async fn a_response_is_valid_until_something_is_changed() {
+async fn a_response_is_found_by_its_request() {
     let cache = ResponseCache::new(MANY_FILES);
-    cache.insert(key(&["a"], ""), entry(at(3, 1, 1), response(200, 10).await));
-    assert!(cache.get(&key(&["a"], ""), &at(3, 1, 1)).is_some());
-    assert!(cache.get(&key(&["b"], ""), &at(3, 1, 1)).is_none());
-    assert!(cache.get(&key(&["a"], ""), &at(4, 1, 1)).is_none());
-    assert!(cache.get(&key(&["a"], ""), &at(3, 2, 1)).is_none());
-    assert!(cache.get(&key(&["a"], ""), &at(3, 1, 2)).is_none());
+    cache.insert(key(&["a"], ""), entry(response(200, 10).await));
+    assert!(cache.get(&key(&["a"], "")).is_some());
+    assert!(cache.get(&key(&["b"], "")).is_none());
 }
 
 #[tokio::test]
 async fn what_is_large_or_no_success_is_not_kept() {
     let cache = ResponseCache::new(MANY_FILES);
     let large = usize::try_from(RENDERED_BYTES).unwrap() + 1;
-    cache.insert(key(&["large"], ""), entry(at(3, 1, 1), response(200, large).await));
-    cache.insert(key(&["missing"], ""), entry(at(3, 1, 1), response(404, 10).await));
-    assert!(cache.get(&key(&["large"], ""), &at(3, 1, 1)).is_none());
-    assert!(cache.get(&key(&["missing"], ""), &at(3, 1, 1)).is_none());
+    cache.insert(key(&["large"], ""), entry(response(200, large).await));
+    cache.insert(key(&["missing"], ""), entry(response(404, 10).await));
+    assert!(cache.get(&key(&["large"], "")).is_none());
+    assert!(cache.get(&key(&["missing"], "")).is_none());
 }
 
 #[tokio::test]
@@ -105,7 +108,26 @@ async fn memory_is_bounded() {
     let cache = ResponseCache::within(4 * 1024 * 1024, MANY_FILES);
     for number in 0..200 {
         let path = number.to_string();
-        cache.insert(key(&[&path], ""), entry(at(3, 1, 1), response(200, 200 * 1024).await));
+        cache.insert(key(&[&path], ""), entry(response(200, 200 * 1024).await));
     }
     assert!(cache.cache.weight() <= 4 * 1024 * 1024);
+}
+
+/// Who asks for very many files once each takes no memory from those that are asked for again and again.
+#[tokio::test]
+async fn a_crawler_of_one_repository_displaces_nothing_that_others_use() {
+    let cache = ResponseCache::within(4 * 1024 * 1024, MANY_FILES);
+    let of = |repository: i64, number: usize| {
+        CacheKey::of(RepositoryId(repository), &[], &head(&[&number.to_string()], "")).unwrap()
+    };
+    let used: Vec<CacheKey> = (0..200).map(|number| of(1, number)).collect();
+    for key in &used {
+        cache.insert(key.clone(), entry(response(200, 4096).await));
+        assert!(cache.get(key).is_some() && cache.get(key).is_some());
+    }
+    for number in 0..20_000 {
+        cache.insert(of(2, number), entry(response(200, 4096).await));
+    }
+    let left = used.iter().filter(|key| cache.get(key).is_some()).count();
+    assert!(left >= 190, "{left} of 200 are left");
 }

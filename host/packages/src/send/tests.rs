@@ -4,12 +4,12 @@ use super::*;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use http::header::{
-    CACHE_CONTROL, ETAG, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, SERVER, SET_COOKIE, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, ETAG, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, SERVER, SET_COOKIE, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
-use packhouse_runtime::Answer;
+use packhouse_runtime::{Answer, Reads};
 
 use crate::prepared_response::prepare;
 
@@ -20,6 +20,10 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         content: Content::Inline(Bytes::from_static(bytes)),
         modified: Some(784_111_777_500),
         keepable: true,
+        confidential: false,
+        reads: Reads::default(),
+        until: None,
+        cache_uses: Vec::new(),
     }
 }
 
@@ -33,7 +37,8 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
         request_id: "r",
         connection: None,
     };
-    respond(prepared, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
+    let encodings = Encodings::new(true);
+    respond(prepared, &encodings, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
 }
 
 fn length(response: &Response<Body>) -> u64 {
@@ -86,6 +91,36 @@ async fn ranges_are_parts_of_the_content() {
 }
 
 #[tokio::test]
+async fn a_document_is_sent_in_the_coding_that_is_accepted() {
+    let text: &'static [u8] = &[b'x'; 2000];
+    let prepared = Encodings::new(true).offer(prepare(inline(text, "text/plain"), true).await.unwrap());
+    let gzip = (ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    let (get, head) = (
+        sent(&prepared, "GET", std::slice::from_ref(&gzip)),
+        sent(&prepared, "HEAD", std::slice::from_ref(&gzip)),
+    );
+    assert_eq!((get.status().as_u16(), length(&head)), (200, 0));
+    assert_eq!(get.headers(), head.headers());
+    assert_eq!(get.headers()[CONTENT_ENCODING], "gzip");
+    assert_eq!(get.headers()[CONTENT_LENGTH], length(&get).to_string());
+    assert!(length(&get) < 200 && !get.headers().contains_key(ACCEPT_RANGES));
+    assert!(get.headers()[ETAG].to_str().unwrap().ends_with("-gzip\""));
+    assert_eq!(get.headers()[VARY], "Accept, Authorization, Accept-Encoding");
+
+    let plain = sent(&prepared, "GET", &[]);
+    assert_eq!((length(&plain), plain.headers()[VARY].clone()), (2000, get.headers()[VARY].clone()));
+    assert_ne!(plain.headers()[ETAG], get.headers()[ETAG]);
+    let unchanged = sent(&prepared, "GET", &[gzip.clone(), (IF_NONE_MATCH, get.headers()[ETAG].clone())]);
+    assert_eq!((unchanged.status().as_u16(), &unchanged.headers()[ETAG]), (304, &get.headers()[ETAG]));
+    let range = (RANGE, HeaderValue::from_static("bytes=0-9"));
+    let part = sent(&prepared, "GET", &[gzip.clone(), range]);
+    assert_eq!((part.status().as_u16(), length(&part)), (206, 10));
+    assert!(!part.headers().contains_key(CONTENT_ENCODING));
+    let put = sent(&prepared, "PUT", &[gzip]);
+    assert!(!put.headers().contains_key(CONTENT_ENCODING));
+}
+
+#[tokio::test]
 async fn the_hosts_own_fields_are_not_a_plugins_to_set() {
     let mut answer = inline(b"x", "text/plain");
     for (name, value) in [(SET_COOKIE, "a=b"), (SERVER, "x"), (ETAG, "\"x\""), (CONTENT_LENGTH, "9")] {
@@ -124,8 +159,27 @@ async fn what_a_plugin_varies_by_is_kept() {
 #[tokio::test]
 async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
     let headers = vec![(CONTENT_LENGTH, HeaderValue::from_static("7"))];
-    let answer = Answer { status: 200, headers, content: Content::None, modified: None, keepable: false };
+    let answer = Answer {
+        status: 200,
+        headers,
+        content: Content::None,
+        modified: None,
+        keepable: false,
+        confidential: false,
+        reads: Reads::default(),
+        until: None,
+        cache_uses: Vec::new(),
+    };
     let prepared = prepare(answer, true).await.unwrap();
     assert_eq!(sent(&prepared, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");
     assert_eq!(sent(&prepared, "GET", &[]).headers()[CONTENT_LENGTH], "0");
+    let kind = HeaderValue::from_static("text/xml");
+    let headers =
+        [prepared.headers.clone(), [(CONTENT_TYPE, kind)].into_iter().collect()].into_iter().flatten();
+    let headers = headers.filter_map(|(name, value)| Some((name?, value))).collect();
+    let document = Encodings::new(true).offer(PreparedResponse { headers, ..prepared });
+    assert_eq!(document.headers[VARY], "Accept-Encoding");
+    assert_eq!(sent(&document, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");
+    let gzip = (ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    assert!(!sent(&document, "HEAD", &[gzip]).headers().contains_key(CONTENT_LENGTH));
 }

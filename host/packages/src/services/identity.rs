@@ -114,8 +114,8 @@ pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, Se
     let Some(token) = found.filter(|token| may && mine(token)) else { return Ok(false) };
     let event = AuditEvent {
         organization: services.caller.organization,
-        actor: services.caller.principal.caller.clone().unwrap_or_default(),
-        credential: services.caller.principal.credential.clone().unwrap_or_default(),
+        actor: services.caller.principal.caller.as_deref().unwrap_or_default().to_owned(),
+        credential: services.caller.principal.credential.as_deref().unwrap_or_default().to_owned(),
         action: "revoke_token".to_owned(),
         subject: token.name.clone(),
         address: services.caller.peer.to_string(),

@@ -103,14 +103,14 @@ impl Format {
         }
     }
 
-    fn rules(self) -> Rules {
+    fn rules(self) -> Rules<'static> {
         Rules {
             checks_username: matches!(self, Maven | Python),
             refused_read_status: if self == Npm { 404 } else { 401 },
             refused_write_status: 401,
             not_reached_status: 403,
-            token_usernames: vec!["__token__".to_owned()],
-            token_formats: vec![self.name().to_owned()],
+            token_usernames: vec!["__token__".to_owned()].into(),
+            token_formats: vec![self.name().to_owned()].into(),
         }
     }
 }
@@ -272,7 +272,7 @@ fn found(case: &Case) -> LookUp {
     }
     found.reaches = reached;
     let owned = found.token.as_ref().is_some_and(|token| token.owner.is_some());
-    found.owner = (owned && case.stands != OwnerGone).then(|| member(case.stands));
+    found.owner = (owned && case.stands != OwnerGone).then(|| Arc::new(member(case.stands)));
     found
 }
 

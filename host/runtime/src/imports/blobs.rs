@@ -1,6 +1,9 @@
 //! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use futures::StreamExt as _;
 use packhouse_store::{Algorithm, Blob};
 use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -10,7 +13,7 @@ use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 /// Most bytes of one `read`.
 const MAX_READ: u32 = 1 << 20;
@@ -138,19 +141,36 @@ impl HostBlob for HostState {
 
 impl HostWriter for HostState {
     fn new(&mut self) -> Result<Resource<WriterRep>> {
-        let stager = self.storage()?.stage(&[], self.volume.may_write(&self.limits)).of(self.repository);
-        Ok(self.push(WriterRep(stager))?)
+        self.reach(Phase::Serve, "blobs.[constructor]writer")?;
+        let limit = self.volume.may_write(&self.limits);
+        Ok(self.push(WriterRep::new(limit, self.repository))?)
     }
 
     async fn write(&mut self, writer: Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
         self.volume.count_written(bytes.len(), &self.limits)?;
-        let stager = &mut self.held_mut(&writer)?.0;
-        Ok(stager.write(Bytes::from(bytes)).await?)
+        let storage = self.storage()?;
+        Ok(self.held_mut(&writer)?.write(Bytes::from(bytes), &storage).await?)
+    }
+
+    async fn append(
+        &mut self,
+        writer: Resource<WriterRep>,
+        blob: Resource<BlobRep>,
+    ) -> Result<(), HostError> {
+        let blob = self.whole(&blob).await?;
+        self.volume.count_written(usize::try_from(blob.size()).unwrap_or(usize::MAX), &self.limits)?;
+        let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
+        let writer = self.held_mut(&writer)?;
+        let _host_work = clock.begin_host_work();
+        let mut bytes = blob.stream(0..blob.size());
+        while let Some(bytes) = bytes.next().await {
+            writer.write(bytes?, &storage).await?;
+        }
+        Ok(())
     }
 
     async fn finish(&mut self, writer: Resource<WriterRep>) -> Result<Resource<BlobRep>, HostError> {
-        let stager = self.take(writer)?.0;
-        let blob = stager.finish().await?;
+        let blob = self.take(writer)?.finish().await?;
         Ok(self.push(BlobRep::whole(blob))?)
     }
 

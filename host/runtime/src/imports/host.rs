@@ -4,8 +4,8 @@ use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::packhouse::format::host::{self as wit, Host};
-use crate::state::HostState;
 use crate::state::host::{Line, LogAndClock};
+use crate::state::{HostState, Phase};
 
 const MAX_LINE_BYTES: usize = 8 << 10;
 
@@ -16,6 +16,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
 
 impl Host for HostState {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {
+        self.reach(Phase::Serve, "host.log")?;
         match self.host.line() {
             Line::Written => {}
             Line::FirstCut => {
@@ -41,6 +42,7 @@ impl Host for HostState {
     }
 
     fn now(&mut self) -> Result<u64> {
+        self.reach(Phase::Serve, "host.now")?;
         self.uncacheable = true;
         Ok(self.host.now())
     }

@@ -8,9 +8,9 @@ use crate::bindings::packhouse::format::http::{
 };
 use crate::error::CallError;
 use crate::request::BodyPlan;
-use crate::state::HostState;
 use crate::state::blobs::BlobRep;
 use crate::state::http::{IntentRep, RequestRep, ResponseOptionsRep};
+use crate::state::{HostState, Phase};
 
 /// Bounds of what an intent holds, far beyond what any needs.
 const MAX_INTENT_TEXT: usize = 4 << 10;
@@ -81,6 +81,7 @@ fn headers(pairs: &[(String, String)]) -> Vec<Header> {
 
 impl HostIntent for HostState {
     fn new(&mut self, action: String, subject: Option<String>) -> Result<Resource<IntentRep>> {
+        self.reach(Phase::Route, "http.[constructor]intent")?;
         bounded("subject", subject.as_deref().unwrap_or_default())?;
         bounded("action", &action)?;
         Ok(self.push(IntentRep { action, subject, ..IntentRep::default() })?)
@@ -175,6 +176,7 @@ fn too_much(what: &'static str) -> CallError {
 
 impl HostResponseOptions for HostState {
     fn new(&mut self) -> Result<Resource<ResponseOptionsRep>> {
+        self.reach(Phase::Serve, "http.[constructor]response-options")?;
         Ok(self.push(ResponseOptionsRep::default())?)
     }
 

@@ -7,8 +7,8 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::bindings::packhouse::format::identity::{self as wit, Host, Login, LoginState, Token};
 use crate::host_error::HostError;
 use crate::services::{self, TokenView};
-use crate::state::HostState;
 use crate::state::records::RepositoryRep;
+use crate::state::{HostState, Phase};
 
 /// Offers the interface.
 pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
@@ -24,6 +24,7 @@ impl Host for HostState {
     }
 
     async fn finish_login(&mut self, id: String) -> Result<LoginState, HostError> {
+        self.reach(Phase::Serve, "identity.finish-login")?;
         self.uncacheable = true;
         Ok(match Arc::clone(&self.services.identity).finish_login(&id).await? {
             services::LoginState::Waiting(seconds) => LoginState::Waiting(seconds),
@@ -33,12 +34,14 @@ impl Host for HostState {
     }
 
     async fn tokens(&mut self) -> Result<Vec<Token>, HostError> {
+        self.reach(Phase::Serve, "identity.tokens")?;
         self.uncacheable = true;
         let tokens = Arc::clone(&self.services.identity).tokens().await?;
         Ok(tokens.into_iter().map(token).collect())
     }
 
     async fn revoke(&mut self, id: String) -> Result<bool, HostError> {
+        self.reach(Phase::Serve, "identity.revoke")?;
         self.uncacheable = true;
         Ok(Arc::clone(&self.services.identity).revoke(&id).await?)
     }

@@ -1,16 +1,16 @@
 //! `records`: the repositories that a call was handed, and no other.
 
-use packhouse_store::Digest;
+use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at};
 use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::bindings::packhouse::format::records::{self as wit, Entry, Host, HostRepository, Matches};
 use crate::host_error::HostError;
-use crate::state::HostState;
+use crate::request::Action;
 use crate::state::blobs::{BlobRep, UploadRep};
 use crate::state::records::RepositoryRep;
 use crate::state::transaction::TransactionRep;
-use crate::view::RepositoryView;
+use crate::state::{Access, HostState};
 
 const MAX_SCAN: u32 = 1_000;
 const MAX_KEYS: u32 = 10_000;
@@ -20,16 +20,38 @@ const MAX_NAMES: usize = 10_000;
 const MAX_NAMES_BYTES: usize = 1 << 20;
 
 impl HostState {
-    fn reading(&mut self, handle: &Resource<RepositoryRep>) -> Result<RepositoryView, HostError> {
-        Ok(self.held(handle)?.view.clone())
+    /// The repository that is read.
+    fn reading(&self, handle: &Resource<RepositoryRep>) -> Result<Seen, HostError> {
+        Ok(self.held(handle)?.view.seen())
     }
 
-    fn changing(&mut self, handle: &Resource<RepositoryRep>) -> Result<RepositoryView, HostError> {
+    /// Whether what did not change may be read from memory. Who changes records reads what is there now, whoever put it there.
+    pub(super) fn may_recall(&self) -> bool {
+        let only_reads =
+            matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
+        only_reads && !self.changes
+    }
+
+    fn changing(&self, handle: &Resource<RepositoryRep>) -> Result<RepositoryId, HostError> {
         let repository = self.held(handle)?;
         if !repository.may_change(self.access) {
             return Err(HostError::denied());
         }
-        Ok(repository.view.clone())
+        Ok(repository.view.id)
+    }
+}
+
+impl HostState {
+    async fn find_blob(&mut self, seen: Seen, sha256: Sha256) -> Result<Option<HeldBlob>, HostError> {
+        let storage = self.storage()?;
+        if self.for_publish {
+            let found = storage.blob_for_publish(seen.repository, sha256).await?;
+            return Ok(found.map(|blob| HeldBlob { blob, named: false }));
+        }
+        if self.may_recall() {
+            return Ok(storage.cached_held_blob(seen, sha256).await?);
+        }
+        Ok(storage.held_blob(seen.repository, sha256).await?)
     }
 }
 
@@ -42,11 +64,11 @@ impl Host for HostState {}
 
 impl HostRepository for HostState {
     fn name(&mut self, repository: Resource<RepositoryRep>) -> Result<String> {
-        Ok(self.held(&repository)?.view.name.clone())
+        Ok(self.held(&repository)?.view.name.as_ref().to_owned())
     }
 
     fn kind(&mut self, repository: Resource<RepositoryRep>) -> Result<String> {
-        Ok(self.held(&repository)?.view.kind.clone())
+        Ok(self.held(&repository)?.view.kind.as_ref().to_owned())
     }
 
     fn settings(&mut self, repository: Resource<RepositoryRep>) -> Result<String> {
@@ -58,8 +80,15 @@ impl HostRepository for HostState {
         repository: Resource<RepositoryRep>,
         key: String,
     ) -> Result<Option<Entry>, HostError> {
-        let repository = self.reading(&repository)?.id;
-        Ok(self.storage()?.get(repository, &key).await?.map(entry))
+        let seen = self.reading(&repository)?;
+        self.reads.of(seen.repository).on_record(&key);
+        let storage = self.storage()?;
+        let found = if self.may_recall() {
+            storage.cached_get(seen, key).await?
+        } else {
+            storage.get(seen.repository, &key).await?
+        };
+        Ok(found.map(entry))
     }
 
     async fn scan(
@@ -69,10 +98,15 @@ impl HostRepository for HostState {
         after: Option<String>,
         limit: u32,
     ) -> Result<Vec<Entry>, HostError> {
-        let repository = self.reading(&repository)?.id;
-        let limit = limit.min(MAX_SCAN);
-        let found = self.storage()?.scan(repository, &prefix, after.as_deref(), limit).await?;
-        Ok(found.into_iter().map(entry).collect())
+        let (seen, storage) = (self.reading(&repository)?, self.storage()?);
+        let (limit, after) = (limit.min(MAX_SCAN), after.as_deref());
+        let found = if self.may_recall() {
+            storage.cached_scan(seen, &prefix, after, limit).await?
+        } else {
+            storage.scan(seen.repository, &prefix, after, limit).await?.into()
+        };
+        self.reads.of(seen.repository).on_records(&prefix, after, ended_at(&found, limit));
+        Ok(found.iter().cloned().map(entry).collect())
     }
 
     async fn keys(
@@ -83,10 +117,14 @@ impl HostRepository for HostState {
         after: Option<String>,
         limit: u32,
     ) -> Result<Vec<String>, HostError> {
-        let repository = self.reading(&repository)?.id;
+        let (seen, storage) = (self.reading(&repository)?, self.storage()?);
         let delimiter = delimiter.as_deref().map(one_byte).transpose()?;
-        let limit = limit.min(MAX_KEYS);
-        Ok(self.storage()?.keys(repository, &prefix, delimiter, after.as_deref(), limit).await?)
+        let (limit, after) = (limit.min(MAX_KEYS), after.as_deref());
+        self.reads.of(seen.repository).on_records(&prefix, after, None);
+        if self.may_recall() {
+            return Ok(storage.cached_keys(seen, &prefix, delimiter, after, limit).await?.to_vec());
+        }
+        Ok(storage.keys(seen.repository, &prefix, delimiter, after, limit).await?)
     }
 
     async fn search(
@@ -96,7 +134,8 @@ impl HostRepository for HostState {
         offset: u32,
         limit: u32,
     ) -> Result<Matches, HostError> {
-        let repository = self.reading(&repository)?.id;
+        let repository = self.reading(&repository)?.repository;
+        self.reads.of(repository).on_all_packages();
         let found = self.storage()?.search(repository, &text, offset, limit.min(MAX_SEARCH)).await?;
         Ok(Matches { names: found.names, total: found.total })
     }
@@ -112,14 +151,15 @@ impl HostRepository for HostState {
         }
         // Of groups that the target is a member of the answer's revisions say nothing.
         self.uncacheable = true;
-        let view = self.reading(&repository)?;
+        let view = self.held(&repository)?.view.clone();
         let _host_work = self.clock.begin_host_work();
         Ok(self.services.upstream.withheld(&view, names).await?)
     }
 
     fn begin(&mut self, repository: Resource<RepositoryRep>) -> Result<Resource<TransactionRep>, HostError> {
-        let view = self.changing(&repository)?;
-        Ok(self.push(TransactionRep::new(view.id))?)
+        let id = self.changing(&repository)?;
+        self.changes = true;
+        Ok(self.push(TransactionRep::new(id))?)
     }
 
     async fn blob(
@@ -131,18 +171,16 @@ impl HostRepository for HostState {
         let sha256 = digest.sha256().ok_or_else(|| {
             HostError::invalid(format!("a blob is found by its sha256, not by {}", digest.algorithm))
         })?;
-        let repository = self.reading(&repository)?.id;
-        let storage = self.storage()?;
-        let found = if self.for_publish {
-            storage.blob_for_publish(repository, sha256).await?
-        } else {
-            storage.blob(repository, sha256).await?
-        };
-        let Some(blob) = found else {
+        let seen = self.reading(&repository)?;
+        let Some(HeldBlob { blob, named }) = self.find_blob(seen, sha256).await? else {
             // Whether a blob that no record names is there changes with time and not with the records.
             self.uncacheable = true;
             return Ok(None);
         };
+        match named {
+            true => self.reads.of(seen.repository).on_blob(&blob),
+            false => self.uncacheable = true,
+        }
         Ok(Some(self.push(BlobRep::whole(blob))?))
     }
 
@@ -151,14 +189,15 @@ impl HostRepository for HostState {
         repository: Resource<RepositoryRep>,
         blob: Resource<BlobRep>,
     ) -> Result<String, HostError> {
-        let view = self.changing(&repository)?;
+        let id = self.changing(&repository)?;
+        self.changes = true;
         let blob = self.whole(&blob).await?;
         let digest = {
             let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
         // Durable with the next commit, or before the answer is sent.
-        self.kept.push((view.id, blob));
+        self.kept.push((id, blob));
         Ok(digest.digest().to_string())
     }
 
@@ -184,7 +223,7 @@ impl HostRepository for HostState {
         name: String,
     ) -> Result<Option<Resource<UploadRep>>, HostError> {
         let target = self.held(&repository)?.target;
-        let id = self.reading(&repository)?.id;
+        let id = self.reading(&repository)?.repository;
         self.uncacheable = true;
         let Some(upload) = self.storage()?.upload(id, &name).await? else { return Ok(None) };
         let appended = self.appended.as_ref().filter(|appended| target && appended.upload == name);

@@ -170,7 +170,8 @@ impl HostTransaction for HostState {
         let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();
         let audit = self.event(&transaction);
-        let commit = Commit { changes: transaction.changes, catalog: transaction.catalog, keeps, audit };
+        let (changes, catalog) = (transaction.changes, transaction.catalog);
+        let commit = Commit { changes, catalog, keeps, audit, ..Commit::default() };
         let storage = self.storage()?;
         let _host_work = self.clock.begin_host_work();
         Ok(match storage.commit(repository, commit).await? {

@@ -6,12 +6,13 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::bindings::packhouse::format::upstream::{
     self as wit, Freshness, Header, Host, HostFetch, HostReply,
 };
+use crate::error::CallError;
 use crate::host_error::HostError;
 use crate::services::Fetch;
 use crate::state::blobs::BlobRep;
 use crate::state::records::RepositoryRep;
 use crate::state::upstream::{FetchRep, ReplyRep};
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
@@ -46,6 +47,7 @@ impl HostState {
 
 impl HostFetch for HostState {
     fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
+        self.reach(Phase::Serve, "upstream.[constructor]fetch")?;
         let counted = self.volume.count_written(target.len(), &self.limits).is_err();
         let mut problem = counted.then(|| "this call has written more than it may".to_owned());
         if !METHODS.contains(&method.as_str()) {
@@ -115,7 +117,8 @@ impl HostFetch for HostState {
         fetch: Resource<FetchRep>,
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
-        self.uncacheable = true;
+        // Until it is known for how long the reply stands, nothing that is made of it is kept.
+        self.replies.started();
         // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
         if self.access == Access::ReadOnly {
             return Err(HostError::denied());
@@ -125,7 +128,7 @@ impl HostFetch for HostState {
             return Err(HostError::invalid(problem));
         }
         let reply = self.services.upstream.fetch(&self.held(&proxy)?.view, fetch)?;
-        Ok(self.push(ReplyRep(reply))?)
+        Ok(self.push(ReplyRep { reply, noted: false })?)
     }
 
     fn drop(&mut self, fetch: Resource<FetchRep>) -> Result<()> {
@@ -134,46 +137,238 @@ impl HostFetch for HostState {
     }
 }
 
+impl HostState {
+    /// Notes for how long what is made of a reply stands, once its headers are there. What is made of another is not kept.
+    fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<(), CallError> {
+        self.replies.turned_to();
+        let held = self.held_mut(handle)?;
+        let Some(lifetime) = held.reply.lifetime().filter(|_| !held.noted) else { return Ok(()) };
+        held.noted = true;
+        self.note_until(lifetime.until);
+        self.reads.of(lifetime.cache_use.repository).extend(&lifetime.made_of);
+        self.replies.known(&lifetime);
+        Ok(())
+    }
+}
+
 impl HostReply for HostState {
     async fn status(&mut self, reply: Resource<ReplyRep>) -> Result<u16, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        Ok(reply.status().await?)
+        let status = {
+            let held = self.held(&reply)?;
+            let _host_work = self.clock.begin_host_work();
+            held.reply.status().await?
+        };
+        self.note_reply(&reply)?;
+        Ok(status)
     }
 
     async fn headers(&mut self, reply: Resource<ReplyRep>) -> Result<Vec<Header>, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        let headers = reply.headers().await?;
+        let headers = {
+            let held = self.held(&reply)?;
+            let _host_work = self.clock.begin_host_work();
+            held.reply.headers().await?
+        };
+        self.note_reply(&reply)?;
         Ok(headers.into_iter().map(|(name, value)| Header { name, value }).collect())
     }
 
     async fn address(&mut self, reply: Resource<ReplyRep>) -> Result<String, HostError> {
-        let reply = &self.held(&reply)?.0;
-        let _host_work = self.clock.begin_host_work();
-        Ok(reply.address().await?)
+        let address = {
+            let held = self.held(&reply)?;
+            let _host_work = self.clock.begin_host_work();
+            held.reply.address().await?
+        };
+        self.note_reply(&reply)?;
+        Ok(address)
     }
 
     fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
         match digest.parse() {
-            Ok(digest) => self.held_mut(&reply)?.0.expect(digest),
+            Ok(digest) => self.held_mut(&reply)?.reply.expect(digest),
             // There is no answer to tell it by, and to go on unchecked would be worse.
-            Err(error) => return Err(crate::error::CallError::Trap(format!("reply.expect: {error}")).into()),
+            Err(error) => return Err(CallError::Trap(format!("reply.expect: {error}")).into()),
         }
         Ok(())
     }
 
     async fn body(&mut self, reply: Resource<ReplyRep>) -> Result<Resource<BlobRep>, HostError> {
-        let reply = self.take(reply)?.0;
+        self.status(Resource::new_borrow(reply.rep())).await?;
+        let reply = self.take(reply)?.reply;
         let arriving = {
             let _host_work = self.clock.begin_host_work();
-            reply.body().await?
+            reply.body().await
         };
+        // Without the bytes that belong to it the reply stands for nothing.
+        self.uncacheable |= arriving.is_err();
+        let arriving = arriving?;
         Ok(self.push(BlobRep::arriving(arriving))?)
     }
 
     fn drop(&mut self, reply: Resource<ReplyRep>) -> Result<()> {
         self.take(reply)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use packhouse_store::{Arriving, Dependencies, Digest, RepositoryId};
+
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Limits;
+    use crate::request::{Action, RequestHead};
+    use crate::services::{
+        CacheUse, IdentityService, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services,
+        SigningService, UpstreamService,
+    };
+    use crate::view::RepositoryView;
+
+    const PROXY: RepositoryId = RepositoryId(1);
+
+    /// Replies at once. What stands for how long is the target: "ever", "never" or a moment.
+    struct Scripted;
+
+    struct ScriptedReply(String);
+
+    impl UpstreamService for Scripted {
+        fn fetch(
+            &self,
+            _proxy: &RepositoryView,
+            fetch: crate::services::Fetch,
+        ) -> Result<Box<dyn Reply>, ServiceError> {
+            Ok(Box::new(ScriptedReply(fetch.target)))
+        }
+    }
+
+    impl IdentityService for Scripted {}
+    impl SigningService for Scripted {}
+
+    impl ScriptedReply {
+        fn head<T: Send + 'static>(&self, told: T) -> ServiceFuture<'_, T> {
+            let fails = self.0 == "fails";
+            Box::pin(async move {
+                if fails { Err(ServiceError::Unavailable("it is down".to_owned())) } else { Ok(told) }
+            })
+        }
+    }
+
+    impl Reply for ScriptedReply {
+        fn status(&self) -> ServiceFuture<'_, u16> {
+            self.head(200)
+        }
+
+        fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>> {
+            self.head(Vec::new())
+        }
+
+        fn address(&self) -> ServiceFuture<'_, String> {
+            self.head(String::new())
+        }
+
+        fn lifetime(&self) -> Option<ReplyLifetime> {
+            let until = match self.0.as_str() {
+                "never" => return None,
+                "ever" => None,
+                moment => Some(moment.parse().unwrap()),
+            };
+            let mut made_of = Dependencies::default();
+            made_of.on_answer(&[1; 32]);
+            let cache_use = CacheUse { repository: PROXY, name: Some([1; 32]), stale: false };
+            Some(ReplyLifetime { until, made_of, cache_use })
+        }
+
+        fn expect(&mut self, _digest: Digest) {}
+
+        fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving> {
+            Box::pin(async { Err(ServiceError::Unavailable("it broke off".to_owned())) })
+        }
+    }
+
+    fn state() -> HostState {
+        let call = Call {
+            services: Services::of(&Arc::new(Scripted)),
+            ..Call::new(Arc::new(RequestHead::default()), Action::Read)
+        };
+        HostState::new("p".into(), Arc::new(Limits::default()), None, Access::Intent(Action::Read), call)
+    }
+
+    fn start(state: &mut HostState, target: &str) -> Resource<ReplyRep> {
+        let view = RepositoryView {
+            id: PROXY,
+            revision: 0,
+            name: "r".into(),
+            kind: "proxy".into(),
+            settings: "{}".into(),
+        };
+        let proxy = state.repository(view).unwrap();
+        let fetch = HostFetch::new(state, "GET".to_owned(), target.to_owned()).unwrap();
+        let Ok(reply) = state.start(fetch, proxy) else { panic!("{target} does not start") };
+        reply
+    }
+
+    fn same(reply: &Resource<ReplyRep>) -> Resource<ReplyRep> {
+        Resource::new_borrow(reply.rep())
+    }
+
+    fn keeps(state: &HostState) -> bool {
+        !state.uncacheable && state.replies.are_known()
+    }
+
+    #[tokio::test]
+    async fn an_answer_stands_as_long_as_each_reply_that_it_is_made_of() {
+        let mut state = state();
+        for (target, until) in [("ever", None), ("2000", Some(2000)), ("3000", Some(2000)), ("1", Some(1))] {
+            let reply = start(&mut state, target);
+            assert!(!keeps(&state), "{target} is under way");
+            assert!(matches!(HostReply::status(&mut state, same(&reply)).await, Ok(200)));
+            assert!(HostReply::headers(&mut state, same(&reply)).await.is_ok());
+            assert_eq!((state.until, keeps(&state)), (until, true), "{target}");
+        }
+        let mut made_of = Dependencies::default();
+        made_of.on_answer(&[1; 32]);
+        assert_eq!(*state.reads.of(PROXY), made_of);
+        assert_eq!(state.replies.take().len(), 4, "each counts once");
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_an_upstream_had_a_part_in_is_not_remembered() {
+        let mut state = state();
+        let before = start(&mut state, "2000");
+        let seen = packhouse_store::Seen { repository: PROXY, revision: 1 };
+        let made = async |state: &mut HostState, ask: Option<&Resource<ReplyRep>>| {
+            assert!(state.start_making(seen, "{}".into(), "piece".to_owned()));
+            if let Some(reply) = ask {
+                assert!(HostReply::status(state, same(reply)).await.is_ok());
+            }
+            state.end_making().unwrap().dependencies.is_some()
+        };
+        assert!(made(&mut state, None).await);
+        assert!(!made(&mut state, Some(&before)).await);
+        assert!(made(&mut state, None).await);
+        assert!(!made(&mut state, Some(&before)).await, "it was turned to before, and again");
+        assert_eq!(state.until, Some(2000), "the answer as a whole stands until then");
+    }
+
+    #[tokio::test]
+    async fn what_is_made_of_a_reply_of_which_nothing_is_known_is_not_kept() {
+        let mut told = state();
+        let reply = start(&mut told, "never");
+        assert!(HostReply::address(&mut told, same(&reply)).await.is_ok());
+        assert!(!keeps(&told), "it may be another the next time");
+        let mut dropped = state();
+        let reply = start(&mut dropped, "ever");
+        HostReply::drop(&mut dropped, reply).unwrap();
+        assert!(!keeps(&dropped), "nobody waited for it");
+        let mut failed = state();
+        let reply = start(&mut failed, "fails");
+        assert!(HostReply::status(&mut failed, reply).await.is_err());
+        assert!(!keeps(&failed), "it was never there");
+        let mut broken = state();
+        let reply = start(&mut broken, "ever");
+        assert!(HostReply::body(&mut broken, reply).await.is_err());
+        assert!(!keeps(&broken), "its bytes did not come");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub use error::{ServiceError, ServiceFuture};
 pub use identity::{IdentityService, Login, LoginState, TokenView};
 pub use signing::{PublicKey, Signature, SigningService};
-pub use upstream::{Fetch, Freshness, Reply, UpstreamService};
+pub use upstream::{CacheUse, Fetch, Freshness, Reply, ReplyLifetime, UpstreamService};
 
 /// The services of one call. The default offers none.
 #[derive(Clone)]

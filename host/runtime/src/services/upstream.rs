@@ -1,11 +1,12 @@
-//! Upstreams of proxies, and which packages may be asked of them.
+//! Upstreams of proxies, which packages may be asked of them, and which releases may be offered.
 
-use packhouse_store::{Arriving, Digest};
+use packhouse_names::{JudgedReleases, Release};
+use packhouse_store::{Arriving, CacheName, Dependencies, Digest, RepositoryId};
 
 use super::error::{ServiceError, ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
-/// The server's side of the interface `upstream`. Every default is that the service is not available.
+/// The server's side of the interfaces `upstream` and `releases`. Every default is that the service is not available.
 pub trait UpstreamService: Send + Sync + 'static {
     /// Asks a proxy's upstream. Returns at once; the reply's functions wait.
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
@@ -19,6 +20,17 @@ pub trait UpstreamService: Send + Sync + 'static {
         _names: Vec<String>,
     ) -> ServiceFuture<'a, Vec<String>> {
         not_available("names")
+    }
+
+    /// Which of a package's releases a proxy may offer at `now`, in ms since 1970. `Denied` for a repository that is no proxy.
+    fn judge_releases(
+        &self,
+        _proxy: &RepositoryView,
+        _package: &str,
+        _releases: &[Release],
+        _now: u64,
+    ) -> Result<JudgedReleases, ServiceError> {
+        Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
     }
 }
 
@@ -54,6 +66,29 @@ pub enum Freshness {
     Never,
 }
 
+/// For how long the same fetch gets the same reply without asking the upstream: until a moment, and as long as nothing changes
+/// that it was made of.
+#[derive(Clone, Debug)]
+pub struct ReplyLifetime {
+    /// From when on, in ms since 1970, it may be another; none where time changes nothing.
+    pub until: Option<i64>,
+    /// What of the proxy it was made of.
+    pub made_of: Dependencies,
+    /// What it counts as, also when what was made of it is served again.
+    pub cache_use: CacheUse,
+}
+
+/// A use of what a proxy keeps of its upstream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CacheUse {
+    /// The proxy.
+    pub repository: RepositoryId,
+    /// The cached answer that was used; none where it was remembered that there is nothing, or that nothing may be served.
+    pub name: Option<CacheName>,
+    /// Whether it is older than it should be.
+    pub stale: bool,
+}
+
 /// An upstream's reply, which may still be under way.
 pub trait Reply: Send + Sync + 'static {
     /// Waits for the headers.
@@ -62,6 +97,10 @@ pub trait Reply: Send + Sync + 'static {
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
     /// Where it came from after redirects.
     fn address(&self) -> ServiceFuture<'_, String>;
+    /// For how long what is made of it stands. None before the headers are there, and where it may be another the next time.
+    fn lifetime(&self) -> Option<ReplyLifetime> {
+        None
+    }
     /// As [`Fetch::expect`].
     fn expect(&mut self, digest: Digest);
     /// The bytes, which may still be arriving.

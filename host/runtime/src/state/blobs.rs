@@ -2,10 +2,16 @@
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
-use packhouse_store::{Arriving, Blob, Stager, Upload};
+use bytes::Bytes;
+use packhouse_store::{Arriving, Blob, RepositoryId, Stager, Store, StoreError, Upload};
 
 use crate::config::Limits;
 use crate::host_error::HostError;
+
+/// Bytes that a writer holds in memory: an index of some thousand versions is sent and kept without a file.
+const HELD_BYTES: usize = 2 << 20;
+/// Pieces that it holds: each costs memory of its own.
+const HELD_PIECES: usize = 4096;
 
 /// The right to read these bytes, which may still be arriving.
 pub struct BlobRep(pub(crate) Content);
@@ -29,8 +35,47 @@ impl BlobRep {
     }
 }
 
-/// Bytes on their way to becoming a blob.
-pub struct WriterRep(pub(crate) Stager);
+/// Bytes on their way to becoming a blob: in memory while they are few, then staged.
+pub struct WriterRep {
+    held: Vec<Bytes>,
+    held_bytes: usize,
+    staged: Option<Stager>,
+    /// Bytes of all, at most.
+    limit: u64,
+    repository: Option<RepositoryId>,
+}
+
+impl WriterRep {
+    /// For at most `limit` bytes, which count among what is staged for this repository.
+    pub(crate) fn new(limit: u64, repository: Option<RepositoryId>) -> WriterRep {
+        WriterRep { held: Vec::new(), held_bytes: 0, staged: None, limit, repository }
+    }
+
+    /// Adds bytes at the end.
+    pub(crate) async fn write(&mut self, bytes: Bytes, storage: &Store) -> Result<(), StoreError> {
+        if let Some(staged) = &mut self.staged {
+            return staged.write(bytes).await;
+        }
+        self.held_bytes = self.held_bytes.saturating_add(bytes.len());
+        self.held.push(bytes);
+        if self.held_bytes > HELD_BYTES || self.held.len() > HELD_PIECES {
+            let mut staged = storage.stage(&[], self.limit).of(self.repository);
+            for bytes in self.held.drain(..) {
+                staged.write(bytes).await?;
+            }
+            self.staged = Some(staged);
+        }
+        Ok(())
+    }
+
+    /// All that was written.
+    pub(crate) async fn finish(self) -> Result<Blob, StoreError> {
+        match self.staged {
+            Some(staged) => staged.finish().await,
+            None => Ok(Blob::from_bytes(self.held.concat().into())),
+        }
+    }
+}
 
 /// An upload of the target, and how much of it this request brought.
 pub struct UploadRep {

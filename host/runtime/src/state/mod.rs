@@ -3,6 +3,8 @@
 pub(crate) mod blobs;
 pub(crate) mod host;
 pub(crate) mod http;
+pub(crate) mod memo;
+pub(crate) mod phase;
 pub(crate) mod records;
 pub(crate) mod transaction;
 pub(crate) mod upstream;
@@ -18,17 +20,23 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
-use crate::request::RequestHead;
+use crate::memos::PluginMemos;
+use crate::reads::Reads;
+use crate::request::{Action, RequestHead};
 use crate::services::Services;
 use crate::view::RepositoryView;
 
 use blobs::Volume;
 use host::LogAndClock;
+use memo::Making;
+pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
+use upstream::UsedReplies;
 
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
+    pub(crate) phase: Phase,
     pub(crate) table: ResourceTable,
     pub(crate) memory: MemoryLimiter,
     pub(crate) limits: Arc<Limits>,
@@ -46,8 +54,20 @@ pub(crate) struct HostState {
     pub(crate) audit: Option<AuditEvent>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
-    /// Whether the answer may depend on more than the request, the settings and the target's records.
+    /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
     pub(crate) uncacheable: bool,
+    /// What was read of repositories.
+    pub(crate) reads: Reads,
+    /// Whether the call began to change records: what it reads from then on is read from the database.
+    pub(crate) changes: bool,
+    /// The first moment at which the answer may be another because time has passed: what it used of an upstream is no longer
+    /// fresh then, or a release that was withheld from it is old enough. In ms since 1970; none where time changes nothing of it.
+    pub(crate) until: Option<i64>,
+    pub(crate) replies: UsedReplies,
+    /// What the plugin made before; none where nothing is to be remembered.
+    pub(crate) memos: Option<PluginMemos>,
+    /// The piece that it makes.
+    pub(crate) making: Option<Making>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
     /// The target, among whose bytes counts what is staged.
@@ -57,7 +77,7 @@ pub(crate) struct HostState {
 }
 
 impl HostState {
-    /// For one call of the plugin. Without `storage`, whatever needs it ends the call.
+    /// For one call of the plugin, from which all can be called. Without `storage`, whatever needs it ends the call.
     pub(crate) fn new(
         plugin: Arc<str>,
         limits: Arc<Limits>,
@@ -68,6 +88,7 @@ impl HostState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
         HostState {
+            phase: Phase::Serve,
             table,
             memory: MemoryLimiter::new(Arc::clone(&plugin), limits.memory_bytes),
             clock: Arc::new(CallClock::start(&limits)),
@@ -83,12 +104,44 @@ impl HostState {
             audit: call.audit,
             kept: Vec::new(),
             uncacheable: false,
+            reads: Reads::default(),
+            changes: false,
+            until: None,
+            replies: UsedReplies::default(),
+            memos: None,
+            making: None,
             host: LogAndClock::default(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
         }
+    }
+
+    /// For a call that can reach no further than `phase`: with no storage, no services and no repository.
+    pub(crate) fn within(
+        phase: Phase,
+        plugin: Arc<str>,
+        limits: Arc<Limits>,
+        head: Arc<RequestHead>,
+    ) -> HostState {
+        let call = Call::new(head, Action::Open);
+        HostState { phase, ..HostState::new(plugin, limits, None, Access::ReadOnly, call) }
+    }
+
+    /// Becomes the state of the request's next call in the same instance. Time, counts and what is held begin anew. What the guest
+    /// can still have from before stays: its handles, its memory, and that it looked at what other requests do not share.
+    pub(crate) fn become_next(&mut self, next: HostState) {
+        let before = std::mem::replace(self, next);
+        self.table = before.table;
+        self.memory.go_on_from(&before.memory);
+        self.uncacheable |= before.uncacheable;
+        self.wasi = before.wasi;
+    }
+
+    /// With what the plugin made before.
+    pub(crate) fn remembering(self, memos: PluginMemos) -> HostState {
+        HostState { memos: Some(memos), ..self }
     }
 
     /// Gives a handle out. `Handles` when the call has too many already.
@@ -117,6 +170,12 @@ impl HostState {
     /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
         self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+    }
+
+    /// The answer depends on what changes at this moment, in ms since 1970, of itself; none is never.
+    pub(crate) fn note_until(&mut self, at: Option<i64>) {
+        let Some(at) = at else { return };
+        self.until = Some(self.until.map_or(at, |until| until.min(at)));
     }
 
     /// A handle on the call's target, as `handle` and `check` are given it.
@@ -160,5 +219,27 @@ impl WasiView for HostState {
             }),
             table: &mut self.table,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::http::IntentRep;
+
+    #[test]
+    fn the_next_call_begins_anew_but_for_what_the_guest_still_has() {
+        let limits = Arc::new(Limits::default());
+        let head = Arc::new(RequestHead::default());
+        let mut state = HostState::within(Phase::Route, "x".into(), Arc::clone(&limits), Arc::clone(&head));
+        let held = state.push(IntentRep::default()).unwrap();
+        state.uncacheable = true;
+        let call = Call { for_publish: true, ..Call::new(head, Action::Read) };
+        let next = HostState::new("x".into(), limits, None, Access::Intent(Action::Read), call);
+        let clock = Arc::clone(&next.clock);
+        state.become_next(next);
+        assert!(Arc::ptr_eq(&state.clock, &clock), "its time began anew");
+        assert_eq!((state.phase, state.access), (Phase::Serve, Access::Intent(Action::Read)));
+        assert!(state.for_publish && state.uncacheable && state.held(&held).is_ok());
     }
 }

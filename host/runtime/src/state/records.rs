@@ -27,7 +27,7 @@ impl RepositoryRep {
     pub(crate) fn may_change(&self, access: Access) -> bool {
         match access {
             Access::ReadOnly => false,
-            Access::Intent(_) if self.view.kind == "proxy" => true,
+            Access::Intent(_) if &*self.view.kind == "proxy" => true,
             Access::Intent(action) => self.target && action.writes(),
         }
     }
@@ -46,8 +46,9 @@ mod tests {
     fn repository(kind: &str, target: bool) -> RepositoryRep {
         let view = RepositoryView {
             id: RepositoryId(1),
-            name: "r".to_owned(),
-            kind: kind.to_owned(),
+            revision: 0,
+            name: "r".into(),
+            kind: kind.into(),
             settings: "{}".into(),
         };
         RepositoryRep { view, target }

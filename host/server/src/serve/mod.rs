@@ -174,7 +174,8 @@ async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meter
             request.extensions_mut().insert(Peer(peer.ip()));
             let (router, meters) = (router.clone(), Arc::clone(&meters));
             async move {
-                let (_ticket, began) = (meters.under_way.begin(), Instant::now());
+                let began = Instant::now();
+                let _ticket = meters.under_way.begin(began.into_std());
                 let method = request.method().clone();
                 let answer = router.oneshot(request).await?;
                 meters.answered(None, &method, answer.status(), began.elapsed());

@@ -6,7 +6,7 @@ use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::rows::token::{TOKEN_COLUMNS, token};
-use crate::accounts::snapshots::{LookUp, Question, Reached};
+use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
@@ -167,12 +167,13 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
     Ok(LookUp {
         repository: row.joined("r", repository)?,
         token: row.joined("t", token)?,
-        owner: row.joined("m", member)?,
+        owner: row.joined("m", member)?.map(Arc::new),
         key: row.joined("k", key)?,
         key_owner: columns.opt_text("key_owner")?,
         reaches: columns.opt_int("reaches")?.is_some(),
         sign_in: columns.opt_text("sign_in")?,
         enabled: columns.opt_int("enabled")?.map(|enabled| enabled != 0),
         members: Vec::new(),
+        derived: Derived::default(),
     })
 }

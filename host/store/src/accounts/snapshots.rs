@@ -1,7 +1,9 @@
 //! Answers of look-ups, kept while the database is unchanged.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use quick_cache::unsync::Cache;
 
@@ -27,7 +29,7 @@ pub struct LookUp {
     /// Whether the token names the repository, or the key's owner has it.
     pub reaches: bool,
     /// The token's owner, whose permissions bound it.
-    pub owner: Option<MemberRow>,
+    pub owner: Option<Arc<MemberRow>>,
     /// The access key of this hash in this organization, whatever its state.
     pub key: Option<AccessKeyRow>,
     /// The name of the key's owner.
@@ -36,6 +38,33 @@ pub struct LookUp {
     pub sign_in: Option<String>,
     /// Of a group: its members that are there, in order.
     pub members: Vec<Reached>,
+    /// What is worked out of all this but the revisions.
+    pub derived: Derived,
+}
+
+/// A value that a caller works out of a look-up's answer, once for all requests that get the same answer. It is forgotten where the
+/// answer is copied to be changed.
+#[derive(Default)]
+pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Derived {
+    /// The value, made by `make` if there is none yet. All callers ask for a value of the same type.
+    pub fn get_or_make<T: Copy + Send + Sync + 'static>(&self, make: impl Fn() -> T) -> T {
+        let kept = self.0.get_or_init(|| Box::new(make()));
+        kept.downcast_ref().copied().unwrap_or_else(make)
+    }
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Derived")
+    }
 }
 
 /// A repository beside the one that was looked up, and whether the same token or key reaches it.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use super::fs::FileVersion;
 use super::row::{BlobRow, write_digests};
 use super::source::Source;
 use crate::db::{Database, values};
@@ -21,7 +23,7 @@ pub(crate) struct BlobBytes {
     pub(super) known: Mutex<Known>,
     pub(crate) settled: tokio::sync::Mutex<Settled>,
     /// The row that was read, of a stored blob.
-    pub(super) stored: Option<StoredRow>,
+    pub(crate) stored: Option<StoredRow>,
 }
 
 /// What is known of the bytes besides their number.
@@ -29,7 +31,26 @@ pub(crate) struct BlobBytes {
 pub(crate) struct Known {
     pub(crate) check: Option<u64>,
     pub(crate) digests: BTreeMap<Algorithm, Vec<u8>>,
+    /// When a whole read last found the bytes to be what was stored, and what the file was then.
+    checked: Option<Checked>,
 }
+
+impl Known {
+    /// A check value and digests, as far as they are known.
+    pub(crate) fn new(check: Option<u64>, digests: BTreeMap<Algorithm, Vec<u8>>) -> Self {
+        Self { check, digests, checked: None }
+    }
+}
+
+#[derive(Clone)]
+struct Checked {
+    at: Instant,
+    version: FileVersion,
+}
+
+/// For how long a handle's file that was found sound is not checked again at whole reads, as long as nobody writes to it: the time
+/// within which a whole read finds what a disk damaged on its own.
+const CHECKED_FOR: Duration = Duration::from_secs(600);
 
 /// The state of a new blob that was made durable.
 #[derive(Default)]
@@ -61,6 +82,19 @@ impl BlobBytes {
         Some(Digest { algorithm, bytes })
     }
 
+    /// Whether the file was as it is now when its bytes were last found sound, not long ago.
+    pub(super) fn was_checked_lately(&self, version: &FileVersion, now: Instant) -> bool {
+        let facts = self.facts();
+        facts.checked.as_ref().is_some_and(|checked| {
+            checked.version == *version && now.saturating_duration_since(checked.at) < CHECKED_FOR
+        })
+    }
+
+    /// A whole read found the bytes sound; `version` is from before its first byte.
+    pub(super) fn set_checked(&self, version: FileVersion, now: Instant) {
+        self.facts().checked = Some(Checked { at: now, version });
+    }
+
     /// Counts and logs that the bytes are damaged.
     pub(crate) fn corrupt(&self, how: &str) -> StoreError {
         let name = match (self.known(Algorithm::Sha256), &self.stored) {
@@ -88,5 +122,71 @@ impl BlobBytes {
         if let Err(error) = database.execute(update, values![*id, digests]).await {
             tracing::debug!(%error, blob = id, "a digest that was computed was not remembered");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blobs::fs::Folder;
+    use crate::blobs::handle::Blob;
+    use crate::error::StoreError;
+    use bytes::Bytes;
+    use futures::StreamExt as _;
+    use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
+
+    const SIZE: usize = 2 * 1024 * 1024;
+
+    /// A stored blob of zeros, and its file's address.
+    fn blob(folder: &std::path::Path) -> (Blob, std::path::PathBuf) {
+        let folder = Folder::open(folder).unwrap();
+        let mut file = folder.begin().unwrap();
+        file.append(&[Bytes::from(vec![0; SIZE])]).unwrap();
+        let key = folder.settle(&file, std::time::SystemTime::now()).unwrap();
+        let check = crate::blobs::check::Check::of(&vec![0; SIZE]);
+        let known = Known::new(Some(check), BTreeMap::new());
+        let path = folder.root().join("blobs").join(&key[..2]).join(&key);
+        (Blob::new(Source::File(Arc::new(file)), SIZE as u64, known, None), path)
+    }
+
+    async fn read(blob: &Blob) -> Result<usize, StoreError> {
+        let (mut stream, mut read) = (blob.stream(0..SIZE as u64), 0);
+        while let Some(chunk) = stream.next().await {
+            read += chunk?.len();
+        }
+        Ok(read)
+    }
+
+    #[tokio::test]
+    async fn a_file_that_somebody_wrote_to_is_checked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (blob, path) = blob(folder.path());
+        assert_eq!(read(&blob).await.unwrap(), SIZE);
+        assert!(blob.0.facts().checked.is_some());
+        assert_eq!(read(&blob).await.unwrap(), SIZE);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let before = file.metadata().unwrap().modified().unwrap();
+        file.write_all_at(b"x", 1_000_000).unwrap();
+        // Even if whoever wrote hides it.
+        file.set_modified(before).unwrap();
+        assert!(matches!(read(&blob).await, Err(StoreError::Corrupt(_))));
+        file.set_len(1_000_000).unwrap();
+        assert!(matches!(read(&blob).await, Err(StoreError::Corrupt(_))));
+    }
+
+    #[tokio::test]
+    async fn a_file_is_checked_again_after_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (blob, path) = blob(folder.path());
+        let Source::File(file) = &blob.0.source else { panic!("a file") };
+        let version = file.version().unwrap();
+        let (lately, now) = (|now| blob.0.was_checked_lately(&version, now), Instant::now());
+        assert!(!lately(now), "it was not read yet");
+        blob.0.set_checked(version.clone(), now);
+        assert!(lately(now + CHECKED_FOR / 2));
+        assert!(!lately(now + CHECKED_FOR));
+        std::fs::File::options().append(true).open(path).unwrap().write_all(b"x").unwrap();
+        assert!(!blob.0.was_checked_lately(&file.version().unwrap(), now));
     }
 }

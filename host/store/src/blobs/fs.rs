@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -223,6 +223,15 @@ pub(crate) struct BlobFile {
     lease: Mutex<Option<Lease>>,
 }
 
+/// What the system says of a file: two are equal as long as nobody writes to it. Bytes that a disk loses on its own show in none.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct FileVersion {
+    length: u64,
+    /// Seconds and nanoseconds, as the next.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
 impl BlobFile {
     fn new(file: File, path: PathBuf, owned: bool) -> BlobFile {
         let (path, owned, lost) = (Mutex::new(path), AtomicBool::new(owned), AtomicBool::new(false));
@@ -265,6 +274,41 @@ impl BlobFile {
         }
         bytes.truncate(length);
         Ok(bytes.into())
+    }
+
+    /// Fills the buffer with the bytes from `offset` on, if the system has all of them in memory; never waits for the disk. What
+    /// the buffer holds is undefined where it has not.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn read_cached(&self, mut buffer: &mut [u8], mut offset: u64) -> bool {
+        while !buffer.is_empty() {
+            let slices = &mut [io::IoSliceMut::new(buffer)];
+            match rustix::io::preadv2(&self.file, slices, offset, rustix::io::ReadWriteFlags::NOWAIT) {
+                Ok(read @ 1..) => {
+                    buffer = buffer.get_mut(read..).unwrap_or_default();
+                    offset = offset.saturating_add(read as u64);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                // The end of the file, bytes on the disk, or a file system that cannot tell.
+                Ok(0) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The system cannot tell.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn read_cached(&self, _buffer: &mut [u8], _offset: u64) -> bool {
+        false
+    }
+
+    /// What changes when somebody changes the bytes.
+    pub(crate) fn version(&self) -> io::Result<FileVersion> {
+        let metadata = self.file.metadata()?;
+        Ok(FileVersion {
+            length: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 
     /// How many bytes the file has.

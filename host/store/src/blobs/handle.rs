@@ -61,7 +61,7 @@ impl Blob {
             .chain([&row.sha256.digest()])
             .map(|d| (d.algorithm, d.bytes.clone()))
             .collect();
-        let known = Known { check: Some(row.check.cast_unsigned()), digests };
+        let known = Known::new(Some(row.check.cast_unsigned()), digests);
         let stored = Some(StoredRow { database: database.clone(), id: row.id });
         let size = row.size;
         let settled = tokio::sync::Mutex::new(Settled { row: Some(row), copy: None });
@@ -79,6 +79,25 @@ impl Blob {
     #[must_use]
     pub fn origin(&self) -> Option<RepositoryId> {
         self.0.origin
+    }
+
+    /// Whether its bytes are in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.0.source, Source::Bytes(_))
+    }
+
+    /// Its bytes, where they are in memory and were never stored: what was made for an answer.
+    #[must_use]
+    pub fn made_in_memory(&self) -> Option<Bytes> {
+        match &self.0.source {
+            Source::Bytes(bytes) if self.0.origin.is_none() => Some(part(bytes, self.0.range())),
+            _ => None,
+        }
+    }
+
+    /// The row that it was read from.
+    pub(crate) fn stored_row(&self) -> Option<i64> {
+        self.0.stored.as_ref().map(|row| row.id)
     }
 
     /// Its SHA-256. As `digest`.

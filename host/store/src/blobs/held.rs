@@ -9,11 +9,27 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
+/// A blob that a repository holds.
+#[derive(Clone, Debug)]
+pub struct HeldBlob {
+    /// Its bytes.
+    pub blob: Blob,
+    /// Whether a record of the repository names it.
+    pub named: bool,
+}
+
+/// A blob's row, until when it is leased, if it is, and whether a record names it.
+struct Held {
+    row: BlobRow,
+    until: Option<i64>,
+    named: bool,
+}
+
 impl Store {
     /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it is leased to it, which begins
     /// anew. `Corrupt` when its bytes are not there.
     pub async fn blob(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Blob>, StoreError> {
-        self.look_for(repository, sha256, false).await
+        Ok(self.look_for(repository, sha256, false).await?.map(|held| held.blob))
     }
 
     /// The same for a publish that leaves the bytes out where they are here already: what only a record holds is leased too, so
@@ -23,7 +39,7 @@ impl Store {
         repository: RepositoryId,
         sha256: Sha256,
     ) -> Result<Option<Blob>, StoreError> {
-        self.look_for(repository, sha256, true).await
+        Ok(self.look_for(repository, sha256, true).await?.map(|held| held.blob))
     }
 
     async fn look_for(
@@ -31,8 +47,10 @@ impl Store {
         repository: RepositoryId,
         sha256: Sha256,
         for_publish: bool,
-    ) -> Result<Option<Blob>, StoreError> {
-        let Some((row, until)) = self.held_row(repository, sha256).await? else { return Ok(None) };
+    ) -> Result<Option<HeldBlob>, StoreError> {
+        let Some(Held { row, until, named }) = self.held_row(repository, sha256).await? else {
+            return Ok(None);
+        };
         // Written at most once in a quarter of its time: reads stay reads.
         let due = self.lease_end(self.now_ms()) - self.lease_ms() / 4;
         if until.map_or(for_publish, |until| until < due) && !self.lease(repository, row.id).await? {
@@ -43,7 +61,10 @@ impl Store {
             Place::Stored(key) => Source::open(&self.inner.storage, key, row.size).await,
         };
         match source {
-            Ok(source) => Ok(Some(Blob::stored(&self.inner.db, source, row, repository))),
+            Ok(source) => {
+                let blob = Blob::stored(&self.inner.db, source, row, repository);
+                Ok(Some(HeldBlob { blob, named }))
+            }
             // It may have been removed just now.
             Err(error) => match self.held_row(repository, sha256).await? {
                 Some(_) => Err(error),
@@ -52,14 +73,22 @@ impl Store {
         }
     }
 
-    /// The row, and until when it is leased, if it is.
-    async fn held_row(
+    /// The same for a reader, whose answer may be kept: `named` says that a record names the blob, so that the repository holds it until
+    /// a commit touches that record. Else it is held by a lease alone, which ends at some time.
+    pub async fn held_blob(
         &self,
         repository: RepositoryId,
         sha256: Sha256,
-    ) -> Result<Option<(BlobRow, Option<i64>)>, StoreError> {
+    ) -> Result<Option<HeldBlob>, StoreError> {
+        self.look_for(repository, sha256, false).await
+    }
+
+    /// The row, and how it is held.
+    async fn held_row(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Held>, StoreError> {
         let sql = format!(
-            "SELECT {BLOB_COLUMNS}, l.until FROM blobs b LEFT JOIN leases l ON l.blob = b.id AND l.repository = $1 \
+            "SELECT {BLOB_COLUMNS}, l.until, CAST(CASE WHEN EXISTS \
+             (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = $1) THEN 1 ELSE 0 END AS BIGINT) AS named \
+             FROM blobs b LEFT JOIN leases l ON l.blob = b.id AND l.repository = $1 \
              WHERE b.sha256 = $2 AND (l.until > $3 \
              OR EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = b.id AND r.repository = $1))"
         );
@@ -67,7 +96,9 @@ impl Store {
         let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
-        Ok(Some((read_row(&row)?, row.columns().opt_int("until")?)))
+        let mut columns = row.columns();
+        let (until, named) = (columns.opt_int("until")?, columns.bool("named")?);
+        Ok(Some(Held { row: read_row(&row)?, until, named }))
     }
 
     /// Leases a blob, or does so for longer; false when it was collected just now.

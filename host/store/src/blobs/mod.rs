@@ -4,6 +4,7 @@ mod arriving;
 pub(crate) mod budget;
 pub(crate) mod bytes;
 mod check;
+mod file_reader;
 pub(crate) mod fs;
 mod handle;
 pub(crate) mod hashing;
@@ -20,6 +21,7 @@ mod stream;
 
 pub use arriving::{Arrival, Arriving};
 pub use handle::Blob;
+pub use held::HeldBlob;
 pub use stage::Stager;
 pub(crate) use storage::Storage;
 pub use stream::BlobStream;

@@ -138,7 +138,7 @@ pub(crate) fn blob_of(source: Source, sums: Sums, mut digests: BTreeMap<Algorith
     let size = sums.length();
     let (Sha256(sha256), check) = sums.finish();
     digests.insert(Algorithm::Sha256, sha256.to_vec());
-    Blob::new(source, size, Known { check: Some(check), digests }, None)
+    Blob::new(source, size, Known::new(Some(check), digests), None)
 }
 
 /// A blob being written: the batch that is under way, in each of the lanes.

@@ -1,24 +1,27 @@
-//! The bytes of a blob on their way out: read ahead by one chunk, checked when they are the whole blob.
+//! The bytes of a blob on their way out, checked when they are the whole blob and it was not checked lately.
 
-use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
-use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::bytes::BlobBytes;
 use super::check::Check;
-use super::fs::BlobFile;
+use super::file_reader;
+use super::fs::FileVersion;
 use super::source::{BlobObject, Source, part};
+use super::storage::blocking;
 use crate::error::StoreError;
 
 /// A chunk: large, because a send and a read cost the same whatever their size.
 pub(super) const CHUNK: usize = 256 * 1024;
+/// Bytes of a blob from which on it is remembered when a whole read found it sound: of less, another check costs little.
+const REMEMBERED_FROM: u64 = 512 * 1024;
 
 /// The bytes of a blob, as [`Blob::stream`](super::Blob::stream) gives them. Ends with its first error.
 pub struct BlobStream {
@@ -64,7 +67,7 @@ fn chunks(blob: &Arc<BlobBytes>, range: Range<u64>, chunk: usize) -> Chunks {
     let (start, end) = (offset + range.start, offset + range.end);
     match &blob.source {
         Source::Bytes(bytes) => from_memory(part(bytes, start..end), chunk),
-        Source::File(file) => from_file(Arc::clone(file), start..end, chunk),
+        Source::File(file) => file_reader::pieces(Arc::clone(file), start..end, chunk),
         Source::Object(object) => from_object(Arc::clone(object), start..end),
     }
 }
@@ -75,40 +78,6 @@ fn from_memory(bytes: Bytes, chunk: usize) -> Chunks {
         (!chunk.is_empty()).then_some((Ok(chunk), rest))
     };
     stream::unfold(bytes, next).boxed()
-}
-
-/// What a file's reader is doing.
-struct Reading {
-    file: Arc<BlobFile>,
-    left: Range<u64>,
-    chunk: usize,
-    ahead: Option<JoinHandle<io::Result<Bytes>>>,
-}
-
-impl Reading {
-    /// Begins to read the next chunk, if there is one.
-    fn read_ahead(&mut self) {
-        let length = self.chunk.min(usize::try_from(self.left.end - self.left.start).unwrap_or(CHUNK));
-        if length > 0 {
-            let (file, offset) = (Arc::clone(&self.file), self.left.start);
-            self.left.start += length as u64;
-            self.ahead = Some(spawn_blocking(move || file.read_at(offset, length)));
-        }
-    }
-
-    async fn next(mut self) -> Result<Option<(Bytes, Reading)>, StoreError> {
-        if self.ahead.is_none() {
-            self.read_ahead();
-        }
-        let Some(ahead) = self.ahead.take() else { return Ok(None) };
-        let bytes = ahead.await.map_err(StoreError::storage)?.map_err(StoreError::storage)?;
-        self.read_ahead();
-        Ok(Some((bytes, self)))
-    }
-}
-
-fn from_file(file: Arc<BlobFile>, range: Range<u64>, chunk: usize) -> Chunks {
-    stream::try_unfold(Reading { file, left: range, chunk, ahead: None }, Reading::next).boxed()
 }
 
 fn from_object(object: Arc<BlobObject>, range: Range<u64>) -> Chunks {
@@ -127,17 +96,36 @@ fn from_object(object: Arc<BlobObject>, range: Range<u64>) -> Chunks {
 struct Checking {
     chunks: Chunks,
     held: Option<Bytes>,
-    check: Check,
+    /// None where the bytes were checked lately.
+    check: Option<Check>,
+    /// What the file was before its first byte was read, where that can be told.
+    version: Option<FileVersion>,
     seen: u64,
     blob: Arc<BlobBytes>,
 }
 
 impl Checking {
+    /// Of a blob, none of which was read yet.
+    async fn begin(chunks: Chunks, blob: Arc<BlobBytes>) -> Result<Checking, StoreError> {
+        let version = match &blob.source {
+            Source::File(file) if blob.size >= REMEMBERED_FROM => {
+                let file = Arc::clone(file);
+                Some(blocking(move || file.version()).await?)
+            }
+            _ => None,
+        };
+        let lately = version.as_ref().is_some_and(|version| blob.was_checked_lately(version, Instant::now()));
+        let check = (!lately).then(Check::default);
+        Ok(Checking { chunks, held: None, check, version, seen: 0, blob })
+    }
+
     /// The chunk that may go out, and how it goes on: none after the last.
     async fn next(mut self, expected: u64) -> Result<(Option<Bytes>, Option<Checking>), StoreError> {
         loop {
             let Some(chunk) = self.chunks.try_next().await? else { break };
-            self.check.update(&chunk);
+            if let Some(check) = &mut self.check {
+                check.update(&chunk);
+            }
             self.seen += chunk.len() as u64;
             if let Some(before) = self.held.replace(chunk) {
                 return Ok((Some(before), Some(self)));
@@ -146,21 +134,29 @@ impl Checking {
         if self.seen != self.blob.size {
             return Err(self.blob.corrupt("is cut short"));
         }
-        if self.check.value() != expected {
-            return Err(self.blob.corrupt("is not what was stored"));
+        if let Some(check) = self.check {
+            if check.value() != expected {
+                return Err(self.blob.corrupt("is not what was stored"));
+            }
+            if let Some(version) = self.version {
+                self.blob.set_checked(version, Instant::now());
+            }
         }
         Ok((self.held, None))
     }
 }
 
 fn checked(chunks: Chunks, blob: Arc<BlobBytes>, expected: u64) -> Chunks {
-    let begin = Checking { chunks, held: None, check: Check::default(), seen: 0, blob };
-    stream::try_unfold(Some(begin), move |state| async move {
-        let Some(checking) = state else { return Ok(None) };
-        let (chunk, state) = checking.next(expected).await?;
-        Ok(chunk.map(|chunk| (chunk, state)))
-    })
-    .boxed()
+    stream::once(Checking::begin(chunks, blob))
+        .map_ok(move |begun| {
+            stream::try_unfold(Some(begun), move |state| async move {
+                let Some(checking) = state else { return Ok(None) };
+                let (chunk, state) = checking.next(expected).await?;
+                Ok(chunk.map(|chunk| (chunk, state)))
+            })
+        })
+        .try_flatten()
+        .boxed()
 }
 
 /// Passes chunks on and checks that their length is the one asked for.

@@ -10,9 +10,9 @@ use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
 use crate::blobs::source::Source;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
-use crate::digest::Algorithm;
+use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
-use crate::ids::{CacheName, RepositoryId, now_ms};
+use crate::ids::{CacheName, RepositoryId};
 use crate::records::Commit;
 use crate::store::Store;
 
@@ -37,6 +37,65 @@ pub struct CachedAnswer {
     pub fetched_at: i64,
     /// When the upstream last said that it is still the answer.
     pub validated_at: i64,
+}
+
+/// A change of what a proxy keeps of its upstream.
+#[derive(Clone, Debug)]
+pub enum AnswerChange {
+    /// An answer in the place of what there was of its name.
+    Put(Box<StoredAnswer>),
+    /// Nothing of this name any longer.
+    Remove(CacheName),
+}
+
+impl AnswerChange {
+    /// Of what was asked.
+    #[must_use]
+    pub fn name(&self) -> &CacheName {
+        match self {
+            AnswerChange::Put(answer) => &answer.name,
+            AnswerChange::Remove(name) => name,
+        }
+    }
+}
+
+/// An answer as its row has it.
+#[derive(Clone, Debug)]
+pub struct StoredAnswer {
+    pub(crate) name: CacheName,
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) status: u16,
+    /// A JSON list of name and value.
+    pub(crate) headers: String,
+    pub(crate) address: String,
+    pub(crate) blob: Option<Sha256>,
+    pub(crate) size: u64,
+    pub(crate) fetched_at: i64,
+    pub(crate) validated_at: i64,
+}
+
+impl StoredAnswer {
+    async fn of(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError> {
+        let headers = serde_json::to_string(&answer.headers)
+            .map_err(|problem| StoreError::Invalid(format!("headers of an answer: {problem}")))?;
+        let blob = match &answer.blob {
+            Some(blob) => Some(blob.sha256().await?),
+            None => None,
+        };
+        Ok(StoredAnswer {
+            name: answer.name,
+            method: answer.method.clone(),
+            target: answer.target.clone(),
+            status: answer.status,
+            headers,
+            address: answer.address.clone(),
+            blob,
+            size: answer.blob.as_ref().map_or(0, Blob::size),
+            fetched_at: answer.fetched_at,
+            validated_at: answer.validated_at,
+        })
+    }
 }
 
 const ANSWER: &str = "c.method, c.target, c.status, c.headers, c.address, c.fetched_at, c.validated_at";
@@ -106,64 +165,24 @@ impl Store {
     }
 
     /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of
-    /// its version. `Unavailable` when it is not known whether it is kept.
+    /// its version. One commit, so that what was made of the former answer ends with it. `Unavailable` when it is not known
+    /// whether it is kept, `Invalid` for an address that cannot be stored.
     pub async fn cache(
         &self,
         repository: RepositoryId,
         answer: &CachedAnswer,
         shown: Option<ShownFile>,
     ) -> Result<(), StoreError> {
-        if let Some(blob) = &answer.blob {
-            self.keep(repository, std::slice::from_ref(blob)).await?;
-        }
-        self.put_cached(repository, answer).await?;
-        match shown {
-            Some(file) => {
-                let catalog = vec![CatalogChange::ShowFile(file)];
-                self.commit(repository, Commit { catalog, ..Commit::default() }).await.map(drop)
-            }
-            None => Ok(()),
-        }
-    }
-
-    async fn put_cached(&self, repository: RepositoryId, answer: &CachedAnswer) -> Result<(), StoreError> {
-        let headers = serde_json::to_string(&answer.headers)
-            .map_err(|problem| StoreError::Invalid(format!("headers of an answer: {problem}")))?;
-        let mut values = values![
-            repository.0,
-            &answer.name,
-            answer.method.as_str(),
-            answer.target.as_str(),
-            i64::from(answer.status),
-            headers,
-            answer.address.as_str(),
-            answer.fetched_at,
-            answer.validated_at,
-            now_ms(),
-        ];
-        let from = match &answer.blob {
-            Some(blob) => {
-                values.extend(values![&blob.sha256().await?.0]);
-                "b.id, b.size, $8, $9, $10 FROM blobs b WHERE b.sha256 = $11"
-            }
-            // SQLite cannot tell `ON CONFLICT` from a join's `ON` behind a SELECT without WHERE.
-            None => "NULL, 0, $8, $9, $10 WHERE 1 = 1",
+        let commit = Commit {
+            answers: vec![AnswerChange::Put(StoredAnswer::of(answer).await?.into())],
+            catalog: shown.map(CatalogChange::ShowFile).into_iter().collect(),
+            keeps: answer.blob.iter().cloned().collect(),
+            ..Commit::default()
         };
-        let sql = format!(
-            "INSERT INTO cached_answers (repository, name, method, target, status, headers, address, blob, size, \
-             fetched_at, validated_at, last_used_at) SELECT $1, $2, $3, $4, $5, $6, $7, {from} \
-             ON CONFLICT (repository, name) DO UPDATE SET method = excluded.method, target = excluded.target, \
-             status = excluded.status, headers = excluded.headers, address = excluded.address, blob = excluded.blob, \
-             size = excluded.size, fetched_at = excluded.fetched_at, validated_at = excluded.validated_at, \
-             last_used_at = excluded.last_used_at"
-        );
-        match self.execute_for(repository, sql, values).await? {
-            0 => Err(StoreError::database("the bytes of an answer were collected before it was kept")),
-            _ => Ok(()),
-        }
+        self.commit(repository, commit).await.map(drop)
     }
 
-    /// The upstream says at `at` (ms since 1970) that the answer still holds.
+    /// The upstream says at `at` (ms since 1970) that the answer still holds. What was made of it stays as good as it was.
     pub async fn cache_validated(
         &self,
         repository: RepositoryId,
@@ -171,13 +190,26 @@ impl Store {
         at: i64,
     ) -> Result<(), StoreError> {
         let sql = "UPDATE cached_answers SET validated_at = $3 WHERE repository = $1 AND name = $2";
-        self.inner.db.execute(sql, values![repository.0, name, at]).await.map(drop)
+        let mut transaction = self.inner.db.begin().await?;
+        let before = self.inner.db.generation();
+        transaction.execute(sql, values![repository.0, name, at]).await?;
+        transaction.commit().await?;
+        self.inner.snapshots.carry_unchanged(before, self.inner.db.generation());
+        Ok(())
     }
 
     /// Keeps the answer of this name no longer.
     pub async fn uncache(&self, repository: RepositoryId, name: &CacheName) -> Result<(), StoreError> {
-        let sql = "DELETE FROM cached_answers WHERE repository = $1 AND name = $2";
-        self.inner.db.execute(sql, values![repository.0, name]).await.map(drop)
+        self.uncache_all(repository, std::slice::from_ref(name)).await
+    }
+
+    /// Keeps the answers of these names no longer, at most [`MAX_CHANGES`] of them.
+    async fn uncache_all(&self, repository: RepositoryId, names: &[CacheName]) -> Result<(), StoreError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let answers = names.iter().copied().map(AnswerChange::Remove).collect();
+        self.commit(repository, Commit { answers, ..Commit::default() }).await.map(drop)
     }
 }
 

@@ -62,13 +62,20 @@ impl Store {
         })
     }
 
-    /// Keeps no longer what begins with `prefix`; how many answers that were. Their bytes go with the next collection of
-    /// garbage that finds nothing else naming them.
+    /// Keeps no longer what begins with `prefix`; how many answers that were. What was made of any answer of the repository
+    /// counts as changed, on all servers: they may remember more of the upstream than the database. The bytes go with the next
+    /// collection of garbage that finds nothing else naming them.
     pub async fn purge_cache(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         let sql = "DELETE FROM cached_answers WHERE repository = $1 AND target >= $2 \
                    AND substr(target, 1, CAST($3 AS INTEGER)) = $2";
         let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
-        self.inner.db.execute(sql, values![repository.0, prefix, length]).await
+        let mut transaction = self.inner.db.begin().await?;
+        // The log of changes learns nothing of this revision: it takes all of the repository as changed.
+        let revision = "UPDATE repositories SET revision = revision + 1 WHERE id = $1";
+        transaction.execute(revision, values![repository.0]).await?;
+        let purged = transaction.execute(sql, values![repository.0, prefix, length]).await?;
+        transaction.commit().await?;
+        Ok(purged)
     }
 }
 

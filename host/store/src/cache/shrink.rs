@@ -1,8 +1,8 @@
 //! Keeping a proxy's cache within its bound: what was not used for the longest time goes first.
 
-use crate::db::{Value, placeholders, values};
+use crate::db::values;
 use crate::error::StoreError;
-use crate::ids::RepositoryId;
+use crate::ids::{CacheName, RepositoryId};
 use crate::store::Store;
 
 /// Rows looked at in one go.
@@ -23,12 +23,13 @@ impl Store {
             if over == 0 || names.is_empty() {
                 return Ok(removed);
             }
-            removed += self.remove_cached(repository, names).await?;
+            self.uncache_all(repository, &names).await?;
+            removed += names.len() as u64;
         }
     }
 
     /// The oldest that together have these bytes, at most a page.
-    async fn oldest(&self, repository: RepositoryId, bytes: u64) -> Result<Vec<Value>, StoreError> {
+    async fn oldest(&self, repository: RepositoryId, bytes: u64) -> Result<Vec<CacheName>, StoreError> {
         let sql = "SELECT name, size FROM cached_answers WHERE repository = $1 ORDER BY last_used_at, name LIMIT $2";
         let (mut names, mut sum) = (Vec::new(), 0_u64);
         for row in &self.inner.db.fetch(sql, values![repository.0, PAGE]).await? {
@@ -36,16 +37,9 @@ impl Store {
             if sum >= bytes {
                 break;
             }
-            names.push(Value::from(columns.vec("name")?));
+            names.push(columns.hash("name")?);
             sum = sum.saturating_add(columns.unsigned("size")?);
         }
         Ok(names)
-    }
-
-    async fn remove_cached(&self, repository: RepositoryId, names: Vec<Value>) -> Result<u64, StoreError> {
-        let list = placeholders(1, names.len());
-        let sql =
-            format!("DELETE FROM cached_answers WHERE name IN {list} AND repository = ${}", names.len() + 1);
-        self.inner.db.execute(sql, [names, values![repository.0]].concat()).await
     }
 }

@@ -7,7 +7,7 @@ use crate::ids::RepositoryId;
 use crate::names::{PackageName, Statement, shown_sql};
 use crate::packages;
 use crate::records::{keys, read};
-use crate::writer::sql;
+use crate::writer::{answers, sql};
 
 async fn plan(database: &Database, statement: &str) -> Vec<String> {
     let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
@@ -15,7 +15,8 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// The tables of the schema and their short names in the statements.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
+    "cached_answers",
     "packages",
     "versions",
     "v",
@@ -64,6 +65,7 @@ async fn hot_statements_seek() {
         rows(sql::UNNAME, 2),
         rows(sql::REMOVE, 2),
         rows(sql::REVISIONS, 2),
+        rows(answers::FORGET, 2),
         packages::NAMES.to_owned(),
         rows(packages::SUMMARIES, 2),
     ];

@@ -7,7 +7,7 @@ use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// Most keys of one answer.
-const MAX_KEYS: u32 = 10_000;
+pub(super) const MAX_KEYS: u32 = 10_000;
 
 pub(crate) const KEYS: &str =
     "SELECT key FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";

@@ -4,10 +4,13 @@ use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
 use crate::blobs::Blob;
+use crate::cache::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
+pub(crate) mod cache;
 pub(crate) mod keys;
+mod patch;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod search;
@@ -102,6 +105,8 @@ pub struct Commit {
     pub changes: Vec<Change>,
     /// What people see of it.
     pub catalog: Vec<CatalogChange>,
+    /// What a proxy keeps of its upstream, in the order of the calls.
+    pub answers: Vec<AnswerChange>,
     /// Staged blobs that are made durable, and held in the repository for the time of grace, in the same step. They are held
     /// also when the outcome is not `Applied`.
     pub keeps: Vec<Blob>,

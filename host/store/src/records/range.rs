@@ -35,7 +35,7 @@ impl Range {
 }
 
 /// The least key after this one. What follows a NUL makes no difference: no key has one.
-pub(super) fn just_after(key: &str) -> String {
+pub(crate) fn just_after(key: &str) -> String {
     let key = key.split('\0').next().unwrap_or_default();
     format!("{key}{LEAST}")
 }

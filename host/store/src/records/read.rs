@@ -8,9 +8,9 @@ use crate::records::Entry;
 use crate::store::Store;
 
 /// Most records of one answer to [`Store::scan`].
-const MAX_SCAN: u32 = 1000;
+pub(crate) const MAX_SCAN: u32 = 1000;
 /// Most bytes of values in it.
-const MAX_SCAN_BYTES: u64 = 1 << 20;
+pub(super) const MAX_SCAN_BYTES: u64 = 1 << 20;
 
 pub(crate) const GET: &str = "SELECT key, value, revision FROM records WHERE repository = $1 AND key = $2";
 // Sums up sizes first: values beyond the limit are not even read.
@@ -47,7 +47,7 @@ impl Store {
     }
 }
 
-fn entry(row: &crate::db::Row) -> Result<Entry, StoreError> {
+pub(super) fn entry(row: &crate::db::Row) -> Result<Entry, StoreError> {
     let mut columns = row.columns();
     Ok(Entry {
         key: columns.text("key")?,

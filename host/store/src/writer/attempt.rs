@@ -2,21 +2,29 @@
 
 use std::sync::Arc;
 
-use super::batch::Batch;
+use super::batch::{Batch, Changes};
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
 use crate::accounts::Snapshots;
+use crate::changes::ChangeLog;
 use crate::db::{Database, Failed, Patience, Purpose, is_retryable};
 use crate::error::StoreError;
 
 /// How often a transaction is run again that another process stood in the way of.
 const ATTEMPTS: u32 = 8;
 
+/// What is told of each commit, so that what it did not change stays good.
+pub(crate) struct Memory {
+    /// Answers of look-ups.
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// What commits touched.
+    pub(crate) changes: Arc<ChangeLog>,
+}
+
 /// What a batch is written to.
 pub(super) struct Target {
     pub(super) database: Database,
-    /// Answers that stay good through a commit of records.
-    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) memory: Memory,
     pub(super) lease_ms: i64,
     pub(super) progress: Arc<Progress>,
 }
@@ -39,7 +47,7 @@ pub(super) async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> 
 }
 
 async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
-    let Target { database, snapshots, lease_ms, .. } = target;
+    let Target { database, memory, lease_ms, .. } = target;
     let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
     let mut transaction = begun.map_err(Failed::Before)?;
     let before = database.generation();
@@ -47,11 +55,13 @@ async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Ans
     let mut batch = read.map_err(Failed::Before)?;
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
-        let bumped = batch.bumped();
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        transaction.commit_each(changes).await?;
+        let Changes { statements, bumped, touched } = changes;
+        transaction.commit_each(statements).await?;
+        // First what was touched: whoever sees a new revision shall find out what it left alone.
+        memory.changes.remember(touched);
         if let (Some(before), Some(after)) = (before, database.generation()) {
-            snapshots.carry(before, after, &bumped);
+            memory.snapshots.carry(before, after, &bumped);
         }
     }
     Ok(answers)

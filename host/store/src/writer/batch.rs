@@ -1,13 +1,15 @@
 //! A batch of jobs, judged in memory in the order of their arrival.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::answers::Answers;
 use super::catalog::Shown;
 use super::job::{Done, Job, Waiting};
 use super::sql;
 use crate::accounts::{AuditEvent, Revisions, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
+use crate::changes::Touched;
 use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::StoreError;
@@ -25,8 +27,9 @@ pub(super) struct Batch<'a> {
     held: HashSet<(RepositoryId, Sha256)>,
     fresh: Vec<&'a BlobRow>,
     leases: BTreeSet<(i64, RepositoryId)>,
-    committed: BTreeSet<RepositoryId>,
+    committed: BTreeMap<RepositoryId, Touched>,
     catalog: Vec<(RepositoryId, &'a CatalogChange)>,
+    answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
 }
 
@@ -34,6 +37,8 @@ pub(super) struct Batch<'a> {
 struct Record<'a> {
     /// Its revision in the database.
     stored: Option<u64>,
+    /// Rows of the blobs that it names there.
+    blobs: Vec<i64>,
     /// Its revision after the commits so far.
     now: Option<u64>,
     write: Write<'a>,
@@ -59,10 +64,11 @@ impl<'a> Batch<'a> {
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
         let stored = sql::stored(transaction, &repositories, &keys, &named, waiting).await?;
-        let sql::Stored { revisions, locked, entries, blobs: found } = stored;
+        let sql::Stored { revisions, locked, entries, blobs: found, mut named } = stored;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
-            let stored = entries.get(&(*repository, (*key).to_owned())).copied();
-            ((*repository, *key), Record { stored, now: stored, write: Write::Nothing })
+            let place = (*repository, (*key).to_owned());
+            let (stored, blobs) = (entries.get(&place).copied(), named.remove(&place).unwrap_or_default());
+            ((*repository, *key), Record { stored, blobs, now: stored, write: Write::Nothing })
         };
         let records = keys.iter().map(record).collect();
         let mut blobs = HashMap::new();
@@ -74,8 +80,20 @@ impl<'a> Batch<'a> {
             }
         }
         let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
-        let (leases, committed) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Batch { revisions, locked, records, blobs, held, fresh, leases, committed, catalog, audit })
+        let (leases, committed, answers) = (BTreeSet::new(), BTreeMap::new(), Answers::default());
+        Ok(Batch {
+            revisions,
+            locked,
+            records,
+            blobs,
+            held,
+            fresh,
+            leases,
+            committed,
+            catalog,
+            answers,
+            audit,
+        })
     }
 
     /// What becomes of a job after those before it; none when its repository is locked.
@@ -128,17 +146,32 @@ impl<'a> Batch<'a> {
         if !unknown.is_empty() {
             return Ok(Outcome::UnknownBlobs(unknown));
         }
+        for change in &commit.answers {
+            self.answers.change(repository, change, &self.blobs)?;
+        }
         let revision = self.revisions.entry(repository).or_default();
         *revision =
             revision.checked_add(1).ok_or_else(|| StoreError::Corrupt("the last revision".to_owned()))?;
         let revision = *revision;
-        self.committed.insert(repository);
         for change in &commit.changes {
             self.change(repository, change, revision);
         }
+        self.touch(repository, commit, revision);
         self.audit.extend(&commit.audit);
         self.catalog.extend(commit.catalog.iter().map(|change| (repository, change)));
         Ok(Outcome::Applied(revision))
+    }
+
+    /// What another reader may have relied on.
+    fn touch(&mut self, repository: RepositoryId, commit: &Commit, revision: u64) {
+        let touched = self.committed.entry(repository).or_insert_with(|| Touched::from(revision));
+        touched.last = revision;
+        for change in &commit.changes {
+            let record = self.records.get(&(repository, change.key()));
+            touched.record(change, record.map_or(&[], |record| &record.blobs));
+        }
+        commit.catalog.iter().for_each(|change| touched.package(change));
+        commit.answers.iter().for_each(|change| touched.answer(change));
     }
 
     fn as_expected(&self, repository: RepositoryId, change: &Change) -> bool {
@@ -179,8 +212,8 @@ impl<'a> Batch<'a> {
     }
 
     /// The repositories that change, with their new revisions.
-    pub(super) fn bumped(&self) -> Revisions {
-        self.committed.iter().filter_map(|id| Some((*id, *self.revisions.get(id)?))).collect()
+    fn bumped(&self) -> Revisions {
+        self.committed.iter().map(|(id, touched)| (*id, touched.last)).collect()
     }
 
     pub(super) fn changes_anything(&self) -> bool {
@@ -188,26 +221,36 @@ impl<'a> Batch<'a> {
     }
 
     /// What the jobs make of it: blobs before what names them.
-    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Vec<MultiRow>, StoreError> {
+    pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Changes, StoreError> {
+        let bumped = self.bumped();
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
         }
-        let mut changes = vec![
+        let mut statements = vec![
             sql::insert_blobs(&self.fresh, now),
             sql::hold(&self.leases, now.saturating_add(lease_ms)),
             sql::unname(rows.replaced),
             sql::remove(rows.removed),
             sql::put(rows.put),
             sql::name(rows.named),
-            sql::set_revisions(self.bumped()),
+            sql::set_revisions(bumped.clone()),
         ];
         for shown in Shown::phases(&self.catalog) {
-            changes.extend(shown.changes()?);
+            statements.extend(shown.changes()?);
         }
-        changes.push(insert_audit(self.audit.into_iter()));
-        Ok(changes)
+        statements.extend(self.answers.statements(now));
+        statements.push(insert_audit(self.audit.into_iter()));
+        Ok(Changes { statements, bumped, touched: self.committed })
     }
+}
+
+/// What a batch changes, and what is told of it once it is durable.
+pub(super) struct Changes {
+    pub(super) statements: Vec<MultiRow>,
+    /// The new revisions.
+    pub(super) bumped: Revisions,
+    pub(super) touched: BTreeMap<RepositoryId, Touched>,
 }
 
 /// The rows of records that change.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::cache::AnswerChange;
 use crate::catalog::{CatalogChange, Version};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -17,6 +18,7 @@ pub(crate) fn checked(commit: Commit) -> Result<Commit, StoreError> {
     for change in &commit.catalog {
         check_catalog(change)?;
     }
+    commit.answers.iter().try_for_each(check_answer)?;
     let mut commit = commit;
     commit.changes = last_of_each_key(commit.changes);
     if commit.changes.len() + commit.catalog.len() > MAX_CHANGES {
@@ -57,6 +59,15 @@ fn check_change(change: &Change) -> Result<(), StoreError> {
             "a value is at most {MAX_VALUE_BYTES} bytes: keep what is larger as a blob"
         ))),
         _ => Ok(()),
+    }
+}
+
+fn check_answer(change: &AnswerChange) -> Result<(), StoreError> {
+    match change {
+        AnswerChange::Put(answer) if answer.target.contains('\0') || answer.address.contains('\0') => {
+            Err(StoreError::Invalid("an upstream's address is without NUL".to_owned()))
+        }
+        AnswerChange::Put(_) | AnswerChange::Remove(_) => Ok(()),
     }
 }
 

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::accounts::Snapshots;
 use crate::blobs::row::BlobRow;
 use crate::db::{Database, Failed, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Commit;
 
+pub(crate) mod answers;
 mod attempt;
 mod batch;
 mod catalog;
@@ -28,6 +28,7 @@ mod lanes;
 mod progress;
 pub(crate) mod sql;
 
+pub(crate) use attempt::Memory;
 use attempt::{Answers, Target, attempt, probe_commit};
 pub(crate) use check::checked;
 pub(crate) use job::Done;
@@ -56,10 +57,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the task, which ends with the last handle, or when it is told to. `lease_ms` is how long a kept blob is held.
-    pub(crate) fn start(database: Database, snapshots: Arc<Snapshots>, lease_ms: i64) -> Writer {
+    pub(crate) fn start(database: Database, memory: Memory, lease_ms: i64) -> Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let progress = Arc::<Progress>::default();
-        let target = Target { database, snapshots, lease_ms, progress: Arc::clone(&progress) };
+        let target = Target { database, memory, lease_ms, progress: Arc::clone(&progress) };
         tokio::spawn(run(Arc::new(target), jobs));
         Writer { queue, progress }
     }

@@ -20,6 +20,8 @@ pub(crate) const BLOBS: [&str; 2] = [
         THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted w JOIN blobs b ON b.sha256 = w.sha256",
 ];
+pub(crate) const NAMED: [&str; 2] =
+    ["SELECT repository, key, blob FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const UNNAME: [&str; 2] = ["DELETE FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const REMOVE: [&str; 2] = ["DELETE FROM records WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const REVISIONS: [&str; 2] = [
@@ -44,6 +46,8 @@ pub(super) struct Stored {
     pub(super) locked: HashSet<RepositoryId>,
     pub(super) entries: HashMap<(RepositoryId, String), u64>,
     pub(super) blobs: Vec<Found>,
+    /// Rows of blobs that the records name.
+    pub(super) named: HashMap<(RepositoryId, String), Vec<i64>>,
 }
 
 /// Asks for all of it. The repositories come first: on PostgreSQL they are locked from then on.
@@ -62,11 +66,12 @@ pub(super) async fn stored(
     };
     let skip = if waiting == Waiting::No { transaction.skip_locked() } else { "" };
     let locked = format!(") ORDER BY id{}{skip}", transaction.for_update());
-    let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
+    let ([entries, entries_end], [blobs, blobs_end], [names, names_end]) = (ENTRIES, BLOBS, NAMED);
     let asked = vec![
         MultiRow::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
         MultiRow::new(entries, keys.iter().map(key).collect(), entries_end),
         MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end),
+        MultiRow::new(names, keys.iter().map(key).collect(), names_end),
     ];
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
@@ -77,6 +82,7 @@ pub(super) async fn stored(
         revisions,
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
+        named: names_of(&next())?,
     })
 }
 
@@ -102,6 +108,16 @@ fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
 fn entry(row: &Row) -> Result<((RepositoryId, String), u64), StoreError> {
     let mut columns = row.columns();
     Ok(((RepositoryId(columns.int("repository")?), columns.text("key")?), columns.unsigned("revision")?))
+}
+
+fn names_of(rows: &[Row]) -> Result<HashMap<(RepositoryId, String), Vec<i64>>, StoreError> {
+    let mut named: HashMap<(RepositoryId, String), Vec<i64>> = HashMap::new();
+    for row in rows {
+        let mut columns = row.columns();
+        let record = (RepositoryId(columns.int("repository")?), columns.text("key")?);
+        named.entry(record).or_default().push(columns.int("blob")?);
+    }
+    Ok(named)
 }
 
 fn found_blob(row: &Row) -> Result<Found, StoreError> {

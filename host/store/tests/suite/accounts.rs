@@ -241,7 +241,7 @@ async fn a_look_up_is_one_statement(world: &World) {
     let (found, _) = ran(store, world, "main", Some(&[1; 32])).await;
     assert_eq!(found.repository.as_ref().unwrap().id, world.repository);
     assert_eq!(found.token.as_ref().unwrap().id, token.id);
-    assert_eq!((found.owner.as_ref().unwrap(), found.reaches), (&owner, true));
+    assert_eq!((found.owner.as_deref().unwrap(), found.reaches), (&owner, true));
     // SQLite tells whether anything was written, and the store what its own commits of records changed.
     let again = u64::from(store.generation().is_none());
     let mut statements = Vec::new();

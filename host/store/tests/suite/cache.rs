@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use packhouse_store::{
-    Blob, CacheName, CacheTotals, CachedAnswer, CatalogChange, Commit, RepositoryId, ShownFile, ShownState,
-    Version, now_ms,
+    Blob, CacheName, CacheTotals, CachedAnswer, CatalogChange, Commit, Dependencies, RepositoryId, ShownFile,
+    ShownState, Version, now_ms,
 };
 
 use crate::support::{World, applied, in_both};
 
 in_both! {
     an_answer_is_found_as_it_was_kept, kept_answers_hold_their_bytes, the_least_used_goes_first, a_purge_goes_by_target,
-    a_file_is_shown_and_its_version_left_alone, credentials_are_found,
+    a_file_is_shown_and_its_version_left_alone, what_was_made_of_an_answer_ends_with_it, credentials_are_found,
 }
 
 const LARGE: usize = 100_000;
@@ -142,6 +142,46 @@ async fn a_file_is_shown_and_its_version_left_alone(world: &World) {
     assert_eq!(store.shown_state(repository, "lib", "2").await.unwrap(), state(None, ""));
     assert_eq!(store.shown_state(repository, "lib", "3").await.unwrap(), state(None, ""));
     assert_eq!(store.search(repository, "lib", 0, 10).await.unwrap().total, 1);
+}
+
+async fn revision(world: &World) -> u64 {
+    let found = world.store.find_repository(world.organization, world.repository).await.unwrap();
+    found.unwrap().revision
+}
+
+async fn what_was_made_of_an_answer_ends_with_it(world: &World) {
+    let (repository, store) = (world.repository, &world.store);
+    keep(world, 1, "/a", 1000).await;
+    let of = |number: u8| {
+        let mut dependencies = Dependencies::default();
+        dependencies.on_answer(&name(number));
+        dependencies
+    };
+    let (one, two) = (of(1), of(2));
+    let mut before = revision(world).await;
+    // What was made before this of the first and the second answer: whether either is as good as it was.
+    let mut good = async || {
+        let since = std::mem::replace(&mut before, revision(world).await);
+        [&one, &two].map(|made_of| store.unchanged(repository, since, before, made_of))
+    };
+    store.cache_used(repository, &name(1));
+    store.write_cache_use().await.unwrap();
+    store.cache_validated(repository, &name(1), now_ms()).await.unwrap();
+    assert_eq!(good().await, [true, true], "it says the same as before");
+    keep(world, 1, "/a", 2000).await;
+    assert_eq!(good().await, [false, true], "replaced");
+    keep(world, 2, "/b", 1000).await;
+    assert_eq!(good().await, [true, false], "there was none before");
+    store.uncache(repository, &name(1)).await.unwrap();
+    assert_eq!(good().await, [false, true], "removed");
+    keep(world, 3, "/c", 1000).await;
+    assert_eq!(good().await, [true, true]);
+    assert_eq!(store.shrink_cache(repository, 1000).await.unwrap(), 1);
+    assert_eq!(good().await, [true, false], "it had to make room");
+    store.purge_cache(repository, "/none").await.unwrap();
+    assert_eq!(good().await, [false, false], "who purges wants everything asked anew");
+    keep(world, 1, "/a", 10).await;
+    assert_eq!(good().await, [false, true], "and all goes on from there");
 }
 
 async fn credentials_are_found(world: &World) {

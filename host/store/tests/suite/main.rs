@@ -15,6 +15,7 @@ mod catalog;
 mod commits;
 mod failures;
 mod generation;
+mod kept_reads;
 mod key_owners;
 mod keys;
 mod support;

@@ -138,7 +138,7 @@ impl Fetcher {
     ) -> Result<FetchedResponse, UpstreamError> {
         let FetchPlan { repository, name, settings, target, .. } = &*self.plan;
         if let Some(answer) = cached {
-            if settings.keep_withdrawn {
+            if settings.releases.keep_withdrawn {
                 return self.revalidated(&answer).await;
             }
             self.context.store.uncache(*repository, name).await?;

@@ -80,7 +80,7 @@ impl Admission {
             }
             *count += 1;
         }
-        let (id, state) = (open.next, ConnectionState::new());
+        let (id, state) = (open.next, ConnectionState::until(&rules.stop));
         open.next += 1;
         open.connections.insert(id, Arc::clone(&state));
         Some(Admitted { state, admission: Arc::clone(self), id, network, _place: place })

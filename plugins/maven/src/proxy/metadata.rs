@@ -6,9 +6,11 @@
 use super::{FilePath, ask, encoded, is_page, refused};
 use crate::index::Document;
 use crate::layout::{METADATA, join};
-use crate::metadata::{Metadata, updated};
+use crate::metadata::{self, Metadata};
 use crate::version::{self, Version};
-use packhouse_sdk::{Context, Expectation, Failure, ReadAt, Repository, Settings, Version as Shown};
+use packhouse_sdk::{
+    Context, Expectation, Failure, ReadAt, Release, ReleaseVerdict, Repository, Version as Shown,
+};
 
 /// Bytes of an upstream's document.
 const LIMIT: u64 = 16 * 1024 * 1024;
@@ -19,7 +21,6 @@ const OFFERED: &str = "u/";
 
 /// The document of a folder; none where the upstream has none.
 pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
-    let settings = Settings::of(proxy)?;
     let Some(bytes) = fetched(cx, proxy, folder)? else {
         withdraw(proxy, folder, &[])?;
         return Ok(None);
@@ -30,11 +31,14 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
     }
     let mut changed = false;
     let vanished = withdraw(proxy, folder, &metadata.versions)?;
-    if settings.keep_withdrawn && !vanished.is_empty() {
+    let package = package(folder);
+    // Of those that are offered further, the age is judged with that of the others.
+    let withdrawn = Release { published: None, withdrawn: true };
+    if !vanished.is_empty() && proxy.judge_release(&package, withdrawn)? != ReleaseVerdict::Withheld {
         metadata.versions.extend(vanished);
         changed = true;
     }
-    if settings.min_release_age_s > 0 && is_recent(cx, &metadata, settings.min_release_age_s) {
+    if proxy.judge_release(&package, newest(&metadata))? != ReleaseVerdict::Offered {
         changed |= leave_out_young(cx, proxy, folder, &mut metadata)?;
     }
     if changed {
@@ -94,9 +98,14 @@ fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<
     Ok(gone.map(|(version, _)| version.clone()).collect())
 }
 
-fn shown(folder: &str, version: &str, there: bool) -> Shown {
+/// The artifact as it is shown: `group:artifact`.
+fn package(folder: &str) -> String {
     let (group, artifact) = folder.rsplit_once('/').unwrap_or(("", folder));
-    let shown = Shown::new(format!("{}:{artifact}", group.replace('/', ".")), version);
+    format!("{}:{artifact}", group.replace('/', "."))
+}
+
+fn shown(folder: &str, version: &str, there: bool) -> Shown {
+    let shown = Shown::new(package(folder), version);
     if there {
         shown
     } else {
@@ -104,10 +113,9 @@ fn shown(folder: &str, version: &str, there: bool) -> Shown {
     }
 }
 
-/// Whether anything in the document can be too young at all.
-fn is_recent(cx: &Context, metadata: &Metadata, age_s: u64) -> bool {
-    let limit = updated(cx.now().saturating_sub(age_s.saturating_mul(1000)));
-    metadata.updated.as_ref().is_none_or(|last| *last > limit)
+/// What is known of the newest version: it was there when the document was last changed. If that may be offered, so may all.
+fn newest(metadata: &Metadata) -> Release {
+    Release { published: metadata.updated.as_deref().and_then(metadata::updated_ms), withdrawn: false }
 }
 
 /// True when something was left out. The host judges the age, by the same rule as for the files themselves.

@@ -11,8 +11,8 @@ use crate::index::{File, Metadata, Project, key_of};
 use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Repository, Response, Settings,
-    Timestamp, Version,
+    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
+    Repository, Response, Settings, Timestamp, Version,
 };
 use std::collections::BTreeSet;
 
@@ -26,24 +26,19 @@ const ACCEPT: &str =
 
 /// What the upstream has of a project, as far as it may be offered.
 pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>, Failure> {
-    let settings = Settings::of(proxy)?;
-    let listed = page(cx, proxy, &settings, name)?;
+    let listed = page(cx, proxy, name)?;
     let fetched = fetched(proxy, name)?;
     let gone = withdraw(proxy, name, listed.as_ref(), &fetched)?;
+    let gone = proxy.offered(name, gone, |file| release(file, true))?;
     let mut project = match listed {
         Some(project) => project,
-        None if settings.keep_withdrawn && !gone.is_empty() => {
+        None if !gone.is_empty() => {
             Project { name: name.to_owned(), display: name.to_owned(), ..Project::default() }
         }
         None => return Ok(None),
     };
-    if settings.keep_withdrawn {
-        project.files.extend(gone);
-    }
-    if let Some(min_age) = settings.min_release_age_ms(name) {
-        let now = cx.now();
-        project.files.retain(|file| old_enough(file, min_age, now));
-    }
+    project.files = proxy.offered(name, project.files, |file| release(file, false))?;
+    project.files.extend(gone);
     project.versions = project.files.iter().map(|file| file.version.clone()).collect();
     project.sort();
     project.versions.dedup();
@@ -59,53 +54,59 @@ pub(crate) fn file(
     asked: &str,
 ) -> Result<Option<Response>, Failure> {
     let (filename, part) = Part::of(asked);
-    let settings = Settings::of(proxy)?;
     let passed_on = matches!(part, Part::File | Part::Metadata);
     if !passed_on || filename.is_empty() || filename.len() > 400 {
         return Ok(None);
     }
-    let offer = Offer { cx, proxy, settings: &settings, project, version };
+    let offer = Offer { cx, proxy, project, version };
     let known = proxy.get_json::<File>(&records::file(project, filename))?.map(|entry| entry.value);
     if known.as_ref().is_some_and(|file| file.version != version) {
         return Ok(None);
     }
-    let known = known.filter(|file| !file.withdrawn || settings.keep_withdrawn);
+    let known = match known {
+        Some(file) if file.withdrawn => proxy.offered(project, vec![file], |file| release(file, true))?.pop(),
+        other => other,
+    };
     if let Some(file) = known.as_ref().filter(|file| file.checked)
-        && let Some(response) = offer.serve(file, part)?
+        && let Some(response) = offer.serve(file, part, file.withdrawn)?
     {
         return Ok(Some(response));
     }
     // It was never kept; or it was, and the upstream has it elsewhere now.
-    let listed = match page(cx, proxy, &settings, project) {
-        Ok(page) => {
-            let listed = page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename));
-            listed.or(known.filter(|_| settings.keep_withdrawn))
+    let (file, withdrawn) = match page(cx, proxy, project) {
+        Ok(page) => match page.and_then(|page| page.files.into_iter().find(|file| file.filename == filename))
+        {
+            Some(listed) => (Some(listed), false),
+            None => (known, true),
+        },
+        Err(failure) => {
+            let known = known.ok_or(failure)?;
+            let withdrawn = known.withdrawn;
+            (Some(known), withdrawn)
         }
-        Err(failure) => Some(known.ok_or(failure)?),
     };
-    listed.map_or(Ok(None), |file| offer.serve(&file, part))
+    file.map_or(Ok(None), |file| offer.serve(&file, part, withdrawn))
 }
 
 /// What is asked of a proxy's project.
 struct Offer<'a> {
     cx: &'a Context,
     proxy: &'a Repository,
-    settings: &'a Settings,
     project: &'a str,
     version: &'a str,
 }
 
 impl Offer<'_> {
-    fn serve(&self, file: &File, part: Part) -> Result<Option<Response>, Failure> {
-        let min_age = self.settings.min_release_age_ms(self.project);
-        let withheld = min_age.is_some_and(|min_age| !old_enough(file, min_age, self.cx.now()));
-        if file.version != self.version || withheld {
+    /// The answer for a file that is in the upstream's page, or `withdrawn` from it; none where it may not be offered.
+    fn serve(&self, file: &File, part: Part, withdrawn: bool) -> Result<Option<Response>, Failure> {
+        let verdict = self.proxy.judge_release(self.project, release(file, withdrawn))?;
+        if file.version != self.version || verdict != ReleaseVerdict::Offered {
             return Ok(None);
         }
         match part {
             Part::File => {
-                if min_age.is_some() {
-                    // The host judges by it as well, and a file's own date may say less than the page.
+                if self.proxy.needs_age(self.project)? {
+                    // The host judges the fetch by it, and a file's own date may say less than the page.
                     remember_age(self.proxy, self.project, file)?;
                 }
                 content(self.cx, self.proxy, self.project, file)
@@ -116,9 +117,9 @@ impl Offer<'_> {
     }
 }
 
-/// Of a file whose age is not told, nobody can say that it is old.
-fn old_enough(file: &File, min_age: u64, now: u64) -> bool {
-    published(file).is_some_and(|time| now.saturating_sub(time) >= min_age)
+/// What is known of a file: here each is a release of its own.
+fn release(file: &File, withdrawn: bool) -> Release {
+    Release { published: published(file), withdrawn }
 }
 
 /// When a file was published, in ms since 1970; none where that is not told. A time without a zone is in UTC.
@@ -129,12 +130,8 @@ fn published(file: &File) -> Option<u64> {
 }
 
 /// The upstream's page of a project; none where it has no such project.
-fn page(
-    cx: &Context,
-    proxy: &Repository,
-    settings: &Settings,
-    name: &str,
-) -> Result<Option<Project>, Failure> {
+fn page(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Project>, Failure> {
+    let settings = Settings::of(proxy)?;
     let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
     let folder = format!("{name}/");
     if upstream.ends_with("/simple") || upstream.ends_with("/+simple") {

@@ -6,7 +6,7 @@ use crate::status::Marker;
 use packhouse_sdk::{Error, Output, Request};
 
 /// What ends each page.
-const END: &str = "</body>\n</html>\n";
+pub(super) const END: &str = "</body>\n</html>\n";
 
 /// The list of projects.
 pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> {
@@ -19,6 +19,15 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 
 /// A project's files.
 pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
+    begin_project(out, project)?;
+    for file in project.files.iter().filter(|_| project.status.offers_files()) {
+        out.push(&link(&project.name, file, request))?;
+    }
+    out.push(END)
+}
+
+/// What stands before the links to a project's files.
+pub(super) fn begin_project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
     let mut meta = String::new();
     if project.status.status != Marker::Active {
         let word = serde_json::to_value(project.status.status).unwrap_or_default();
@@ -27,11 +36,7 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request
     if let Some(reason) = &project.status.reason {
         meta += &tag("pypi:project-status-reason", reason);
     }
-    out.push(&head(&format!("Links for {}", project.name), &meta))?;
-    for file in project.files.iter().filter(|_| project.status.offers_files()) {
-        out.push(&link(request, &project.name, file))?;
-    }
-    out.push(END)
+    out.push(&head(&format!("Links for {}", project.name), &meta))
 }
 
 fn head(title: &str, meta: &str) -> String {
@@ -46,7 +51,8 @@ fn tag(name: &str, content: &str) -> String {
     format!("<meta name=\"{name}\" content=\"{}\">\n", escape(content))
 }
 
-fn link(request: &Request, project: &str, file: &File) -> String {
+/// One file as it stands among the links.
+pub(super) fn link(project: &str, file: &File, request: &Request) -> String {
     let mut link = format!("<a href=\"{}", escape(&address(project, &file.version, &file.filename)));
     if let Some((algorithm, hex)) = file.hashes.get_key_value("sha256").or(file.hashes.iter().next()) {
         link += &format!("#{algorithm}={hex}");

@@ -17,6 +17,14 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 
 /// A project's files.
 pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
+    begin_project(out, project)?;
+    let offered = project.files.iter().filter(|_| project.status.offers_files());
+    array(out, offered.map(|file| Listed::of(request, &project.name, file)))?;
+    out.push("}")
+}
+
+/// What stands before the list of a project's files.
+pub(super) fn begin_project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
     begin(out)?;
     for (member, value) in [
         ("name", json!(project.name)),
@@ -28,10 +36,12 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request
         out.push(":")?;
         out.json(&value)?;
     }
-    out.push(",\"files\":")?;
-    let offered = project.files.iter().filter(|_| project.status.offers_files());
-    array(out, offered.map(|file| Listed::of(request, &project.name, file)))?;
-    out.push("}")
+    out.push(",\"files\":")
+}
+
+/// One file as it stands in the list.
+pub(super) fn file(project: &str, file: &File, request: &Request) -> Result<String, Error> {
+    Ok(serde_json::to_string(&Listed::of(request, project, file))?)
 }
 
 fn begin(out: &mut Output<'_>) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 mod html;
 mod json;
+mod pieces;
 
 use crate::accept::Form;
 use crate::answer::{document, moved, no_project};
@@ -53,6 +54,10 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
         return Ok(moved(format!("../{name}/")));
     }
     let form = Form::of(request)?;
+    if let Some(repository) = projects::only_large(cx, &name)? {
+        let content = pieces::Page { cx, request, repository, project: &name, form }.render()?;
+        return Ok(document(content, form.media_type()));
+    }
     let project = projects::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
     let mut out = Output::new(cx);
     match form {

@@ -1,12 +1,14 @@
 //! What a plugin should do.
 
+use std::sync::atomic::Ordering;
+
 use crate::packhouse::format::blobs::{Blob, Writer};
 use crate::packhouse::format::host;
 use crate::packhouse::format::http::{Failure, Request, Response, ResponseOptions};
 use crate::packhouse::format::records::{Expectation, Outcome, Repository, Transaction};
 use crate::packhouse::format::types::{Error, Header};
 use crate::packhouse::format::upstream::{Fetch, Reply};
-use crate::{blob, refusal, refused, second, text};
+use crate::{ROUTED, blob, refusal, refused, second, text};
 
 /// None for a path that is not of this kind.
 pub fn respond(
@@ -17,6 +19,7 @@ pub fn respond(
 ) -> Option<Result<Response, Failure>> {
     Some(match path {
         "ok" | "known-alone" => Ok(text(200, "ok")),
+        "routed-here" | "routed-here-publish" => Ok(text(200, ROUTED.load(Ordering::Relaxed).to_string())),
         "put" => put(request, target),
         "keep" => keep(request, target).map(|digest| text(202, digest)),
         "keep-refuse" => keep(request, target).and_then(|digest| Err(refusal(409, "refused", &digest))),

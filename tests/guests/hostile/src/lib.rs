@@ -6,6 +6,8 @@
 mod attack;
 mod behave;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "plugin" });
 
 use exports::packhouse::format::format::Guest;
@@ -16,11 +18,21 @@ use packhouse::format::types::{Error, Header};
 
 struct Hostile;
 
+/// How often `route` ran in this instance.
+static ROUTED: AtomicU32 = AtomicU32::new(0);
+
 /// What a request of this path would do.
 fn action(path: &str) -> &'static str {
     match path {
-        "put" | "keep" | "keep-refuse" | "decode" | "digest" | "trap-mid-publish" | "flood-writer"
-        | "flood-transaction" => "publish",
+        "put"
+        | "keep"
+        | "keep-refuse"
+        | "decode"
+        | "digest"
+        | "trap-mid-publish"
+        | "flood-writer"
+        | "flood-transaction"
+        | "routed-here-publish" => "publish",
         "bad-intent" => "steal",
         _ => "read",
     }
@@ -40,6 +52,7 @@ impl Guest for Hostile {
     }
 
     fn route(kind: String, request: &Request) -> Result<Intent, Failure> {
+        ROUTED.fetch_add(1, Ordering::Relaxed);
         let path = first(request);
         match path.as_str() {
             "import-in-route" => drop(packhouse::format::host::now()),

@@ -1,0 +1,32 @@
+//! Lists and documents of the API, compressed for clients that accept it.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::map_request;
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use http::{Extensions, HeaderMap, Method, StatusCode, Version};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{Predicate as _, SizeAbove};
+
+/// Less than this fits into a packet or two anyway.
+const LEAST_BYTES: u16 = 1024;
+
+/// The router with JSON answers to GET and HEAD compressed. No secret stands in those: sessions, tokens and confirmations are handed
+/// out in answers to POST alone, and a browser's CSRF token in a header.
+pub(crate) fn compressed(router: Router) -> Router {
+    let layer = CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_document));
+    // What is added last sees a request first.
+    router.layer(layer).layer(map_request(only_reads))
+}
+
+fn is_document(status: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    status == StatusCode::OK
+        && headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+async fn only_reads(mut request: Request) -> Request {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        request.headers_mut().remove(ACCEPT_ENCODING);
+    }
+    request
+}

@@ -1,0 +1,128 @@
+//! What is compressed, when, how often, and within which bounds.
+
+use super::*;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
+use packhouse_runtime::{Answer, Reads};
+
+use crate::encoder::tests::decoded;
+use crate::prepared_response::prepare;
+
+const LARGE: usize = 200 * 1024;
+
+fn text(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| b"abcdefgh"[(at * at / 7) % 8]).collect()
+}
+
+fn answer(bytes: Vec<u8>) -> Answer {
+    Answer {
+        status: 200,
+        headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+        content: Content::Inline(Bytes::from(bytes)),
+        modified: None,
+        keepable: true,
+        confidential: false,
+        reads: Reads::default(),
+    }
+}
+
+async fn offered(encodings: &Encodings, answer: Answer) -> PreparedResponse {
+    encodings.offer(prepare(answer, true).await.unwrap())
+}
+
+async fn kept(encodings: &Encodings, bytes: Vec<u8>) -> PreparedResponse {
+    PreparedResponse { kept: true, ..offered(encodings, answer(bytes)).await }
+}
+
+#[tokio::test]
+async fn documents_of_some_size_have_variants_and_vary_by_them() {
+    let encodings = Encodings::new(true);
+    let found = offered(&encodings, answer(text(1024))).await;
+    assert!(found.variants.is_some());
+    assert_eq!(found.headers[VARY], "Accept, Authorization, Accept-Encoding");
+    let no_transform = (CACHE_CONTROL, HeaderValue::from_static("no-transform"));
+    let headers = [answer(text(0)).headers, vec![no_transform]].concat();
+    for other in [
+        answer(text(1023)),
+        Answer { status: 201, ..answer(text(2000)) },
+        Answer { confidential: true, ..answer(text(2000)) },
+        Answer { content: Content::None, ..answer(text(0)) },
+        Answer { headers, ..answer(text(2000)) },
+    ] {
+        let found = offered(&encodings, other).await;
+        assert!(found.variants.is_none());
+        let vary: Vec<&[u8]> = found.headers.get_all(VARY).iter().map(HeaderValue::as_bytes).collect();
+        // A response without content may stand for one with a variant.
+        assert_eq!(vary.concat().ends_with(b"Accept-Encoding"), found.stands_for_variants);
+    }
+    let disabled = offered(&Encodings::new(false), answer(text(2000))).await;
+    assert!(disabled.variants.is_none());
+    assert_eq!(disabled.headers[VARY], "Accept, Authorization");
+}
+
+#[tokio::test]
+async fn a_content_is_compressed_once_whoever_asks() {
+    let encodings = Encodings::new(true);
+    for bytes in [text(2000), text(LARGE)] {
+        let one = kept(&encodings, bytes.clone()).await;
+        let other = kept(&encodings, bytes.clone()).await;
+        for coding in [Coding::Gzip, Coding::Zstd] {
+            let all =
+                futures::future::join_all([&one, &other, &one].map(|one| encodings.of(one, coding))).await;
+            let made: Vec<Bytes> = all.into_iter().map(Option::unwrap).collect();
+            assert_eq!(decoded(&made[0], coding), bytes);
+            // The same bytes in memory, not only equal ones.
+            assert!(made.iter().all(|each| each.as_ptr() == made[0].as_ptr()));
+        }
+    }
+    assert_eq!(encodings.made.len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_large_and_not_kept_is_compressed_only_if_that_was_done_before() {
+    let encodings = Encodings::new(true);
+    let passing = offered(&encodings, answer(text(LARGE))).await;
+    assert!(encodings.of(&passing, Coding::Gzip).await.is_none());
+    let small = offered(&encodings, answer(text(2000))).await;
+    assert!(encodings.of(&small, Coding::Gzip).await.is_some());
+    let kept = kept(&encodings, text(LARGE)).await;
+    assert!(encodings.of(&kept, Coding::Gzip).await.is_some());
+    assert!(encodings.of(&passing, Coding::Gzip).await.is_some());
+}
+
+#[tokio::test]
+async fn a_content_is_sent_as_it_is_while_others_are_compressed_and_compressed_later() {
+    let encodings = Encodings::new(true);
+    let document = kept(&encodings, text(LARGE)).await;
+    let busy = encodings.workers.try_acquire_many(u32::try_from(AT_ONE_TIME).unwrap()).unwrap();
+    assert!(encodings.of(&document, Coding::Gzip).await.is_none());
+    drop(busy);
+    assert!(encodings.of(&document, Coding::Gzip).await.is_some());
+}
+
+#[tokio::test]
+async fn what_does_not_shrink_is_tried_once() {
+    let encodings = Encodings::new(true);
+    let noise = kept(&encodings, (0..LARGE).map(|_| rand::random()).collect()).await;
+    assert!(encodings.of(&noise, Coding::Zstd).await.is_none());
+    let _busy = encodings.workers.try_acquire_many(u32::try_from(AT_ONE_TIME).unwrap()).unwrap();
+    assert_eq!(encodings.made.len(), 1, "that it does not shrink is remembered");
+    assert!(encodings.of(&noise, Coding::Zstd).await.is_none());
+}
+
+#[tokio::test]
+async fn memory_is_bounded() {
+    let encodings = Encodings::within(256 * 1024, true);
+    for number in 0..200_usize {
+        let content =
+            format!("{number}{}", hex::encode((0..20_000).map(|_| rand::random()).collect::<Vec<u8>>()));
+        let document = kept(&encodings, content.into_bytes()).await;
+        assert!(encodings.of(&document, Coding::Gzip).await.is_some());
+    }
+    assert!(encodings.made.weight() <= 256 * 1024, "{}", encodings.made.weight());
+    assert!(encodings.made.len() > 2);
+}
+
+#[test]
+fn the_largest_has_room_in_its_share() {
+    assert!(Encodings::new(true).made.shard_capacity() > ENCODED_BYTES as u64 + ENTRY_BYTES);
+}

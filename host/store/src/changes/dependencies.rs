@@ -1,0 +1,141 @@
+//! What of a repository a reader relied on.
+
+use std::collections::BTreeSet;
+
+use crate::blobs::Blob;
+use crate::ids::CacheName;
+use crate::records::range::{Range, just_after};
+
+/// How many single things are told apart: whoever relied on more relied on everything.
+const MOST: usize = 512;
+
+/// What of one repository a reader relied on: records that were there or not, ranges of keys, what is shown, which blobs are
+/// held, what a proxy keeps of its upstream.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Dependencies {
+    pub(super) everything: bool,
+    pub(super) records: BTreeSet<Box<str>>,
+    pub(super) ranges: BTreeSet<KeyRange>,
+    pub(super) packages: BTreeSet<Box<str>>,
+    pub(super) all_packages: bool,
+    /// Rows of blobs.
+    pub(super) blobs: BTreeSet<i64>,
+    pub(super) answers: BTreeSet<CacheName>,
+}
+
+/// Keys from `from` (included) to `end` (not included).
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct KeyRange {
+    pub(super) from: Box<str>,
+    pub(super) end: Box<str>,
+}
+
+impl KeyRange {
+    fn holds(&self, other: &KeyRange) -> bool {
+        self.from <= other.from && other.end <= self.end
+    }
+}
+
+impl Dependencies {
+    /// On the record of this key, or on there being none.
+    pub fn on_record(&mut self, key: &str) {
+        if !self.everything && !self.records.contains(key) {
+            self.records.insert(key.into());
+            self.bound();
+        }
+    }
+
+    /// On all records whose keys begin with `prefix` and come after `after`, up to and with the key `last` where reading ended there.
+    pub fn on_records(&mut self, prefix: &str, after: Option<&str>, last: Option<&str>) {
+        // Where there can be no keys nothing can change.
+        let Some(Range { from, end }) = Range::new(prefix, after) else { return };
+        let end = last.map_or(end, just_after);
+        self.on_range(&KeyRange { from: from.into(), end: end.into() });
+    }
+
+    /// What lies within another range is not told apart: who reads a list of keys and then the records in parts has read one range.
+    fn on_range(&mut self, range: &KeyRange) {
+        if !self.everything && !self.ranges.iter().any(|known| known.holds(range)) {
+            self.ranges.insert(range.clone());
+            self.bound();
+        }
+    }
+
+    /// On whether a version of this package is shown, and on what is shown of it.
+    pub fn on_package(&mut self, name: &str) {
+        if !self.everything {
+            self.packages.insert(name.into());
+            self.bound();
+        }
+    }
+
+    /// On what is shown of all packages.
+    pub fn on_all_packages(&mut self) {
+        self.all_packages = true;
+    }
+
+    /// On the repository's holding a blob that a record of it names.
+    pub fn on_blob(&mut self, blob: &Blob) {
+        match blob.stored_row() {
+            Some(row) => self.on_blob_row(row),
+            None => self.on_everything(),
+        }
+    }
+
+    pub(super) fn on_blob_row(&mut self, row: i64) {
+        if !self.everything {
+            self.blobs.insert(row);
+            self.bound();
+        }
+    }
+
+    /// On what a proxy keeps of its upstream under this name, or on there being nothing.
+    pub fn on_answer(&mut self, name: &CacheName) {
+        if !self.everything {
+            self.answers.insert(*name);
+            self.bound();
+        }
+    }
+
+    /// On each commit.
+    pub fn on_everything(&mut self) {
+        *self = Dependencies { everything: true, ..Dependencies::default() };
+    }
+
+    /// On what the other relied on as well.
+    pub fn extend(&mut self, other: &Dependencies) {
+        if other.everything {
+            self.on_everything();
+        }
+        if self.everything {
+            return;
+        }
+        self.records.extend(other.records.iter().cloned());
+        other.ranges.iter().for_each(|range| self.on_range(range));
+        if self.everything {
+            return;
+        }
+        self.packages.extend(other.packages.iter().cloned());
+        self.blobs.extend(other.blobs.iter().copied());
+        self.answers.extend(other.answers.iter().copied());
+        self.all_packages |= other.all_packages;
+        self.bound();
+    }
+
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        const EACH: usize = 48;
+        let texts = self.records.iter().chain(&self.packages);
+        let ranges = self.ranges.iter().map(|range| range.from.len() + range.end.len() + EACH);
+        texts.map(|text| text.len() + EACH).chain(ranges).sum::<usize>()
+            + (self.blobs.len() + self.answers.len()) * EACH
+    }
+
+    fn bound(&mut self) {
+        let records = self.records.len() + self.ranges.len() + self.packages.len();
+        if records + self.blobs.len() + self.answers.len() > MOST {
+            self.on_everything();
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The log of what this process's commits touched, for each repository.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLock};
+
+use super::dependencies::Dependencies;
+use crate::cache::AnswerChange;
+use crate::catalog::CatalogChange;
+use crate::ids::{CacheName, RepositoryId};
+use crate::records::Change;
+use crate::records::range::Range;
+
+/// Things remembered of one repository, and of all together.
+const OF_ONE: usize = 16 * 1024;
+const OF_ALL: usize = 128 * 1024;
+
+/// What commits to one repository touched that followed one another without a gap.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// The revision of the first of them.
+    pub(crate) first: u64,
+    /// And of the last.
+    pub(crate) last: u64,
+    records: Vec<Box<str>>,
+    packages: Vec<Box<str>>,
+    blobs: Vec<i64>,
+    answers: Vec<CacheName>,
+}
+
+impl Touched {
+    /// By a commit with this revision and those that follow.
+    pub(crate) fn from(first: u64) -> Touched {
+        Touched { first, last: first, ..Touched::default() }
+    }
+
+    /// A record was put or removed; no longer named by it are these rows of blobs, or they are named anew.
+    pub(crate) fn record(&mut self, change: &Change, unnamed: &[i64]) {
+        if !matches!(change, Change::Require { .. }) {
+            self.records.push(change.key().into());
+            self.blobs.extend(unnamed);
+        }
+    }
+
+    /// What is shown of a package changed.
+    pub(crate) fn package(&mut self, change: &CatalogChange) {
+        self.packages.push(change.package().into());
+    }
+
+    /// What is kept of an upstream changed.
+    pub(crate) fn answer(&mut self, change: &AnswerChange) {
+        self.answers.push(*change.name());
+    }
+}
+
+/// A question for [`ChangeLog::touched`].
+#[derive(Clone, Copy)]
+pub(crate) struct TouchedRange<'a> {
+    pub(crate) range: &'a Range,
+    pub(crate) since: u64,
+    pub(crate) now: u64,
+    pub(crate) most: usize,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeLog {
+    repositories: RwLock<HashMap<RepositoryId, RepositoryLog>>,
+}
+
+/// What is known of one repository: all that the commits after `floor` touched, up to and with `head`.
+#[derive(Debug, Default)]
+struct RepositoryLog {
+    floor: u64,
+    head: u64,
+    /// Each with the revision that touched it last.
+    records: BTreeMap<Box<str>, u64>,
+    packages: HashMap<Box<str>, u64>,
+    blobs: HashMap<i64, u64>,
+    answers: HashMap<CacheName, u64>,
+    /// The revision that last changed what is shown of any package.
+    shown: u64,
+}
+
+impl ChangeLog {
+    /// As [`crate::Store::unchanged`].
+    pub(crate) fn unchanged(
+        &self,
+        repository: RepositoryId,
+        since: u64,
+        now: u64,
+        dependencies: &Dependencies,
+    ) -> bool {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        repositories.get(&repository).is_some_and(|log| log.unchanged(since, now, dependencies))
+    }
+
+    /// The records of a range of keys that commits after `since` touched, up to and with `now`, at most `most`. None where that is not
+    /// known, or are more.
+    pub(crate) fn touched(&self, repository: RepositoryId, asked: TouchedRange<'_>) -> Option<Vec<Box<str>>> {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        let log = repositories.get(&repository)?;
+        let TouchedRange { range, since, now, most } = asked;
+        if since < log.floor || now > log.head {
+            return None;
+        }
+        let bounds = (Bound::Included(range.from.as_str()), Bound::Excluded(range.end.as_str()));
+        let later = log.records.range::<str, _>(bounds).filter(|(_, at)| **at > since);
+        let found: Vec<Box<str>> = later.map(|(key, _)| key.clone()).take(most + 1).collect();
+        (found.len() <= most).then_some(found)
+    }
+
+    /// The revision of the last commit that is known of, and of `seen`, which was read from the database, the later.
+    pub(crate) fn latest(&self, repository: RepositoryId, seen: u64) -> u64 {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        repositories.get(&repository).map_or(seen, |log| log.head.max(seen))
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        things(&self.repositories.read().unwrap())
+    }
+
+    /// Remembers commits that are durable.
+    pub(crate) fn remember(&self, commits: BTreeMap<RepositoryId, Touched>) {
+        let mut repositories = self.repositories.write().unwrap_or_else(PoisonError::into_inner);
+        for (repository, touched) in commits {
+            repositories.entry(repository).or_default().remember(touched);
+        }
+        if things(&repositories) > OF_ALL {
+            repositories.values_mut().for_each(RepositoryLog::shorten);
+            repositories.retain(|_, log| log.len() > 0);
+        }
+    }
+}
+
+fn things(repositories: &HashMap<RepositoryId, RepositoryLog>) -> usize {
+    repositories.values().map(RepositoryLog::len).sum()
+}
+
+impl RepositoryLog {
+    fn remember(&mut self, touched: Touched) {
+        let Touched { first, last, records, packages, blobs, answers } = touched;
+        if first > self.head + 1 || self.head == 0 {
+            // Others committed in between, or before: what they touched is not known.
+            *self = RepositoryLog { floor: first.saturating_sub(1), ..RepositoryLog::default() };
+        }
+        self.head = self.head.max(last);
+        if !packages.is_empty() {
+            self.shown = self.shown.max(last);
+        }
+        // All of it counts as touched by the last commit: what was made before that is made anew, which is no fault.
+        let later = |at: &mut u64| *at = (*at).max(last);
+        records.into_iter().for_each(|key| later(self.records.entry(key).or_default()));
+        packages.into_iter().for_each(|name| later(self.packages.entry(name).or_default()));
+        blobs.into_iter().for_each(|row| later(self.blobs.entry(row).or_default()));
+        answers.into_iter().for_each(|name| later(self.answers.entry(name).or_default()));
+        while self.len() > OF_ONE {
+            self.shorten();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.records.len() + self.packages.len() + self.blobs.len() + self.answers.len()
+    }
+
+    /// Forgets the older half of the commits.
+    fn shorten(&mut self) {
+        self.floor = self.floor + (self.head - self.floor).div_ceil(2);
+        let floor = self.floor;
+        self.records.retain(|_, at| *at > floor);
+        self.packages.retain(|_, at| *at > floor);
+        self.blobs.retain(|_, at| *at > floor);
+        self.answers.retain(|_, at| *at > floor);
+    }
+
+    fn unchanged(&self, since: u64, now: u64, dependencies: &Dependencies) -> bool {
+        if since < self.floor || now > self.head || since > now || dependencies.everything {
+            return false;
+        }
+        let later = |at: Option<&u64>| at.is_some_and(|at| *at > since);
+        let Dependencies { records, ranges, packages, all_packages, blobs, answers, .. } = dependencies;
+        let in_range = |from: &str, end: &str| {
+            let bounds = (Bound::Included(from), Bound::Excluded(end));
+            from < end && self.records.range::<str, _>(bounds).any(|(_, at)| *at > since)
+        };
+        !(records.iter().any(|key| later(self.records.get(key)))
+            || ranges.iter().any(|range| in_range(&range.from, &range.end))
+            || packages.iter().any(|name| later(self.packages.get(name)))
+            || (*all_packages && self.shown > since)
+            || blobs.iter().any(|row| later(self.blobs.get(row)))
+            || answers.iter().any(|name| later(self.answers.get(name))))
+    }
+}

@@ -1,0 +1,88 @@
+//! Bringing a kept list of records up to date: what commits touched of it is read, in one statement, and the rest stays.
+
+use crate::changes::TouchedRange;
+use crate::db::{Value, values};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::records::Entry;
+use crate::records::range::Range;
+use crate::records::read::entry;
+use crate::store::Store;
+
+/// Records that are read one by one rather than with all of their list.
+const MOST: usize = 32;
+
+/// What was touched of a range, as it is at one moment.
+pub(super) struct Patch {
+    /// The repository's revision at that moment.
+    pub(super) at: u64,
+    /// The keys that were touched, in their order.
+    pub(super) keys: Vec<Box<str>>,
+    /// Those of them that have a record.
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Store {
+    /// What commits after `since` touched of this range. None where that is not known, or so much that the whole is better read again.
+    pub(super) async fn patch(
+        &self,
+        repository: RepositoryId,
+        range: &Range,
+        since: u64,
+        now: u64,
+    ) -> Result<Option<Patch>, StoreError> {
+        let asked = TouchedRange { range, since, now, most: MOST };
+        let keys = self.inner.changes.touched(repository, asked).filter(|keys| !keys.is_empty());
+        let Some(keys) = keys else { return Ok(None) };
+        let mut values = values![repository.0];
+        values.extend(keys.iter().map(|key| Value::from(&**key)));
+        let rows = self.inner.db.fetch(sql(keys.len()), values).await?;
+        let Some(first) = rows.first() else { return Ok(None) };
+        let at = first.columns().unsigned("at")?;
+        // What was touched between the question and the statement must be among it.
+        let known = self.inner.changes.touched(repository, TouchedRange { now: at, ..asked });
+        if known.as_ref() != Some(&keys) {
+            return Ok(None);
+        }
+        let present = rows.iter().filter_map(|row| match row.columns().opt_text("key") {
+            Ok(None) => None,
+            _ => Some(entry(row)),
+        });
+        let mut entries = present.collect::<Result<Vec<Entry>, _>>()?;
+        entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        Ok(Some(Patch { at, keys, entries }))
+    }
+}
+
+/// The repository's revision, with the records of so many keys.
+fn sql(keys: usize) -> String {
+    let places: Vec<String> = (2..keys + 2).map(|at| format!("${at}")).collect();
+    format!(
+        "SELECT p.revision AS at, r.key, r.value, r.revision FROM repositories p \
+         LEFT JOIN records r ON r.repository = p.id AND r.key IN ({}) WHERE p.id = $1",
+        places.join(",")
+    )
+}
+
+impl Patch {
+    /// The list with what was touched put in its place.
+    pub(super) fn of<T: Clone>(
+        &self,
+        list: &[T],
+        key: impl Fn(&T) -> &str,
+        make: impl Fn(&Entry) -> T,
+    ) -> Vec<T> {
+        let touched = |item: &&T| self.keys.binary_search_by(|touched| (**touched).cmp(key(item))).is_ok();
+        let mut patched: Vec<T> = list.iter().filter(|item| !touched(item)).cloned().collect();
+        for entry in &self.entries {
+            let at = patched.partition_point(|item| key(item) < entry.key.as_str());
+            patched.insert(at, make(entry));
+        }
+        patched
+    }
+
+    /// Whether nothing new stands after this key.
+    pub(super) fn is_before(&self, last: &str) -> bool {
+        self.entries.last().is_none_or(|entry| entry.key.as_str() <= last)
+    }
+}

@@ -1,0 +1,243 @@
+//! What is kept of reads is what a fresh read would give: a checker over random histories of commits and reads beside one another,
+//! which also finds an omission that is planted.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Mutex;
+
+use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, ended_at};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::support::{World, applied, commit, in_both, put};
+
+in_both! { histories, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records }
+
+const WRITERS: usize = 3;
+const READERS: usize = 4;
+const STEPS: usize = 120;
+const PREFIXES: [&str; 3] = ["a/", "b/", ""];
+
+/// The keys and values of a repository.
+type Records = BTreeMap<String, String>;
+
+/// What a read answered: keys with values, or keys alone with empty ones.
+#[derive(Clone, Debug)]
+struct Answered {
+    question: Question,
+    answer: Records,
+    /// It is the answer at one of these revisions.
+    at: RangeInclusive<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Question {
+    Get(String),
+    Scan { prefix: &'static str, limit: u32 },
+    Keys { prefix: &'static str },
+}
+
+impl Question {
+    fn any(random: &mut StdRng) -> Question {
+        let prefix = PREFIXES[random.random_range(0..PREFIXES.len())];
+        match random.random_range(0..4) {
+            0 | 1 => Question::Get(key(random)),
+            2 => Question::Scan { prefix, limit: random.random_range(1..6) },
+            _ => Question::Keys { prefix },
+        }
+    }
+
+    /// From memory where that may be.
+    async fn ask(&self, world: &World, seen: Seen, dependencies: &mut Dependencies) -> Records {
+        let pair = |entry: &Entry| (entry.key.clone(), String::from_utf8(entry.value.to_vec()).unwrap());
+        match self {
+            Question::Get(key) => {
+                dependencies.on_record(key);
+                world.store.cached_get(seen, key.clone()).await.unwrap().iter().map(pair).collect()
+            }
+            Question::Scan { prefix, limit } => {
+                let found = world.store.cached_scan(seen, prefix, None, *limit).await.unwrap();
+                dependencies.on_records(prefix, None, ended_at(&found, *limit));
+                found.iter().map(pair).collect()
+            }
+            Question::Keys { prefix } => {
+                dependencies.on_records(prefix, None, None);
+                let found = world.store.cached_keys(seen, prefix, None, None, 10_000).await.unwrap();
+                found.iter().map(|key| (key.clone(), String::new())).collect()
+            }
+        }
+    }
+
+    fn of(&self, records: &Records) -> Records {
+        let below = |prefix: &'static str| records.iter().filter(move |(key, _)| key.starts_with(prefix));
+        let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
+        match self {
+            Question::Get(key) => records.get_key_value(key).map(owned).into_iter().collect(),
+            Question::Scan { prefix, limit } => below(prefix).take(*limit as usize).map(owned).collect(),
+            Question::Keys { prefix } => below(prefix).map(|(key, _)| (key.clone(), String::new())).collect(),
+        }
+    }
+}
+
+fn key(random: &mut StdRng) -> String {
+    format!("{}{}", PREFIXES[random.random_range(0..2)], random.random_range(0..4))
+}
+
+/// What happened: the changes by revision, and what was answered.
+#[derive(Default)]
+struct History {
+    commits: BTreeMap<u64, Vec<Change>>,
+    answers: Vec<Answered>,
+}
+
+impl History {
+    /// The records after each commit.
+    fn states(&self) -> Vec<Records> {
+        let mut states = vec![Records::new()];
+        for (at, changes) in &self.commits {
+            assert_eq!(*at as usize, states.len(), "a revision is missing");
+            let mut next = states[states.len() - 1].clone();
+            for change in changes {
+                match change {
+                    Change::Put { key, value, .. } => {
+                        next.insert(key.clone(), String::from_utf8(value.to_vec()).unwrap());
+                    }
+                    Change::Remove { key, .. } => drop(next.remove(key)),
+                    Change::Require { .. } => {}
+                }
+            }
+            states.push(next);
+        }
+        states
+    }
+
+    /// The answers that no fresh read between their revisions would have given.
+    fn wrong(&self) -> Vec<&Answered> {
+        let states = self.states();
+        let right = |answered: &&Answered| {
+            let revisions = (*answered.at.start() as usize)..=(*answered.at.end() as usize);
+            revisions.into_iter().any(|at| answered.question.of(&states[at]) == answered.answer)
+        };
+        self.answers.iter().filter(|answered| !right(answered)).collect()
+    }
+}
+
+async fn revision(world: &World) -> u64 {
+    let rows = world.store.find_repositories(world.organization, &[world.repository]).await.unwrap();
+    rows[0].revision
+}
+
+async fn write(world: &World, history: &Mutex<History>, seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    for step in 0..STEPS {
+        let change = |random: &mut StdRng| {
+            let key = key(random);
+            match random.random_range(0..3) {
+                0 => Change::Remove { key, expect: Expectation::Anything },
+                _ => put(&key, &format!("{seed}-{step}"), Expectation::Anything),
+            }
+        };
+        let changes: Vec<Change> = (0..random.random_range(1..3)).map(|_| change(&mut random)).collect();
+        let made = world.store.commit(world.repository, commit(changes.clone())).await.unwrap();
+        // The last change of a key counts.
+        history.lock().unwrap().commits.insert(applied(made), changes);
+    }
+}
+
+/// Reads, and keeps an answer as the response cache does: valid while the store says that nothing of it changed.
+async fn read(world: &World, history: &Mutex<History>, seed: u64, omit: bool) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut kept: Option<(Answered, Dependencies)> = None;
+    for _ in 0..STEPS {
+        let before = revision(world).await;
+        let seen = Seen { repository: world.repository, revision: before };
+        let mut dependencies = Dependencies::default();
+        let question = Question::any(&mut random);
+        let answer = question.ask(world, seen, &mut dependencies).await;
+        let answered = Answered { question, answer, at: before..=revision(world).await };
+        history.lock().unwrap().answers.push(answered.clone());
+        if omit {
+            dependencies = Dependencies::default();
+        }
+        match kept.take() {
+            Some((was, on)) if world.store.unchanged(world.repository, *was.at.start(), before, &on) => {
+                let now = Answered { at: before..=before, ..was.clone() };
+                history.lock().unwrap().answers.push(now);
+                kept = Some((was, on));
+            }
+            _ => kept = Some((answered, dependencies)),
+        }
+    }
+}
+
+async fn run(world: &World, omit: bool) -> History {
+    let history = Mutex::new(History::default());
+    let writers = (0..WRITERS).map(|seed| write(world, &history, seed as u64));
+    let readers = (0..READERS).map(|seed| read(world, &history, 100 + seed as u64, omit));
+    futures::future::join(futures::future::join_all(writers), futures::future::join_all(readers)).await;
+    history.into_inner().unwrap()
+}
+
+async fn histories(world: &World) {
+    let history = run(world, false).await;
+    assert!(history.answers.len() > READERS * STEPS, "nothing was served again");
+    assert_eq!(history.wrong().len(), 0, "{:#?}", history.wrong());
+}
+
+async fn a_planted_omission_is_found(world: &World) {
+    assert!(!run(world, true).await.wrong().is_empty());
+}
+
+/// Two servers of one database: what the other commits is not in this one's log, and counts as changed.
+async fn another_servers_commits_are_seen(world: &World) {
+    let other = packhouse_store::Store::open(world.config.clone()).await.unwrap();
+    let on_a = {
+        let mut on = Dependencies::default();
+        on.on_record("a/1");
+        on
+    };
+    let first = world.put("b/1", "1").await;
+    let change = put("a/1", "2", Expectation::Anything);
+    let second = applied(other.commit(world.repository, commit([change])).await.unwrap());
+    assert!(!world.store.unchanged(world.repository, first, second, &on_a));
+    let third = world.put("b/1", "3").await;
+    assert!(!world.store.unchanged(world.repository, first, third, &on_a), "the second is not known here");
+    let seen = |revision| Seen { repository: world.repository, revision };
+    let value = async |at| {
+        let found = world.store.cached_get(seen(at), "a/1".to_owned()).await.unwrap();
+        found.map(|entry| entry.value.to_vec())
+    };
+    assert_eq!(value(third).await.as_deref(), Some("2".as_bytes()));
+    let change = put("a/1", "4", Expectation::Anything);
+    let fourth = applied(other.commit(world.repository, commit([change])).await.unwrap());
+    assert_eq!(value(fourth).await.as_deref(), Some("4".as_bytes()));
+    other.close().await;
+}
+
+/// A blob is held while a record names it: who found it relies on that record.
+async fn blobs_of_records(world: &World) {
+    let blob = packhouse_store::Blob::from_bytes("bytes".into());
+    let sha256 = blob.sha256().await.unwrap();
+    let named = |key: &str, blobs| Change::Put {
+        key: key.to_owned(),
+        value: "".into(),
+        expect: Expectation::Anything,
+        blobs,
+    };
+    let commit = Commit { keeps: vec![blob], ..commit([named("a", vec![sha256])]) };
+    let first = applied(world.store.commit(world.repository, commit).await.unwrap());
+    let seen = Seen { repository: world.repository, revision: first };
+    let found = world.store.cached_held_blob(seen, sha256).await.unwrap().unwrap();
+    assert!(found.named);
+    let mut on = Dependencies::default();
+    on.on_blob(&found.blob);
+    let statements = world.store.statements();
+    assert!(world.store.cached_held_blob(seen, sha256).await.unwrap().is_some());
+    assert_eq!(world.store.statements(), statements, "it is in memory");
+    let second = world.put("b", "").await;
+    assert!(world.store.unchanged(world.repository, first, second, &on));
+    let third = applied(
+        world.store.commit(world.repository, crate::support::commit([named("a", Vec::new())])).await.unwrap(),
+    );
+    assert!(!world.store.unchanged(world.repository, first, third, &on));
+}

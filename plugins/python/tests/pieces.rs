@@ -1,0 +1,140 @@
+//! Pages of projects with many files: made of pieces they are what they are when they are made at once.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+mod wheel;
+
+use packhouse_python::Python;
+use packhouse_sdk::VersionId;
+use packhouse_testkit::{MemoryHost, Mount};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const FORMS: [&str; 2] = ["application/vnd.pypi.simple.v1+json", "text/html"];
+
+/// A project of so many files.
+fn project(files: usize) -> (MemoryHost, Mount<Python>) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Python>("packages", "hosted", json!({"republish_deleted": true}));
+    (0..files).for_each(|number| publish(&mount, &version(number)));
+    (host, mount)
+}
+
+/// Versions whose order is not that of their texts.
+fn version(number: usize) -> String {
+    match number % 4 {
+        0 => format!("1.{number}"),
+        1 => format!("1.{number}rc1"),
+        2 => format!("{}.0", number / 10),
+        _ => format!("1!0.{number}.post2"),
+    }
+}
+
+fn publish(mount: &Mount<Python>, version: &str) {
+    let sent = mount.post("/").part(":action", None, "file_upload").part("name", None, "lib");
+    let name = wheel::wheel_name("lib", version);
+    sent.part("version", None, version)
+        .part("content", Some(&name), wheel::wheel("lib", version, "Requires-Python: >=3.8\n"))
+        .send();
+}
+
+fn page(mount: &Mount<Python>, accept: &str) -> String {
+    mount.get("/simple/lib/").header("accept", accept).send().expect(200).text().to_owned()
+}
+
+/// The page in each form is what it is without any piece, and what it is when it is made at once: in a group whose other member has
+/// the first of the files as well.
+fn assert_whole(host: &MemoryHost, mount: &Mount<Python>) {
+    let pieced = FORMS.map(|accept| page(mount, accept));
+    host.forget_pieces();
+    assert_eq!(pieced, FORMS.map(|accept| page(mount, accept)));
+    let read: Value = serde_json::from_str(&pieced[0]).unwrap();
+    let first = read["versions"].as_array().unwrap().first().cloned();
+    let more = host.mount::<Python>("more", "hosted", json!({}));
+    publish(&more, first.unwrap().as_str().unwrap());
+    let group = host.mount::<Python>("all", "group", json!({})).members(&["packages", "more"]);
+    host.take_piece_counts();
+    assert_eq!(pieced, FORMS.map(|accept| page(&group, accept)));
+    assert_eq!(host.take_piece_counts(), (0, 0));
+}
+
+#[test]
+fn an_upload_costs_the_run_that_it_is_in() {
+    let (host, mount) = project(300);
+    for accept in FORMS {
+        page(&mount, accept);
+    }
+    for number in [300, 304, 308] {
+        publish(&mount, &version(number));
+        for accept in FORMS {
+            host.take_piece_counts();
+            page(&mount, accept);
+            let (made, found) = host.take_piece_counts();
+            assert!(made <= 4 && found >= 4, "{made} made, {found} found");
+            page(&mount, accept);
+            assert_eq!(host.take_piece_counts(), (0, made + found), "all of them are found again");
+        }
+    }
+    assert_whole(&host, &mount);
+}
+
+#[test]
+fn few_files_take_no_pieces() {
+    let (host, mount) = project(50);
+    page(&mount, FORMS[0]);
+    assert_eq!(host.take_piece_counts(), (0, 0));
+}
+
+#[test]
+fn what_is_quarantined_has_no_file() {
+    let (host, mount) = project(100);
+    let status = json!({"status": "quarantined", "reason": "looked into"});
+    mount.put("/projects/lib/status").json(&status).send().expect(200);
+    for accept in FORMS {
+        assert!(!page(&mount, accept).contains(".whl"), "{accept}");
+    }
+    let read: Value = serde_json::from_str(&page(&mount, FORMS[0])).unwrap();
+    assert_eq!((&read["project-status"], &read["files"]), (&status, &json!([])));
+    assert_whole(&host, &mount);
+}
+
+/// What happens to a project.
+#[derive(Clone, Debug)]
+enum Change {
+    Publish(usize),
+    Delete(usize),
+    Yank(usize, &'static str),
+    Read(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        (0..160usize).prop_map(Change::Publish),
+        (0..160usize).prop_map(Change::Delete),
+        ((0..160usize), prop_oneof![Just("yanked"), Just("")])
+            .prop_map(|(number, state)| Change::Yank(number, state)),
+        (0..2usize).prop_map(Change::Read),
+    ];
+    prop::collection::vec(change, 1..16)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn pieces_are_what_they_would_be_now(changes in changes()) {
+        let (host, mount) = project(120);
+        for change in changes {
+            let id = |number: usize| VersionId::new("lib", version(number));
+            // Some of them are refused, as that of what is there or is not.
+            match change {
+                Change::Publish(number) => publish(&mount, &version(number)),
+                Change::Delete(number) => drop(mount.delete_version(&id(number))),
+                Change::Yank(number, state) => drop(mount.mark_version(&id(number), state, "why")),
+                Change::Read(form) => drop(page(&mount, FORMS[form])),
+            }
+            page(&mount, FORMS[0]);
+        }
+        assert_whole(&host, &mount);
+    }
+}

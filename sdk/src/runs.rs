@@ -1,0 +1,115 @@
+//! A long list of keys cut into runs, so that a change of the list changes the run where it happened and no other.
+
+use crate::repository::Scan;
+use crate::{Entry, Error, Repository};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+/// Items of a run, on average.
+const MEAN: u64 = 32;
+/// Items of a run, at most.
+const MOST: usize = 128;
+
+/// Cuts a list of so many items into runs. Whether one ends behind an item depends on the item alone: so an item that is added or
+/// removed changes the run that it is in, and its neighbour at most. Runs have 32 items on average, and 128 at most.
+///
+/// ```
+/// let numbers: Vec<String> = (0..1000).map(|number| format!("1.{number}.0")).collect();
+/// let runs: Vec<_> = packhouse_sdk::runs(&numbers, String::as_str).collect();
+/// assert_eq!(runs.first().map(|run| run.start), Some(0));
+/// assert_eq!(runs.last().map(|run| run.end), Some(1000));
+/// ```
+pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = items.get(start..).filter(|rest| !rest.is_empty())?;
+        let length = rest.iter().take(MOST).position(|item| ends(key(item))).map_or(MOST, |at| at + 1);
+        let run = start..start + length.min(rest.len());
+        start = run.end;
+        Some(run)
+    })
+}
+
+/// Whether a run ends behind this item.
+fn ends(key: &str) -> bool {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish().is_multiple_of(MEAN)
+}
+
+/// An iterator over records that stand next to each other, from [`Repository::neighbours`].
+pub struct Neighbours<'a> {
+    repository: &'a Repository,
+    /// None once something else was found than was expected.
+    scan: Option<Scan<'a>>,
+    keys: std::slice::Iter<'a, String>,
+}
+
+impl Repository {
+    /// The records of these keys, of which it was read before that they stand next to each other below `prefix`, after the key
+    /// `before`. What was removed meanwhile is left out, and so is what came in between.
+    pub fn neighbours<'a>(
+        &'a self,
+        prefix: &str,
+        before: Option<&str>,
+        keys: &'a [String],
+    ) -> Neighbours<'a> {
+        // Exactly as many: what comes after them is not read, and may change.
+        let scan = self.scan(prefix).page(u32::try_from(keys.len()).unwrap_or(u32::MAX));
+        let scan = match before {
+            Some(before) => scan.after(before),
+            None => scan,
+        };
+        Neighbours { repository: self, scan: Some(scan), keys: keys.iter() }
+    }
+}
+
+impl Iterator for Neighbours<'_> {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let key = self.keys.next()?;
+            match self.scan.as_mut().map(|scan| scan.next()) {
+                Some(Some(Ok(entry))) if entry.key == *key => return Some(Ok(entry)),
+                Some(Some(Err(error))) => return Some(Err(error)),
+                // Others were faster. Each is read by itself from here on.
+                _ => self.scan = None,
+            }
+            if let Some(found) = self.repository.get(key).transpose() {
+                return Some(found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn cut(numbers: &[String]) -> BTreeSet<Vec<String>> {
+        runs(numbers, String::as_str).map(|run| numbers[run].to_vec()).collect()
+    }
+
+    #[test]
+    fn an_item_more_or_less_changes_a_run_or_two() {
+        let all: Vec<String> = (0..2000).map(|number| format!("1.{number}.0")).collect();
+        let whole = cut(&all);
+        assert!((30..130).contains(&whole.len()), "{} runs", whole.len());
+        assert_eq!(whole.iter().map(Vec::len).sum::<usize>(), all.len());
+        for left_out in [0, 1, 777, 1999] {
+            let mut without = all.clone();
+            without.remove(left_out);
+            let cut = cut(&without);
+            assert!(whole.difference(&cut).count() <= 2 && cut.difference(&whole).count() <= 2, "{left_out}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_an_end() {
+        let same = vec!["7".to_owned(); 1000];
+        assert!(runs(&same, String::as_str).all(|run| (1..=MOST).contains(&run.len())));
+        assert_eq!(runs(&[], String::as_str).count(), 0);
+    }
+}

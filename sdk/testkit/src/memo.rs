@@ -1,0 +1,258 @@
+//! Pieces that plugins made, remembered until what was read for them changes. The rules are the host's, without its bounds.
+
+use crate::blob::MemoryBlob;
+use crate::call::Rights;
+use crate::state::{Bytes, RepositoryState, State};
+use packhouse_sdk::host::{HostBlob, HostMaking};
+use packhouse_sdk::{Error, PIECE_BYTES};
+use std::ops::Bound;
+
+/// Bytes of the longest name.
+const NAME: usize = 16 << 10;
+
+/// What a piece belongs to: format, repository, settings, name.
+pub(crate) type PieceKey = (String, String, String, String);
+
+/// A piece, and what was read while it was made.
+pub(crate) struct MemoryPiece {
+    bytes: Bytes,
+    reads: Vec<Read>,
+}
+
+/// Something that was read, and what was found.
+#[derive(Clone)]
+pub(crate) enum Read {
+    /// A record, and its revision where it was there.
+    Key(String, Option<u64>),
+    /// Keys of a range, and their revisions.
+    Range(KeyRange, Vec<(String, u64)>),
+    /// A blob that was held.
+    Blob(String),
+}
+
+/// Keys that begin with a prefix, from somewhere on and perhaps up to one of them.
+#[derive(Clone)]
+pub(crate) struct KeyRange {
+    pub(crate) prefix: String,
+    pub(crate) from: Bound<String>,
+    pub(crate) last: Option<String>,
+}
+
+impl KeyRange {
+    /// What of a repository lies in it.
+    pub(crate) fn of(&self, state: &RepositoryState) -> Vec<(String, u64)> {
+        let records = state.records.range((self.from.clone(), Bound::Unbounded));
+        records
+            .take_while(|(key, _)| key.starts_with(&self.prefix))
+            .take_while(|(key, _)| self.last.as_ref().is_none_or(|last| *key <= last))
+            .map(|(key, record)| (key.clone(), record.revision))
+            .collect()
+    }
+}
+
+impl Read {
+    /// Whether a repository would answer the same now.
+    fn holds(&self, state: &RepositoryState) -> bool {
+        match self {
+            Self::Key(key, revision) => state.records.get(key).map(|record| record.revision) == *revision,
+            Self::Range(range, found) => range.of(state) == *found,
+            Self::Blob(digest) => state.holds(digest),
+        }
+    }
+}
+
+/// What is noted while a piece is made.
+pub(crate) struct Noted {
+    repository: String,
+    reads: Vec<Read>,
+    /// Whether something was used that no commit tells a change of.
+    more: bool,
+}
+
+/// A piece on its way.
+struct MemoryMaking {
+    rights: Rights,
+    key: PieceKey,
+}
+
+impl Rights {
+    /// A record or a blob was read.
+    pub(crate) fn note(&self, repository: &str, read: Read) {
+        if let Some(noted) = self.making.borrow_mut().as_mut() {
+            if noted.repository == repository {
+                noted.reads.push(read);
+            } else {
+                noted.more = true;
+            }
+        }
+    }
+
+    /// Something was used that no commit tells a change of.
+    pub(crate) fn note_more(&self) {
+        if let Some(noted) = self.making.borrow_mut().as_mut() {
+            noted.more = true;
+        }
+    }
+
+    fn piece_key(&self, repository: &str, name: &str) -> Result<PieceKey, Error> {
+        if name.is_empty() || name.len() > NAME {
+            return Err(Error::Invalid(format!("a piece's name of {} bytes", name.len())));
+        }
+        let host = self.host.borrow();
+        let state = host.repositories.get(repository);
+        let (format, settings) =
+            state.map(|state| (state.format.clone(), state.settings.clone())).unwrap_or_default();
+        Ok((format, repository.to_owned(), settings, name.to_owned()))
+    }
+
+    /// `memo.find`.
+    pub(crate) fn find_piece(
+        &self,
+        repository: &str,
+        name: &str,
+    ) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        let key = self.piece_key(repository, name)?;
+        let mut host = self.host.borrow_mut();
+        let State { pieces, repositories, pieces_found, .. } = &mut *host;
+        let Some(state) = repositories.get(repository) else { return Ok(None) };
+        let Some(piece) = pieces.get(&key).filter(|piece| piece.reads.iter().all(|read| read.holds(state)))
+        else {
+            return Ok(None);
+        };
+        *pieces_found += 1;
+        piece.reads.iter().for_each(|read| self.note(repository, read.clone()));
+        Ok(Some(MemoryBlob::boxed(piece.bytes.clone())))
+    }
+
+    /// `making.start`.
+    pub(crate) fn start_piece(&self, repository: &str, name: &str) -> Result<Box<dyn HostMaking>, Error> {
+        let key = self.piece_key(repository, name)?;
+        let mut making = self.making.borrow_mut();
+        if making.is_some() {
+            return Err(Error::Invalid("another piece is being made".to_owned()));
+        }
+        *making = Some(Noted { repository: repository.to_owned(), reads: Vec::new(), more: false });
+        Ok(Box::new(MemoryMaking { rights: self.clone(), key }))
+    }
+}
+
+impl HostMaking for MemoryMaking {
+    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
+        let bytes: Bytes = bytes.into();
+        let noted = self.rights.making.borrow_mut().take();
+        if let Some(Noted { reads, more: false, .. }) = noted.filter(|_| bytes.len() <= PIECE_BYTES) {
+            let mut host = self.rights.host.borrow_mut();
+            host.pieces_made += 1;
+            host.pieces.insert(self.key.clone(), MemoryPiece { bytes: bytes.clone(), reads });
+        }
+        Ok(MemoryBlob::boxed(bytes))
+    }
+}
+
+impl Drop for MemoryMaking {
+    fn drop(&mut self) {
+        self.rights.making.borrow_mut().take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::MemoryHost;
+    use crate::tests::{call, host};
+    use packhouse_sdk::{Action, Error, PieceParts, ReadAt, Repository};
+
+    fn set(host: &MemoryHost, repository: &str, key: &str, value: Option<&str>) {
+        let (_, repository) = call(host, Some(Action::Publish), repository);
+        let mut change = repository.begin().unwrap();
+        match value {
+            Some(value) => change.put(key, value.as_bytes(), packhouse_sdk::Expectation::Anything, &[]),
+            None => change.remove(key, packhouse_sdk::Expectation::Anything),
+        };
+        let _applied = change.commit().unwrap();
+    }
+
+    /// All values below `a/`, from a call of its own; and whether they were remembered.
+    fn values(host: &MemoryHost, read: impl FnOnce(&Repository) -> Result<String, Error>) -> (String, bool) {
+        let (_, repository) = call(host, Some(Action::Read), "r");
+        host.take_piece_counts();
+        let piece = repository.piece("values", || {
+            Ok::<_, Error>(Some(PieceParts { note: "é".to_owned(), body: read(&repository)? }))
+        });
+        let piece = piece.unwrap().unwrap();
+        assert_eq!(piece.note().unwrap(), "é");
+        let body = piece.body().unwrap().read_all(100).unwrap();
+        (String::from_utf8(body).unwrap(), host.take_piece_counts().1 == 1)
+    }
+
+    fn below(prefix: &'static str) -> impl Fn(&Repository) -> Result<String, Error> {
+        move |repository| {
+            repository.scan(prefix).map(|entry| Ok(String::from_utf8(entry?.value).unwrap())).collect()
+        }
+    }
+
+    #[test]
+    fn a_piece_lives_until_what_was_read_for_it_changes() {
+        let host = host();
+        set(&host, "r", "a/1", Some("x"));
+        assert_eq!(values(&host, below("a/")), ("x".to_owned(), false));
+        assert_eq!(values(&host, below("a/")), ("x".to_owned(), true));
+        set(&host, "r", "b/1", Some("other"));
+        set(&host, "p", "a/1", Some("of another repository"));
+        assert_eq!(values(&host, below("a/")), ("x".to_owned(), true));
+        set(&host, "r", "a/2", Some("y"));
+        assert_eq!(values(&host, below("a/")), ("xy".to_owned(), false));
+        set(&host, "r", "a/1", None);
+        assert_eq!(values(&host, below("a/")), ("y".to_owned(), false));
+        host.forget_pieces();
+        assert_eq!(values(&host, below("a/")), ("y".to_owned(), false));
+    }
+
+    #[test]
+    fn a_full_page_depends_on_what_is_in_it_and_no_more() {
+        let host = host();
+        for key in ["a/1", "a/3", "a/5"] {
+            set(&host, "r", key, Some(key));
+        }
+        let keys = ["a/3".to_owned()];
+        let one = |repository: &Repository| {
+            repository
+                .neighbours("a/", Some("a/1"), &keys)
+                .map(|entry| Ok(String::from_utf8(entry?.value).unwrap()))
+                .collect()
+        };
+        assert_eq!(values(&host, one), ("a/3".to_owned(), false));
+        set(&host, "r", "a/4", Some("behind it"));
+        set(&host, "r", "a/1", None);
+        assert_eq!(values(&host, one), ("a/3".to_owned(), true));
+        set(&host, "r", "a/2", Some("in front of it"));
+        assert_eq!(values(&host, one), ("a/3".to_owned(), false));
+        set(&host, "r", "a/3", None);
+        assert_eq!(values(&host, one), (String::new(), false));
+        assert_eq!(values(&host, one), (String::new(), true));
+    }
+
+    #[test]
+    fn what_no_commit_tells_of_is_not_remembered() {
+        let host = host();
+        let search = |repository: &Repository| {
+            repository.search("", 0, 1)?;
+            Ok("found".to_owned())
+        };
+        assert_eq!(values(&host, search), ("found".to_owned(), false));
+        assert_eq!(values(&host, search), ("found".to_owned(), false));
+        let (_, other) = call(&host, Some(Action::Read), "s");
+        let of_another = |_: &Repository| Ok(other.get("a")?.map(|_| String::new()).unwrap_or_default());
+        assert_eq!(values(&host, of_another), (String::new(), false));
+    }
+
+    #[test]
+    fn one_piece_is_made_at_a_time() {
+        let host = host();
+        let (_, r) = call(&host, Some(Action::Read), "r");
+        let within = r.piece("outer", || r.piece("inner", || Ok::<_, Error>(None)).map(|_| None));
+        assert!(matches!(within, Err(Error::Invalid(_))));
+        assert!(r.piece("after it", || Ok::<_, Error>(Some(PieceParts::default()))).unwrap().is_some());
+        assert!(matches!(r.piece("", || Ok(None)), Err(Error::Invalid(_))));
+        assert!(r.piece(&"n".repeat(20_000), || Err(Error::Denied)).unwrap().is_none());
+    }
+}
