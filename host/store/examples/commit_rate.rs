@@ -1,6 +1,8 @@
 //! How many publishes a second are made durable: `commit_rate FOLDER [WRITERS] [SECONDS] [RECORDS BEFOREHAND]`.
+//! A folder that was used before goes on with what is in it.
 //!
-//! A publish is a 4 KiB blob, a record that names it, and a file shown.
+//! A publish is what one of a jar of 4 KiB is: the blob, a record that names it, one of its version, one that must be absent, a
+//! file shown, and an event. It tells how long publishes took, and what each cost in CPU and in bytes written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,22 +30,52 @@ async fn main() -> Result<(), StoreError> {
         publish(&store, place, 64, Stop::After(before)).await?;
     }
     let begun = Instant::now();
-    let (statements, done) = (
-        store.statements(),
-        publish(&store, place, writers, Stop::At(begun + Duration::from_secs(seconds))).await?,
-    );
-    let rate = done as f64 / begun.elapsed().as_secs_f64();
-    let statements = (store.statements() - statements) as f64 / done as f64;
+    let (statements, used) = (store.statements(), Used::now()?);
+    let mut took = publish(&store, place, writers, Stop::At(begun + Duration::from_secs(seconds))).await?;
+    let (done, used) = (took.len().max(1) as f64, Used::now()?.since(&used));
+    let rate = done / begun.elapsed().as_secs_f64();
+    let statements = (store.statements() - statements) as f64 / done;
+    took.sort_unstable();
+    let within = |part: usize| took.get((took.len() * part / 1000).min(took.len().saturating_sub(1)));
+    let [half, most, worst] =
+        [500, 990, 1000].map(|part| within(part).copied().unwrap_or_default().as_secs_f64() * 1e3);
     println!("{rate:.0} publishes/s by {writers} writers after {before}; {statements:.2} statements each");
+    println!(
+        "each: {half:.1} ms (99 %: {most:.1} ms, worst {worst:.1} ms), {:.0} us of CPU, {:.1} KiB written",
+        used.cpu_us / done,
+        used.written / done / 1024.0
+    );
     store.close().await;
     Ok(())
+}
+
+/// What the process has used.
+struct Used {
+    cpu_us: f64,
+    written: f64,
+}
+
+impl Used {
+    /// By `/proc`, where a tick is a hundredth of a second.
+    fn now() -> Result<Used, StoreError> {
+        let read =
+            |path: &str| std::fs::read_to_string(path).map_err(|why| StoreError::Invalid(why.to_string()));
+        let (stat, io) = (read("/proc/self/stat")?, read("/proc/self/io")?);
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
+        Ok(Used { cpu_us: ticks * 1e4, written: written.unwrap_or_default() })
+    }
+
+    fn since(self, before: &Used) -> Used {
+        Used { cpu_us: self.cpu_us - before.cpu_us, written: self.written - before.written }
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Place {
     repository: RepositoryId,
-    /// The organization in which each publish is an event as well: with `AUDIT` set.
-    audited: Option<OrganizationId>,
+    organization: OrganizationId,
 }
 
 #[derive(Clone, Copy)]
@@ -52,48 +84,64 @@ enum Stop {
     After(u64),
 }
 
-async fn publish(store: &Store, place: Place, writers: u64, stop: Stop) -> Result<u64, StoreError> {
-    let done = Arc::new(AtomicU64::new(0));
+async fn publish(store: &Store, place: Place, writers: u64, stop: Stop) -> Result<Vec<Duration>, StoreError> {
+    let begun = Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> =
-        (0..writers).map(|_| tokio::spawn(write(store.clone(), place, stop, Arc::clone(&done)))).collect();
+        (0..writers).map(|_| tokio::spawn(write(store.clone(), place, stop, Arc::clone(&begun)))).collect();
+    let mut took = Vec::new();
     for task in tasks {
-        task.await.map_err(|problem| StoreError::Invalid(problem.to_string()))??;
+        took.extend(task.await.map_err(|problem| StoreError::Invalid(problem.to_string()))??);
     }
-    Ok(done.load(Ordering::Relaxed))
+    Ok(took)
 }
 
-async fn write(store: Store, place: Place, stop: Stop, done: Arc<AtomicU64>) -> Result<(), StoreError> {
+async fn write(
+    store: Store,
+    place: Place,
+    stop: Stop,
+    begun: Arc<AtomicU64>,
+) -> Result<Vec<Duration>, StoreError> {
+    let mut took = Vec::new();
     loop {
         let over = match stop {
             Stop::At(end) => Instant::now() >= end,
-            Stop::After(count) => done.load(Ordering::Relaxed) >= count,
+            Stop::After(count) => begun.fetch_add(1, Ordering::Relaxed) >= count,
         };
         if over {
-            return Ok(());
+            return Ok(took);
         }
-        let commit = one(rand::random(), place.audited).await?;
+        let commit = one(rand::random(), place.organization).await?;
+        let since = Instant::now();
         match store.commit(place.repository, commit).await? {
-            Outcome::Applied(_) => done.fetch_add(1, Ordering::Relaxed),
+            Outcome::Applied(_) => took.push(since.elapsed()),
             other => return Err(StoreError::Invalid(format!("{other:?}"))),
         };
     }
 }
 
-async fn one(id: u64, organization: Option<OrganizationId>) -> Result<Commit, StoreError> {
+async fn one(id: u64, organization: OrganizationId) -> Result<Commit, StoreError> {
     let blob = Blob::from_bytes(Bytes::from(id.to_le_bytes().repeat(512)));
     let sha256 = blob.sha256().await?;
+    let (name, number) = (format!("org.example:lib{:03}", id % 1000), format!("{id:016x}"));
     let path = format!("org/example/lib{:03}/{id:016x}/lib-{id:016x}.jar", id % 1000);
     let file = VersionFile { path: path.clone(), digest: sha256.digest(), size: 4096 };
+    let properties = [("group", "org.example".to_owned()), ("artifact", format!("lib{:03}", id % 1000))];
     let version = Version {
-        name: format!("org.example:lib{:03}", id % 1000),
-        version: format!("{id:016x}"),
+        summary: format!("{name}:{number}"),
+        name: name.clone(),
+        version: number.clone(),
         files: vec![file],
+        properties: properties.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         ..Version::default()
     };
     let value = Bytes::from(format!("{{\"sha256\":\"{sha256}\",\"size\":4096,\"modified\":1700000000000}}"));
-    let change =
-        Change::Put { key: format!("file/{path}"), value, expect: Expectation::Absent, blobs: vec![sha256] };
-    let audit = organization.map(|organization| AuditEvent {
+    let put = |key: String, expect, value, blobs| Change::Put { key, value, expect, blobs };
+    let changes = vec![
+        put(format!("file/{path}"), Expectation::Absent, value, vec![sha256]),
+        Change::Require { key: format!("held/{path}"), expect: Expectation::Absent },
+        put(format!("version/{name}:{number}"), Expectation::Anything, Bytes::from("1700000000000"), vec![]),
+    ];
+    let audit = Some(AuditEvent {
         organization,
         actor: "owner@localhost".to_owned(),
         credential: "token:3759482716253184".to_owned(),
@@ -104,7 +152,7 @@ async fn one(id: u64, organization: Option<OrganizationId>) -> Result<Commit, St
         detail: String::new(),
     });
     Ok(Commit {
-        changes: vec![change],
+        changes,
         catalog: vec![CatalogChange::Show(version)],
         keeps: vec![blob],
         audit,
@@ -125,7 +173,7 @@ async fn place(store: &Store) -> Result<Place, StoreError> {
     let organization =
         organizations.first().ok_or_else(|| StoreError::Invalid("no organization".to_owned()))?;
     let new = NewRepository {
-        name: format!("bench-{}", packhouse_store::now_ms()),
+        name: "bench".to_owned(),
         format: "maven".to_owned(),
         kind: "hosted".to_owned(),
         public: false,
@@ -133,8 +181,11 @@ async fn place(store: &Store) -> Result<Place, StoreError> {
         upstream: None,
         members: Vec::new(),
     };
-    let made = store.create_repository(organization.id, new, None).await?;
-    let made = made.ok_or_else(|| StoreError::Invalid("the name is in use".to_owned()))?;
-    let audited = std::env::var_os("AUDIT").map(|_| organization.id);
-    Ok(Place { repository: made.id, audited })
+    let organization = organization.id;
+    let repository = match store.create_repository(organization, new, None).await? {
+        Some(made) => Some(made),
+        None => store.list_repositories(organization, None, 1).await?.pop(),
+    };
+    let repository = repository.ok_or_else(|| StoreError::Invalid("no repository".to_owned()))?.id;
+    Ok(Place { repository, organization })
 }

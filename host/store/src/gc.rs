@@ -149,11 +149,20 @@ impl Store {
         Ok(())
     }
 
-    /// Marks what nothing holds, and takes the mark from what is held again.
+    /// Marks what nothing holds, and takes the mark from what is held again: a page at a time, of which those that are as they
+    /// should be keep no publish waiting.
     async fn mark(&self) -> Result<(), StoreError> {
         let now = self.now_ms();
-        let unmark = format!("UPDATE blobs SET marked_at = NULL WHERE marked_at IS NOT NULL AND {HELD}");
-        self.inner.db.execute_slowly(unmark, values![now]).await?;
+        let wrong = format!(
+            "SELECT COUNT(*) AS wrong FROM blobs WHERE id > $2 AND id <= $3 \
+             AND CASE WHEN {HELD} THEN 1 ELSE 0 END = CASE WHEN marked_at IS NULL THEN 0 ELSE 1 END"
+        );
+        let unmark = format!(
+            "UPDATE blobs SET marked_at = NULL WHERE id > $2 AND id <= $3 AND marked_at IS NOT NULL AND {HELD}"
+        );
+        let mark = format!(
+            "UPDATE blobs SET marked_at = $1 WHERE id > $2 AND id <= $3 AND marked_at IS NULL AND NOT {HELD}"
+        );
         let mut from = i64::MIN;
         loop {
             let sql = "SELECT MAX(id) AS last FROM (SELECT id FROM blobs WHERE id > $1 ORDER BY id LIMIT $2) AS page";
@@ -161,10 +170,11 @@ impl Store {
             let Some(to) = row.map(|row| row.columns().opt_int("last")).transpose()?.flatten() else {
                 return Ok(());
             };
-            let mark = format!(
-                "UPDATE blobs SET marked_at = $1 WHERE id > $2 AND id <= $3 AND marked_at IS NULL AND NOT {HELD}"
-            );
-            self.inner.db.execute_slowly(mark, values![now, from, to]).await?;
+            let found = self.inner.db.fetch_one(wrong.clone(), values![now, from, to]).await?;
+            if found.map_or(Ok(0), |row| row.columns().int("wrong"))? > 0 {
+                self.inner.db.execute_slowly(unmark.clone(), values![now, from, to]).await?;
+                self.inner.db.execute_slowly(mark.clone(), values![now, from, to]).await?;
+            }
             from = to;
         }
     }
@@ -207,5 +217,60 @@ impl Store {
         transaction.execute_rows(insert, orphans, " ON CONFLICT (place) DO UPDATE SET due = 0").await?;
         transaction.commit().await?;
         Ok((count as u64, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::StoreConfig;
+
+    /// More than two pages.
+    const BLOBS: i64 = 2500;
+
+    /// A store with blobs of which nothing is held, all of them marked at this time or none.
+    async fn with_blobs(folder: &std::path::Path, marked_at: Option<i64>) -> Store {
+        let config = StoreConfig { gc_grace: Duration::ZERO, ..StoreConfig::new(folder) };
+        let store = Store::open(config).await.unwrap();
+        let sql = "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < $1) \
+                   INSERT INTO blobs (id, sha256, size, checked, data, digests, marked_at, created_at) \
+                   SELECT id, CAST(CAST(id AS TEXT) AS BLOB), 1, 0, CAST('a' AS BLOB), '', $2, 0 FROM n";
+        store.inner.db.execute(sql, values![BLOBS, marked_at]).await.unwrap();
+        store
+    }
+
+    async fn count(store: &Store, what: &str) -> i64 {
+        let sql = format!("SELECT COUNT(*) AS count FROM blobs WHERE {what}");
+        store.inner.db.fetch_one(sql, values![]).await.unwrap().unwrap().columns().int("count").unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_transaction_of_a_collection_changes_many_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_blobs(folder.path(), None).await;
+        let collected = store.collect_garbage().await.unwrap();
+        assert_eq!(collected.blobs, BLOBS as u64);
+        assert_eq!(count(&store, "id > 0").await, 0);
+        let most = store.inner.db.most_changed_slowly();
+        assert!(0 < most && most <= PAGE as u64, "{most} rows in one transaction");
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn marks_are_taken_from_few_rows_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_blobs(folder.path(), Some(1)).await;
+        let owned = "INSERT INTO organizations (id, name, created_at) VALUES (1, 'o', 0)";
+        let repository = "INSERT INTO repositories (id, organization, name, format, kind, public, settings, members, \
+                          revision, settings_revision, created_at) VALUES (1, 1, 'r', 'f', 'hosted', 0, '{}', '[]', 0, 0, 0)";
+        let leases = "INSERT INTO leases (blob, repository, until) SELECT id, 1, $1 FROM blobs";
+        store.inner.db.execute(owned, values![]).await.unwrap();
+        store.inner.db.execute(repository, values![]).await.unwrap();
+        store.inner.db.execute(leases, values![i64::MAX]).await.unwrap();
+        assert_eq!(store.collect_garbage().await.unwrap().blobs, 0);
+        assert_eq!(count(&store, "marked_at IS NULL").await, BLOBS);
+        let most = store.inner.db.most_changed_slowly();
+        assert!(0 < most && most <= PAGE as u64, "{most} rows in one transaction");
+        store.close().await;
     }
 }

@@ -10,7 +10,7 @@ use tracing::log::LevelFilter;
 use crate::error::StoreError;
 
 /// How long SQLite waits for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
 pub(crate) const STATEMENTS: usize = 512;
 

@@ -72,11 +72,17 @@ impl Orphans {
 
     /// Removes orphans that are due; how many.
     pub(crate) async fn sweep(&self) -> Result<u64, StoreError> {
-        let named = "DELETE FROM strays WHERE EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place)";
-        self.0.database.execute_slowly(named, values![]).await?;
+        // Few at a time, so that no publish waits long.
+        let named = "DELETE FROM strays WHERE place IN (SELECT s.place FROM strays s \
+                     WHERE EXISTS (SELECT 1 FROM blobs b WHERE b.place = s.place) LIMIT $1)";
+        while self.0.database.execute_slowly(named, values![BATCH]).await? > 0 {}
+        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for another's change.
         let claim = "UPDATE strays SET due = 0 WHERE due > 0 AND due <= $1 \
-                     AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place)";
-        self.0.database.execute_slowly(claim, values![self.0.database.now_ms()]).await?;
+                     AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place) \
+                     AND place IN (SELECT s.place FROM strays s WHERE s.due > 0 AND s.due <= $1 \
+                     AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.place = s.place) LIMIT $2)";
+        let now = self.0.database.now_ms();
+        while self.0.database.execute_slowly(claim, values![now, BATCH]).await? > 0 {}
         let mut swept = 0;
         loop {
             let sql = "SELECT place, multipart FROM strays WHERE due = 0 LIMIT $1";

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Counters {
     pub(super) statements: AtomicU64,
     pub(super) commits: AtomicU64,
+    /// The most rows that a transaction of the upkeep has changed.
+    pub(super) most_changed_slowly: AtomicU64,
     /// The statements again, for the metrics of the process.
     metric: metrics::Counter,
 }
@@ -13,7 +15,12 @@ pub(super) struct Counters {
 impl Default for Counters {
     fn default() -> Counters {
         let metric = metrics::counter!("packhouse_store_statements_total");
-        Counters { statements: AtomicU64::new(0), commits: AtomicU64::new(0), metric }
+        Counters {
+            statements: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+            most_changed_slowly: AtomicU64::new(0),
+            metric,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::counters::Counters;
 use super::generation::{Generation, Header};
 use super::multi_row::MultiRow;
 use super::pool::{Pool, Purpose, is_silent};
+use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
 use super::value::{self, Row, Sql, Value};
 use crate::config::DatabaseLimits;
@@ -29,7 +30,7 @@ pub(crate) struct Database {
 /// Which database it is.
 #[derive(Clone)]
 pub(super) enum Engine {
-    Sqlite { writer: SqlitePool, readers: SqlitePool, header: Option<Header> },
+    Sqlite { writer: SqliteWriter, readers: SqlitePool, header: Option<Header> },
     Postgres(Pool),
 }
 
@@ -147,7 +148,9 @@ impl Database {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
-        self.execute_within(Patience::Slow, sql, values).await
+        let changed = self.execute_within(Patience::Slow, sql, values).await?;
+        self.counters.most_changed_slowly.fetch_max(changed, Ordering::Relaxed);
+        Ok(changed)
     }
 
     async fn execute_within(
@@ -174,10 +177,11 @@ impl Database {
         patience: Patience,
     ) -> Result<Transaction, StoreError> {
         match &self.engine {
-            Engine::Sqlite { writer, .. } => {
-                let inner = writer.begin_with("BEGIN IMMEDIATE").await.map_err(StoreError::database)?;
-                Ok(Transaction::sqlite(inner, Arc::clone(&self.counters), Arc::clone(&self.clock)))
-            }
+            Engine::Sqlite { writer, .. } => Ok(Transaction::sqlite(
+                writer.begin().await?,
+                Arc::clone(&self.counters),
+                Arc::clone(&self.clock),
+            )),
             Engine::Postgres(pool) => {
                 let mut leased = pool.take(purpose).await?;
                 if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
@@ -201,6 +205,12 @@ impl Database {
             Engine::Sqlite { .. } => "instr",
             Engine::Postgres(_) => "strpos",
         }
+    }
+
+    /// The most rows that one of [`execute_slowly`](Self::execute_slowly) has changed: for so long publishes waited.
+    #[cfg(test)]
+    pub(crate) fn most_changed_slowly(&self) -> u64 {
+        self.counters.most_changed_slowly.load(Ordering::Relaxed)
     }
 
     /// How many statements ran.

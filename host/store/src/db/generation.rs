@@ -1,15 +1,14 @@
 //! Telling without SQL whether anything was committed: SQLite's WAL index, whose header changes with each commit of any
 //! process (<https://sqlite.org/walformat.html>, "The WAL-Index Header").
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
+use super::open_files::opened;
 use crate::error::StoreError;
 use crate::sqlite::sqlite_options;
 
@@ -60,43 +59,49 @@ impl Generation {
     }
 }
 
+/// Pages in the log, and how many of the first of them a checkpoint has copied into the database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Log {
+    pages: u32,
+    copied: u32,
+}
+
+impl Log {
+    /// Pages that are in the log alone.
+    pub(super) fn left(self) -> u32 {
+        self.pages.saturating_sub(self.copied)
+    }
+}
+
 /// The WAL index, open for reading.
-///
-/// It is never closed while it is in use: POSIX drops a process's locks on a file when any of its descriptors is closed, those
-/// that SQLite holds among them. So all of them lie in one table, and leave it only once the file has been removed.
 #[derive(Clone)]
 pub(super) struct Header(Arc<Open>);
 
 struct Open {
-    file: File,
+    file: Arc<File>,
     /// The millisecond in which the file was last seen to be there.
     seen: AtomicU64,
 }
-
-/// By device and inode.
-static OPEN: Mutex<BTreeMap<(u64, u64), Arc<Open>>> = Mutex::new(BTreeMap::new());
 
 impl Header {
     /// That of the database at this address; none when there is none, which costs speed and nothing else.
     pub(super) fn open(url: &str) -> Result<Option<Header>, StoreError> {
         let mut path = sqlite_options(url)?.get_filename().as_os_str().to_owned();
         path.push("-shm");
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, open| open.file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
-        // Known by its name first: opening it again to compare would mean closing it again.
-        let metadata = match std::fs::metadata(PathBuf::from(&path)) {
-            Ok(metadata) => metadata,
-            Err(problem) if problem.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(problem) => return Err(StoreError::database(problem)),
-        };
-        let id = (metadata.dev(), metadata.ino());
-        if let Some(known) = open.get(&id) {
-            return Ok(Some(Header(Arc::clone(known))));
-        }
-        let file = File::open(&path).map_err(StoreError::database)?;
-        let opened = Arc::new(Open { file, seen: AtomicU64::new(0) });
-        open.insert(id, Arc::clone(&opened));
-        Ok(Some(Header(opened)))
+        Ok(opened(Path::new(&path)).map_err(StoreError::database)?.map(Header::of))
+    }
+
+    fn of(file: Arc<File>) -> Header {
+        Header(Arc::new(Open { file, seen: AtomicU64::new(0) }))
+    }
+
+    /// What the log holds; none when it cannot be told at the moment.
+    pub(super) fn log(&self) -> Option<Log> {
+        let header = self.read()?;
+        let word = |bytes: Option<&[u8]>| bytes?.try_into().ok().map(u32::from_ne_bytes);
+        let mut copied = [0; 4];
+        self.0.file.read_exact_at(&mut copied, 2 * HEADER as u64).ok()?;
+        Some(Log { pages: word(header.get(16..20))?, copied: u32::from_ne_bytes(copied) })
     }
 
     /// The header, unless it is being written: it stands there twice, and the two differ then. Nor when the file was removed,

@@ -1,16 +1,20 @@
 //! SQLite and PostgreSQL behind one small type: one text of SQL, `$1` placeholders, times as BIGINT ms, truth as 0 and 1.
 
+mod checkpoints;
 mod clock;
 mod counters;
 mod database;
 mod generation;
+mod local_row;
 mod migrate;
 mod multi_row;
 mod open;
+mod open_files;
 #[cfg(test)]
 mod plans;
 mod pool;
 mod probe;
+mod sqlite_writer;
 mod transaction;
 mod value;
 
@@ -20,5 +24,6 @@ pub(crate) use multi_row::{MultiRow, placeholders};
 pub use pool::Connections;
 pub(crate) use pool::{Purpose, is_silent};
 pub use probe::Answering;
+pub(crate) use sqlite_writer::Failed;
 pub(crate) use transaction::{Patience, Transaction, is_blocked, is_retryable};
 pub(crate) use value::{Columns, Row, Sql, Value, columns_of, signed, values};

@@ -1,10 +1,6 @@
 //! Multi-row statements: one text for the rows of a whole batch.
 
-use futures::{StreamExt as _, TryStreamExt as _, pin_mut};
-use sqlx::{AssertSqlSafe, Either, Executor as _, SqliteConnection};
-
-use super::value::{Row, Sql, Value, sqlite_arguments};
-use crate::error::StoreError;
+use super::value::{Sql, Value};
 
 /// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
 const MAX_VARIABLES: usize = 30_000;
@@ -46,6 +42,16 @@ impl MultiRow {
         self.rows().div_ceil(self.most())
     }
 
+    /// The statement over a single row.
+    pub(super) fn of_one_row(&self) -> String {
+        format!("{}{}{}", self.before, anonymous(self.width), self.after)
+    }
+
+    /// The values of each row.
+    pub(super) fn tuples(&self) -> impl Iterator<Item = &[Value]> {
+        self.values.chunks(self.width)
+    }
+
     /// Each part as a text of its own with `$1`, `$2`, …, its values, and whether it is worth keeping prepared.
     pub(super) fn numbered(self) -> impl Iterator<Item = (String, Vec<Value>, bool)> {
         let (most, width) = (self.most(), self.width);
@@ -57,66 +63,6 @@ impl MultiRow {
             let sql = || format!("{before}{}{after}", placeholders(rows, width));
             (rows > 0).then(|| (sql(), values, rows <= MAX_PREPARED_ROWS))
         })
-    }
-}
-
-/// Several statements as SQLite takes them: one text, whose values follow one another. Parameters have no names in it, since
-/// SQLite looks for each name among all those before.
-pub(super) struct Script {
-    sql: String,
-    values: Vec<Value>,
-    keep: bool,
-    pub(super) statements: u64,
-}
-
-impl Script {
-    pub(super) fn of(statements: Vec<MultiRow>) -> Script {
-        let mut script = Script { sql: String::new(), values: Vec::new(), keep: true, statements: 0 };
-        for statement in statements {
-            let (most, tuple) = (statement.most(), anonymous(statement.width));
-            let mut left = statement.rows();
-            script.keep &= left <= MAX_PREPARED_ROWS;
-            while left > 0 {
-                let rows = left.min(most);
-                left -= rows;
-                script.sql.push_str(statement.before);
-                for row in 0..rows {
-                    script.sql.push_str(if row == 0 { "" } else { "," });
-                    script.sql.push_str(&tuple);
-                }
-                script.sql.push_str(&statement.after);
-                script.sql.push(';');
-                script.statements += 1;
-            }
-            script.values.extend(statement.values);
-        }
-        script
-    }
-
-    /// The rows of each statement.
-    pub(super) async fn fetch(self, connection: &mut SqliteConnection) -> Result<Vec<Vec<Row>>, StoreError> {
-        let query = sqlx::query_with(AssertSqlSafe(self.sql), sqlite_arguments(self.values)?);
-        let steps = connection.fetch_many(query.persistent(self.keep));
-        pin_mut!(steps);
-        let (mut found, mut rows) = (Vec::new(), Vec::new());
-        while let Some(step) = steps.next().await {
-            match step.map_err(StoreError::database)? {
-                Either::Right(row) => rows.push(Row::Sqlite(row)),
-                Either::Left(_) => found.push(std::mem::take(&mut rows)),
-            }
-        }
-        Ok(found)
-    }
-
-    /// How many rows were changed together.
-    pub(super) async fn execute(self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
-        if self.statements == 0 {
-            return Ok(0);
-        }
-        let query = sqlx::query_with(AssertSqlSafe(self.sql), sqlite_arguments(self.values)?);
-        let done = connection.execute_many(query.persistent(self.keep));
-        let changed = done.try_fold(0, |sum, done| async move { Ok(sum + done.rows_affected()) });
-        changed.await.map_err(StoreError::database)
     }
 }
 

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, SqlitePool};
 use tracing::log::LevelFilter;
 
+use super::checkpoints::Checkpoints;
 use super::database::{Database, Engine};
 use super::generation::Header;
 use super::migrate::migrate;
 use super::pool::Pool;
+use super::sqlite_writer::SqliteWriter;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
 use crate::sqlite::{STATEMENTS, sqlite_options};
@@ -26,8 +28,14 @@ impl Database {
         database.sync_clock_periodically();
         migrate(&database).await?;
         // After the migration: the file is certain to be there then.
-        if let Engine::Sqlite { header, .. } = &mut database.engine {
+        if let Engine::Sqlite { header, writer, .. } = &mut database.engine {
             *header = Header::open(&config.database_url)?;
+            if let Some(header) = header {
+                let options = sqlite_options(&config.database_url)?;
+                if let Some(checkpoints) = Checkpoints::new(options.get_filename(), header.clone())? {
+                    writer.checkpoint_with(checkpoints).await?;
+                }
+            }
         }
         Ok(database)
     }
@@ -51,21 +59,10 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
     if let Some(folder) = options.get_filename().parent() {
         tokio::fs::create_dir_all(folder).await.map_err(StoreError::database)?;
     }
-    // Larger than the default of 4 MiB: pages that many commits change are then written back once.
-    let write = options.clone().pragma("wal_autocheckpoint", "8000").pragma("cache_size", "-16384");
-    let writer = sqlite_pool(1).after_release(|connection, _| Box::pin(is_reusable(connection)));
-    let writer = writer.connect_with(write).await.map_err(StoreError::database)?;
+    let writer = SqliteWriter::open(options.get_filename()).await?;
     let read = options.pragma("query_only", "ON").pragma("cache_size", "-4096");
     let readers: SqlitePool = sqlite_pool(READERS).connect_lazy_with(read);
     Ok(Engine::Sqlite { writer, readers, header: None })
-}
-
-/// Whether a connection may be used again. SQLite ends a transaction by itself when the disk fails under it; sqlx goes on
-/// counting it, since its own ROLLBACK then finds none, and would refuse every later one.
-async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    // What was dropped is rolled back once this is answered.
-    connection.ping().await?;
-    Ok(!connection.is_in_transaction())
 }
 
 /// Connections without faults are never closed: closing the last one removes the WAL index, from which `generation` is

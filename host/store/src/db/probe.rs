@@ -48,9 +48,9 @@ impl Database {
         };
         match &self.engine {
             Engine::Sqlite { readers, writer, .. } => count(
-                readers.size() + writer.size(),
-                readers.num_idle() + writer.num_idle(),
-                readers.options().get_max_connections() + writer.options().get_max_connections(),
+                readers.size() + 1,
+                readers.num_idle() + usize::from(writer.is_idle()),
+                readers.options().get_max_connections() + 1,
             ),
             Engine::Postgres(pool) => pool.connections(),
         }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Sqlite};
-
 use super::clock::Clock;
 use super::counters::Counters;
-use super::multi_row::{MultiRow, Script};
+use super::multi_row::MultiRow;
 use super::pool::{Leased, Pool};
-use super::value::{Row, Sql, Value, postgres_arguments, sqlite_arguments};
+use super::sqlite_writer::{Failed, LocalTransaction, Ran};
+use super::value::{Row, Sql, Value, postgres_arguments};
 use crate::error::StoreError;
 
 /// Dropped without `commit`, nothing happens.
@@ -21,7 +20,7 @@ pub(crate) struct Transaction {
 }
 
 enum Inner {
-    Sqlite(sqlx::Transaction<'static, Sqlite>),
+    Sqlite(LocalTransaction),
     Postgres(Leased),
 }
 
@@ -69,11 +68,7 @@ impl Patience {
 }
 
 impl Transaction {
-    pub(super) fn sqlite(
-        inner: sqlx::Transaction<'static, Sqlite>,
-        counters: Arc<Counters>,
-        clock: Arc<Clock>,
-    ) -> Transaction {
+    pub(super) fn sqlite(inner: LocalTransaction, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
         Transaction { inner: Inner::Sqlite(inner), counters, clock }
     }
 
@@ -144,19 +139,12 @@ impl Transaction {
         self.execute_each(vec![MultiRow::new(before, rows, after)]).await
     }
 
-    /// What each of these finds. SQLite is asked for all at once: to hand a statement to its thread costs more than most
-    /// statements do.
+    /// What each of these finds or returns.
     pub(crate) async fn fetch_each(&mut self, asked: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, StoreError> {
         let mut found = Vec::with_capacity(asked.len());
         if let Inner::Sqlite(inner) = &mut self.inner {
-            let parts: Vec<usize> = asked.iter().map(MultiRow::parts).collect();
-            let script = Script::of(asked);
-            self.counters.statements_ran(script.statements);
-            let mut answers = script.fetch(inner).await?.into_iter();
-            for parts in parts {
-                found.push(answers.by_ref().take(parts).flatten().collect());
-            }
-            return Ok(found);
+            self.counters.statements_ran(parts(&asked));
+            return Ok(rows(inner.run_each(asked).await?));
         }
         for statement in asked {
             let mut rows = Vec::new();
@@ -171,9 +159,8 @@ impl Transaction {
     /// Runs these one after the other; how many rows they changed together.
     pub(crate) async fn execute_each(&mut self, changes: Vec<MultiRow>) -> Result<u64, StoreError> {
         if let Inner::Sqlite(inner) = &mut self.inner {
-            let script = Script::of(changes);
-            self.counters.statements_ran(script.statements);
-            return script.execute(inner).await;
+            self.counters.statements_ran(parts(&changes));
+            return Ok(inner.run_each(changes).await?.iter().map(|ran| ran.changed).sum());
         }
         let mut changed = 0;
         for statement in changes {
@@ -184,10 +171,23 @@ impl Transaction {
         Ok(changed)
     }
 
+    /// Runs these one after the other and commits: durable when this returns. The rows that each of them returned.
+    pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, Failed> {
+        if let Inner::Sqlite(inner) = self.inner {
+            self.counters.statements_ran(parts(&changes));
+            let done = inner.run_each_and_commit(changes).await;
+            self.counters.commits.fetch_add(1, Ordering::Release);
+            return done.map(rows);
+        }
+        let returned = self.fetch_each(changes).await.map_err(Failed::Before)?;
+        self.commit().await.map_err(Failed::Commit)?;
+        Ok(returned)
+    }
+
     /// Durable when this returns. After an error it is not known whether it is.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         let done = match self.inner {
-            Inner::Sqlite(inner) => inner.commit().await.map_err(StoreError::database),
+            Inner::Sqlite(inner) => inner.commit().await,
             Inner::Postgres(mut leased) => {
                 // A timeout of the server's would end the wait for its standby, and be told as success.
                 let done = leased.simple("SET LOCAL statement_timeout = 0; COMMIT".into()).await;
@@ -207,15 +207,12 @@ impl Transaction {
         keep: bool,
     ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
-        let sql = AssertSqlSafe(sql);
         match &mut self.inner {
             Inner::Sqlite(inner) => {
-                let query = sqlx::query_with(sql, sqlite_arguments(values)?).persistent(keep);
-                let rows = query.fetch_all(&mut **inner).await.map_err(StoreError::database)?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+                Ok(inner.run(sql, values).await?.rows.into_iter().map(Row::Local).collect())
             }
             Inner::Postgres(leased) => {
-                let rows = leased.fetch(sql.0, postgres_arguments(values)?, keep).await?;
+                let rows = leased.fetch(sql, postgres_arguments(values)?, keep).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -228,15 +225,20 @@ impl Transaction {
         keep: bool,
     ) -> Result<u64, StoreError> {
         self.counters.statement();
-        let sql = AssertSqlSafe(sql);
         match &mut self.inner {
-            Inner::Sqlite(inner) => {
-                let query = sqlx::query_with(sql, sqlite_arguments(values)?).persistent(keep);
-                Ok(query.execute(&mut **inner).await.map_err(StoreError::database)?.rows_affected())
-            }
-            Inner::Postgres(leased) => leased.execute(sql.0, postgres_arguments(values)?, keep).await,
+            Inner::Sqlite(inner) => Ok(inner.run(sql, values).await?.changed),
+            Inner::Postgres(leased) => leased.execute(sql, postgres_arguments(values)?, keep).await,
         }
     }
+}
+
+/// How many statements these are.
+fn parts(statements: &[MultiRow]) -> u64 {
+    statements.iter().map(|statement| statement.parts() as u64).sum()
+}
+
+fn rows(ran: Vec<Ran>) -> Vec<Vec<Row>> {
+    ran.into_iter().map(|ran| ran.rows.into_iter().map(Row::Local).collect()).collect()
 }
 
 /// Begins a transaction on a connection.

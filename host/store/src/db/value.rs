@@ -7,6 +7,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments, Column, Row as _};
 
+use super::local_row::LocalRow;
 use crate::error::StoreError;
 
 /// A statement: never holds what came from outside, which is bound.
@@ -79,6 +80,8 @@ pub(super) fn postgres_arguments(values: Vec<Value>) -> Result<PgArguments, Stor
 /// A row of an answer.
 pub(crate) enum Row {
     Sqlite(SqliteRow),
+    /// Of the connection that writes to SQLite.
+    Local(LocalRow),
     Postgres(PgRow),
 }
 
@@ -109,6 +112,7 @@ impl Row {
     fn len(&self) -> usize {
         match self {
             Row::Sqlite(row) => row.len(),
+            Row::Local(row) => row.len(),
             Row::Postgres(row) => row.len(),
         }
     }
@@ -117,6 +121,7 @@ impl Row {
     fn is_named(&self, position: usize, table: &str, name: &str) -> bool {
         let found = match self {
             Row::Sqlite(row) => row.columns().get(position).map(Column::name),
+            Row::Local(row) => row.name(position),
             Row::Postgres(row) => row.columns().get(position).map(Column::name),
         };
         let Some(found) = found else { return false };
@@ -151,10 +156,10 @@ macro_rules! read {
             let position = self.find(column)?;
             self.next = position + 1;
             match self.row {
-                Row::Sqlite(row) => row.try_get(position),
-                Row::Postgres(row) => row.try_get(position),
+                Row::Sqlite(row) => row.try_get(position).map_err(unreadable),
+                Row::Local(row) => row.get(position).map_err(unreadable),
+                Row::Postgres(row) => row.try_get(position).map_err(unreadable),
             }
-            .map_err(|problem| StoreError::Corrupt(format!("a row of the database: {problem}")))
         }
     )*};
 }
@@ -206,6 +211,10 @@ impl Columns<'_> {
         let bytes = self.vec(column)?;
         bytes.try_into().map_err(|_| StoreError::Corrupt("a hash in the database is not 32 bytes".to_owned()))
     }
+}
+
+fn unreadable(problem: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("a row of the database: {problem}"))
 }
 
 /// As the database counts: BIGINT. What is larger does not occur, but must not wrap around.

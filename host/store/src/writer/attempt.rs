@@ -7,7 +7,7 @@ use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
 use crate::accounts::Snapshots;
 use crate::changes::ChangeLog;
-use crate::db::{Database, Patience, Purpose, is_retryable};
+use crate::db::{Database, Failed, Patience, Purpose, is_retryable};
 use crate::error::StoreError;
 
 /// How often a transaction is run again that another process stood in the way of.
@@ -27,14 +27,6 @@ pub(super) struct Target {
     pub(super) memory: Memory,
     pub(super) lease_ms: i64,
     pub(super) progress: Arc<Progress>,
-}
-
-/// What was not written.
-pub(super) enum Failed {
-    /// Nothing of it is: it never came to the commit.
-    Before(StoreError),
-    /// It is not known whether it is.
-    Commit(StoreError),
 }
 
 /// The result of each job; none: its repository is locked.
@@ -65,8 +57,7 @@ async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Ans
     if batch.changes_anything() {
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
         let Changes { statements, bumped, touched } = changes;
-        transaction.execute_each(statements).await.map_err(Failed::Before)?;
-        transaction.commit().await.map_err(Failed::Commit)?;
+        transaction.commit_each(statements).await?;
         // First what was touched: whoever sees a new revision shall find out what it left alone.
         memory.changes.remember(touched);
         if let (Some(before), Some(after)) = (before, database.generation()) {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::attempt::{Failed, Target, attempt};
+use super::attempt::{Target, attempt};
 use super::job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
-use crate::db::is_silent;
+use crate::db::{Failed, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::blobs::row::BlobRow;
-use crate::db::{Database, is_blocked, is_silent};
+use crate::db::{Database, Failed, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Commit;
@@ -29,7 +29,7 @@ mod progress;
 pub(crate) mod sql;
 
 pub(crate) use attempt::Memory;
-use attempt::{Answers, Failed, Target, attempt, probe_commit};
+use attempt::{Answers, Target, attempt, probe_commit};
 pub(crate) use check::checked;
 pub(crate) use job::Done;
 use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
@@ -194,7 +194,8 @@ async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
 fn is_refusal(problem: &StoreError) -> bool {
     match problem {
         StoreError::Unavailable { source, .. } => {
-            matches!(source.downcast_ref::<sqlx::Error>(), Some(sqlx::Error::Database(_)))
+            matches!(source.downcast_ref(), Some(sqlx::Error::Database(_)))
+                || matches!(source.downcast_ref(), Some(rusqlite::Error::SqliteFailure(..)))
         }
         _ => true,
     }

@@ -1,0 +1,296 @@
+//! The connection on which this process writes to SQLite.
+//!
+//! To hand a statement to another thread costs more than most statements do. So what a transaction reads is taken to a thread at
+//! once, and so is what it writes, with its end. There a statement over many rows runs as one over a single row, again and
+//! again: its text never differs, so it is prepared once.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::checkpoints::Checkpoints;
+use super::local_row::{LocalRow, rows_of};
+use super::multi_row::MultiRow;
+use super::value::{Sql, Value};
+use crate::error::StoreError;
+use crate::sqlite::{BUSY_TIMEOUT, STATEMENTS};
+
+/// How long a transaction waits for those before it.
+const TURN: Duration = Duration::from_secs(30);
+/// A commit that finds so many pages in the log copies them into the database itself, when nobody else has done it.
+const LOG_PAGES: u32 = 8000;
+/// The same while a task of its own does it: that one came to a stop.
+const LOG_PAGES_AT_LAST: u32 = 64_000;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SqliteWriter {
+    connection: Arc<Mutex<Option<Connection>>>,
+    checkpoints: Arc<OnceLock<Arc<Checkpoints>>>,
+}
+
+/// A transaction that may write. It begins with the first statement. Dropped before its commit, nothing happens.
+pub(super) struct LocalTransaction {
+    /// None after a call that was given up: the thread that runs it rolls back.
+    turn: Option<Turn>,
+    begun: bool,
+    checkpoints: Arc<OnceLock<Arc<Checkpoints>>>,
+}
+
+/// What a statement did.
+pub(super) struct Ran {
+    pub(super) rows: Vec<LocalRow>,
+    pub(super) changed: u64,
+}
+
+/// How far a transaction came that failed.
+pub(crate) enum Failed {
+    /// Nothing of it is written: it never came to the commit.
+    Before(StoreError),
+    /// It is not known whether it is.
+    Commit(StoreError),
+}
+
+impl SqliteWriter {
+    /// Opens the file, which is made where there is none.
+    pub(super) async fn open(file: &Path) -> Result<SqliteWriter, StoreError> {
+        let file = file.to_owned();
+        let opened = spawn_blocking(move || open(&file)).await.map_err(StoreError::database)?;
+        let connection = opened.map_err(StoreError::database)?;
+        Ok(SqliteWriter { connection: Arc::new(Mutex::new(Some(connection))), checkpoints: Arc::default() })
+    }
+
+    /// Leaves it to a task of its own to copy the log into the database, so that no commit waits for it.
+    pub(super) async fn checkpoint_with(&self, checkpoints: Arc<Checkpoints>) -> Result<(), StoreError> {
+        checkpoints.start(Arc::downgrade(&self.connection)).await?;
+        let turn = self.turn().await?;
+        let pages = i64::from(LOG_PAGES_AT_LAST);
+        turn.connection()?.pragma_update(None, "wal_autocheckpoint", pages).map_err(StoreError::database)?;
+        let _ = self.checkpoints.set(checkpoints);
+        Ok(())
+    }
+
+    /// Waits for its turn: SQLite has one transaction that writes at a time.
+    pub(super) async fn begin(&self) -> Result<LocalTransaction, StoreError> {
+        let turn = Some(self.turn().await?);
+        Ok(LocalTransaction { turn, begun: false, checkpoints: Arc::clone(&self.checkpoints) })
+    }
+
+    async fn turn(&self) -> Result<Turn, StoreError> {
+        let turn = timeout(TURN, Arc::clone(&self.connection).lock_owned()).await;
+        Ok(Turn(turn.map_err(|_| StoreError::database("no turn to write came in time"))?))
+    }
+
+    /// Whether no transaction is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.connection.try_lock().is_ok()
+    }
+
+    /// Closes the connection after the transaction that is under way. Later ones are `Unavailable`.
+    pub(super) async fn close(&self) {
+        if let Some(checkpoints) = self.checkpoints.get() {
+            checkpoints.stop().await;
+        }
+        let connection = self.connection.lock().await.take();
+        let _ = spawn_blocking(move || drop(connection)).await;
+    }
+}
+
+fn open(file: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(file)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Larger than the default of 2 MiB: the upper pages of the indexes of a million artifacts lie in it.
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    connection.pragma_update(None, "cache_size", -32768)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+impl LocalTransaction {
+    /// Runs one statement.
+    pub(super) async fn run(&mut self, sql: Sql, values: Vec<Value>) -> Result<Ran, StoreError> {
+        self.work(move |connection| run(connection, &sql, &values).map_err(StoreError::database)).await
+    }
+
+    /// Runs these one after the other; what each did.
+    pub(super) async fn run_each(&mut self, statements: Vec<MultiRow>) -> Result<Vec<Ran>, StoreError> {
+        self.work(move |connection| run_each(connection, &statements).map_err(StoreError::database)).await
+    }
+
+    /// Runs these one after the other and commits; the rows that each returned.
+    pub(super) async fn run_each_and_commit(mut self, statements: Vec<MultiRow>) -> Result<Vec<Ran>, Failed> {
+        let checkpoints = Arc::clone(&self.checkpoints);
+        let done = self.work(move |connection| {
+            let ran = run_each(connection, &statements).map_err(StoreError::database)?;
+            Ok(commit(connection, &checkpoints).map(|()| ran).map_err(Failed::Commit))
+        });
+        done.await.map_err(Failed::Before)?
+    }
+
+    /// Durable when this returns.
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        let checkpoints = Arc::clone(&self.checkpoints);
+        self.work(move |connection| commit(connection, &checkpoints)).await
+    }
+
+    async fn work<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (turn, begun) = (self.turn.take().ok_or_else(ended)?, self.begun);
+        let worked = spawn_blocking(move || {
+            let done = turn.connection().and_then(|connection| {
+                if !begun {
+                    begin(connection).map_err(StoreError::database)?;
+                } else if connection.is_autocommit() {
+                    // As after a failure of the disk: what follows must not be written by itself.
+                    return Err(ended());
+                }
+                work(connection)
+            });
+            (turn, done)
+        });
+        let (turn, done) = worked.await.map_err(StoreError::database)?;
+        self.turn = Some(turn);
+        self.begun = true;
+        done
+    }
+}
+
+/// The connection, for as long as a transaction lasts.
+struct Turn(OwnedMutexGuard<Option<Connection>>);
+
+impl Turn {
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.0.as_ref().ok_or_else(|| StoreError::database("the store is closed"))
+    }
+}
+
+impl Drop for Turn {
+    /// What was not committed is undone. SQLite may have ended the transaction by itself, when the disk failed under it.
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.as_ref()
+            && !connection.is_autocommit()
+            && let Err(problem) = connection.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%problem, "a transaction could not be rolled back");
+        }
+    }
+}
+
+fn run(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<Ran> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = rows_of(&mut statement, values)?;
+    Ok(Ran { rows, changed: connection.changes() })
+}
+
+fn run_each(connection: &Connection, statements: &[MultiRow]) -> rusqlite::Result<Vec<Ran>> {
+    let mut all = Vec::with_capacity(statements.len());
+    for statement in statements {
+        let mut ran = Ran { rows: Vec::new(), changed: 0 };
+        let mut tuples = statement.tuples().peekable();
+        if tuples.peek().is_some() {
+            let mut prepared = connection.prepare_cached(&statement.of_one_row())?;
+            for values in tuples {
+                ran.rows.extend(rows_of(&mut prepared, values)?);
+                ran.changed += connection.changes();
+            }
+        }
+        all.push(ran);
+    }
+    Ok(all)
+}
+
+fn begin(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.raw_execute()
+}
+
+fn commit(connection: &Connection, checkpoints: &OnceLock<Arc<Checkpoints>>) -> Result<(), StoreError> {
+    let committed = connection.prepare_cached("COMMIT").and_then(|mut commit| commit.raw_execute());
+    committed.map_err(StoreError::database)?;
+    if let Some(checkpoints) = checkpoints.get() {
+        checkpoints.committed();
+    }
+    Ok(())
+}
+
+fn ended() -> StoreError {
+    StoreError::database("the transaction has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::values;
+
+    async fn writer(folder: &Path) -> SqliteWriter {
+        let writer = SqliteWriter::open(&folder.join("test.db")).await.unwrap();
+        let mut transaction = writer.begin().await.unwrap();
+        transaction.run("CREATE TABLE t (a BIGINT PRIMARY KEY, b BIGINT)".into(), values![]).await.unwrap();
+        transaction.commit().await.unwrap();
+        writer
+    }
+
+    async fn count(writer: &SqliteWriter) -> usize {
+        let mut transaction = writer.begin().await.unwrap();
+        transaction.run("SELECT a FROM t".into(), values![]).await.unwrap().rows.len()
+    }
+
+    fn insert(rows: Vec<[Value; 2]>) -> MultiRow {
+        MultiRow::new("INSERT INTO t (a, b) VALUES ", rows, " RETURNING a")
+    }
+
+    #[tokio::test]
+    async fn what_is_not_committed_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = writer(folder.path()).await;
+        let mut dropped = writer.begin().await.unwrap();
+        dropped.run("INSERT INTO t VALUES ($1, $2)".into(), values![1, 2]).await.unwrap();
+        drop(dropped);
+        assert_eq!(count(&writer).await, 0);
+        let twice = insert(vec![[3.into(), 4.into()], [3.into(), 5.into()]]);
+        let failed = writer.begin().await.unwrap().run_each_and_commit(vec![twice]).await;
+        assert!(matches!(failed, Err(Failed::Before(_))));
+        assert_eq!(count(&writer).await, 0);
+        let once = insert(vec![[3.into(), 4.into()], [4.into(), 5.into()]]);
+        let ran = writer.begin().await.unwrap().run_each_and_commit(vec![once]).await.ok().unwrap();
+        assert_eq!((ran[0].rows.len(), ran[0].changed), (2, 2));
+        assert_eq!(count(&writer).await, 2);
+        writer.close().await;
+        assert!(writer.begin().await.unwrap().run("SELECT 1".into(), values![]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_sqlite_ended_writes_nothing_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = writer(folder.path()).await;
+        let mut transaction = writer.begin().await.unwrap();
+        transaction.run("INSERT INTO t VALUES (1, 1)".into(), values![]).await.unwrap();
+        transaction.run("ROLLBACK".into(), values![]).await.unwrap();
+        assert!(transaction.run("INSERT INTO t VALUES (2, 2)".into(), values![]).await.is_err());
+        drop(transaction);
+        assert_eq!(count(&writer).await, 0);
+    }
+
+    #[tokio::test]
+    async fn values_stand_where_their_numbers_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = writer(folder.path()).await;
+        let mut transaction = writer.begin().await.unwrap();
+        let sql = "SELECT $2 AS two, $1 AS one, $2 AS again, $3 AS none";
+        let ran = transaction.run(sql.into(), values![1, "b", None::<i64>]).await.unwrap();
+        let row = &ran.rows[0];
+        assert_eq!((row.name(0), row.get::<String>(0).unwrap()), (Some("two"), "b".to_owned()));
+        assert_eq!((row.get::<i64>(1).unwrap(), row.get::<String>(2).unwrap()), (1, "b".to_owned()));
+        assert_eq!(row.get::<Option<i64>>(3).unwrap(), None);
+    }
+}
