@@ -141,7 +141,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shm");
         std::fs::write(&path, [0; 2 * HEADER]).unwrap();
-        let header = Header(Arc::new(Open { file: File::open(&path).unwrap(), seen: AtomicU64::new(0) }));
+        let header =
+            Header(Arc::new(Open { file: File::open(&path).unwrap().into(), seen: AtomicU64::new(0) }));
         assert!(header.read().is_some());
         std::fs::remove_file(&path).unwrap();
         let removed = Instant::now();
