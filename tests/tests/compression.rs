@@ -15,7 +15,6 @@ mod npm_upstream;
 #[allow(dead_code, reason = "the table uses the rest")]
 mod release;
 #[path = "../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "each test uses a part of it")]
 mod wheel;
 
 use npm_upstream::{Part, offer, proxy, publish, server};
