@@ -143,7 +143,7 @@ impl Piece {
 impl Held {
     fn insert(&mut self, owner: Owner, name: Box<str>, piece: Arc<Piece>, total: usize) {
         let weight = piece.weight(&name);
-        let share = self.shares.entry(owner).or_insert_with(|| Share::new());
+        let share = self.shares.entry(owner).or_insert_with(Share::new);
         let before = share.bytes;
         let replaced = share.pieces.remove(&name).map_or(0, |replaced| replaced.weight(&name));
         share.bytes = share.bytes.saturating_sub(replaced) + weight;

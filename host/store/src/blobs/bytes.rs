@@ -146,7 +146,7 @@ mod tests {
         let key = folder.settle(&file, std::time::SystemTime::now()).unwrap();
         let check = crate::blobs::check::Check::of(&vec![0; SIZE]);
         let known = Known::new(Some(check), BTreeMap::new());
-        let path = folder.root().join("blobs").join(&key[..2]).join(&key);
+        let path = folder.root().join("blobs").join(&key);
         (Blob::new(Source::File(Arc::new(file)), SIZE as u64, known, None), path)
     }
 

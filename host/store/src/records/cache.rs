@@ -145,7 +145,9 @@ impl Store {
                 let patch = self.patch_list(seen.repository, prefix, after, since, now).await?;
                 if let Some(patch) = patch.filter(|patch| patch.is_before(last)) {
                     let list = patch.of(&found, |entry| &entry.key, Entry::clone);
-                    (patched, good_at) = (within_bounds(list, limit), patch.at);
+                    // Where it was cut off, what follows would move up.
+                    let whole = list.len() >= found.len() || ended_at(&found, limit).is_none();
+                    (patched, good_at) = (within_bounds(list, limit).filter(|_| whole), patch.at);
                 }
             }
             _ => {}
