@@ -140,6 +140,8 @@ impl FetchTask {
             return self.ask_upstream(None).await;
         }
         let (key, cached) = (self.plan.key(), self.cached().await?);
+        // Asked before what came is looked for: what comes in between is then not missed.
+        let under_way = self.fetches.is_under_way(key);
         if let Some(answer) = self.unverified(cached.is_some()) {
             return Ok(answer);
         }
@@ -151,7 +153,8 @@ impl FetchTask {
             let outcome = if fresh { CacheOutcome::Hit } else { CacheOutcome::Stale };
             // Without asking the upstream it stays as it is, but no longer counts as fresh.
             let until = settings.fresh_until(answer, *freshness).filter(|_| fresh);
-            let lifetime = self.lifetime(until, Some(answer.name));
+            // What is under way takes its place when a call has read it, and so there must be a call.
+            let lifetime = self.lifetime(until, Some(answer.name)).filter(|_| !under_way);
             return Ok(Answer { lifetime, ..Answer::complete(FetchedResponse::from_cache(answer), outcome) });
         }
         if settings.offline {

@@ -70,6 +70,11 @@ impl SingleFlight {
         waiter
     }
 
+    /// Whether a fetch of this response is under way.
+    pub(crate) fn is_under_way(&self, key: CacheKey) -> bool {
+        lock(&self.under_way).contains_key(&key)
+    }
+
     /// Removes a fetch that has ended: later calls find its response in the cache.
     fn remove(&self, key: CacheKey, shared: &Arc<SharedFetch>) {
         let mut under_way = lock(&self.under_way);
