@@ -4,6 +4,7 @@
 //! before a record names them; the database alone decides who was first.
 
 mod accounts;
+mod answers;
 mod blobs;
 mod bucket_listing;
 mod cache;
@@ -26,14 +27,16 @@ mod records;
 mod scrub;
 mod sqlite;
 mod store;
+mod unchanged;
 mod uploads;
 mod versions;
 mod write_behind;
 mod writer;
 
 pub use accounts::*;
+pub use answers::{AnswerChange, StoredAnswer};
 pub use blobs::*;
-pub use cache::{AnswerChange, CacheEntry, CacheTotals, CachedAnswer, StoredAnswer};
+pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
 pub use changes::Dependencies;
 pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
@@ -45,7 +48,7 @@ pub use gc::Collected;
 pub use ids::{AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
 pub use names::PackageName;
 pub use packages::PackageSummary;
-pub use records::cache::{Seen, ended_at};
+pub use records::cached::{Seen, ended_at};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,

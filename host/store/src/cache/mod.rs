@@ -5,12 +5,13 @@ mod shrink;
 
 pub use page::{CacheEntry, CacheTotals};
 
+use crate::answers::{AnswerChange, StoredAnswer};
 use crate::blobs::Blob;
 use crate::blobs::row::{BLOB_COLUMNS, Place, read_row};
 use crate::blobs::source::Source;
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{Row, values};
-use crate::digest::{Algorithm, Sha256};
+use crate::digest::Algorithm;
 use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
 use crate::records::Commit;
@@ -37,65 +38,6 @@ pub struct CachedAnswer {
     pub fetched_at: i64,
     /// When the upstream last said that it is still the answer.
     pub validated_at: i64,
-}
-
-/// A change of what a proxy keeps of its upstream.
-#[derive(Clone, Debug)]
-pub enum AnswerChange {
-    /// An answer in the place of what there was of its name.
-    Put(Box<StoredAnswer>),
-    /// Nothing of this name any longer.
-    Remove(CacheName),
-}
-
-impl AnswerChange {
-    /// Of what was asked.
-    #[must_use]
-    pub fn name(&self) -> &CacheName {
-        match self {
-            AnswerChange::Put(answer) => &answer.name,
-            AnswerChange::Remove(name) => name,
-        }
-    }
-}
-
-/// An answer as its row has it.
-#[derive(Clone, Debug)]
-pub struct StoredAnswer {
-    pub(crate) name: CacheName,
-    pub(crate) method: String,
-    pub(crate) target: String,
-    pub(crate) status: u16,
-    /// A JSON list of name and value.
-    pub(crate) headers: String,
-    pub(crate) address: String,
-    pub(crate) blob: Option<Sha256>,
-    pub(crate) size: u64,
-    pub(crate) fetched_at: i64,
-    pub(crate) validated_at: i64,
-}
-
-impl StoredAnswer {
-    async fn of(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError> {
-        let headers = serde_json::to_string(&answer.headers)
-            .map_err(|problem| StoreError::Invalid(format!("headers of an answer: {problem}")))?;
-        let blob = match &answer.blob {
-            Some(blob) => Some(blob.sha256().await?),
-            None => None,
-        };
-        Ok(StoredAnswer {
-            name: answer.name,
-            method: answer.method.clone(),
-            target: answer.target.clone(),
-            status: answer.status,
-            headers,
-            address: answer.address.clone(),
-            blob,
-            size: answer.blob.as_ref().map_or(0, Blob::size),
-            fetched_at: answer.fetched_at,
-            validated_at: answer.validated_at,
-        })
-    }
 }
 
 const ANSWER: &str = "c.method, c.target, c.status, c.headers, c.address, c.fetched_at, c.validated_at";
@@ -174,7 +116,7 @@ impl Store {
         shown: Option<ShownFile>,
     ) -> Result<(), StoreError> {
         let commit = Commit {
-            answers: vec![AnswerChange::Put(StoredAnswer::of(answer).await?.into())],
+            answers: vec![AnswerChange::Put(stored_answer(answer).await?.into())],
             catalog: shown.map(CatalogChange::ShowFile).into_iter().collect(),
             keeps: answer.blob.iter().cloned().collect(),
             ..Commit::default()
@@ -211,6 +153,28 @@ impl Store {
         let answers = names.iter().copied().map(AnswerChange::Remove).collect();
         self.commit(repository, Commit { answers, ..Commit::default() }).await.map(drop)
     }
+}
+
+/// An answer as its row has it. `Invalid` for headers that cannot be written down; else as [`Blob::sha256`].
+async fn stored_answer(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError> {
+    let headers = serde_json::to_string(&answer.headers)
+        .map_err(|problem| StoreError::Invalid(format!("headers of an answer: {problem}")))?;
+    let blob = match &answer.blob {
+        Some(blob) => Some(blob.sha256().await?),
+        None => None,
+    };
+    Ok(StoredAnswer {
+        name: answer.name,
+        method: answer.method.clone(),
+        target: answer.target.clone(),
+        status: answer.status,
+        headers,
+        address: answer.address.clone(),
+        blob,
+        size: answer.blob.as_ref().map_or(0, Blob::size),
+        fetched_at: answer.fetched_at,
+        validated_at: answer.validated_at,
+    })
 }
 
 impl ShownFile {

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{PoisonError, RwLock};
 
 use super::dependencies::Dependencies;
-use crate::cache::AnswerChange;
+use crate::answers::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::{CacheName, RepositoryId};
 use crate::records::Change;

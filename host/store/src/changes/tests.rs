@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{ChangeLog, Dependencies, Touched};
-use crate::cache::AnswerChange;
+use crate::answers::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::RepositoryId;
 use crate::records::{Change, Expectation};

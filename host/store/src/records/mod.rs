@@ -3,12 +3,13 @@
 use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
+use crate::answers::AnswerChange;
 use crate::blobs::Blob;
-use crate::cache::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 
 pub(crate) mod cache;
+pub(crate) mod cached;
 pub(crate) mod keys;
 mod patch;
 pub(crate) mod range;

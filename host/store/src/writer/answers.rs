@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::cache::{AnswerChange, StoredAnswer};
+use crate::answers::{AnswerChange, StoredAnswer};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Sha256;
 use crate::error::StoreError;

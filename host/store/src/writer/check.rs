@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::cache::AnswerChange;
+use crate::answers::AnswerChange;
 use crate::catalog::{CatalogChange, Version};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
