@@ -11,15 +11,14 @@ use crate::bindings::exports::packhouse::format::{format, upkeep};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
-use crate::description::{Description, MANIFEST};
+use crate::description::Description;
 use crate::error::CallError;
-use crate::instance::{Begun, CallName, KeptInstance, Runner};
+use crate::instance::{CallName, KeptInstance, Runner};
 use crate::memos::PluginMemos;
-use crate::request::{Action, BodyPlan, Intent, RequestHead};
-use crate::routed::{Routed, RoutedInstance, goes_on};
+use crate::request::{Action, RequestHead};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
-use crate::state::{Access, HostState, Phase};
+use crate::state::{Access, HostState};
 use crate::view::RepositoryView;
 
 /// One loaded plugin.
@@ -40,7 +39,7 @@ pub(crate) struct Code {
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
 }
 
-type Guest = wasmtime::Store<HostState>;
+pub(crate) type Guest = wasmtime::Store<HostState>;
 /// What `handle` answered, with what has yet to be made durable.
 type Handled = Result<(Answer, Vec<(RepositoryId, Blob)>), Failure>;
 
@@ -90,67 +89,6 @@ impl Plugin {
     /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
     pub fn has_upkeep(&self) -> bool {
         self.code.upkeep.is_some()
-    }
-
-    /// Asks what a request would do; `kind` is the repository's. Nothing can be reached from it. Any [`CallError`] but `Store`.
-    pub async fn route(
-        &self,
-        kind: &str,
-        head: &Arc<RequestHead>,
-    ) -> Result<Result<Intent, Failure>, CallError> {
-        Ok(self.route_to_handle(kind, head).await?.map(|routed| routed.intent))
-    }
-
-    /// As [`route`](Plugin::route), and keeps the instance for the same request's `handle` where the intent lets it go on there: it
-    /// reads, and there is neither a body to wait for nor a check. The instance holds one of the plugin's places until it is dropped.
-    pub async fn route_to_handle(
-        &self,
-        kind: &str,
-        head: &Arc<RequestHead>,
-    ) -> Result<Result<Routed<'_>, Failure>, CallError> {
-        let name = self.name("route", head, None);
-        let state = || {
-            let (plugin, limits) = (Arc::clone(&self.runner.plugin), Arc::clone(&self.runner.limits));
-            HostState::within(Phase::Route, plugin, limits, Arc::clone(head))
-        };
-        let body = async |guest: &mut Guest, instance: &Instance| {
-            let format = self.code.format.load(&mut *guest, instance)?;
-            let request = guest.data_mut().push(RequestRep)?;
-            match format.call_route(&mut *guest, kind, borrow(&request)).await? {
-                Ok(intent) => {
-                    let intent = guest.data_mut().take(intent)?;
-                    let intent = self.bounded(answer::intent(intent)?)?;
-                    Ok(Ok(Intent { for_caller: guest.data().uncacheable, ..intent }))
-                }
-                Err(failure) => Ok(Err(answer::failure(failure)?)),
-            }
-        };
-        let Begun { result, instance } = self.runner.begin(name, state, &self.code.linked, body).await?;
-        Ok(result.map(|intent| {
-            let kept = goes_on(&intent).then_some(instance);
-            let instance = kept.map(|kept| RoutedInstance { plugin: self, head: Arc::clone(head), kept });
-            Routed { intent, instance }
-        }))
-    }
-
-    /// The intent with the smaller of its own limits and the operator's. A limit that it names and the description does not is the
-    /// plugin's mistake.
-    fn bounded(&self, mut intent: Intent) -> Result<Intent, CallError> {
-        let limits = &self.description.limits;
-        if let (None, BodyPlan::Body { limit }, Some(declared)) =
-            (&intent.limit, &intent.body, limits.max_manifest_bytes)
-        {
-            intent.limit = (*limit <= declared).then(|| MANIFEST.to_owned());
-        }
-        let most = match &intent.limit {
-            None => limits.body(),
-            Some(name) => match limits.named.get(name) {
-                Some(limit) => Some(limit.max_bytes),
-                None => return Err(CallError::BadAnswer(format!("a limit {name:?} that is not described"))),
-            },
-        };
-        intent.body = intent.body.at_most(most);
-        Ok(intent)
     }
 
     /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].
@@ -310,7 +248,7 @@ impl Plugin {
         state.remembering(self.memos.clone())
     }
 
-    fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {
+    pub(crate) fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {
         let target = call.and_then(|call| call.target.as_ref());
         CallName {
             function,
@@ -322,7 +260,7 @@ impl Plugin {
 }
 
 /// What the guest sees of a handle that stays the host's.
-fn borrow<T: 'static>(handle: &Resource<T>) -> Resource<T> {
+pub(crate) fn borrow<T: 'static>(handle: &Resource<T>) -> Resource<T> {
     Resource::new_borrow(handle.rep())
 }
 

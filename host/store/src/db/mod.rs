@@ -6,6 +6,7 @@ mod counters;
 mod database;
 mod generation;
 mod local_row;
+mod local_statement;
 mod migrate;
 mod multi_row;
 mod open;

@@ -14,7 +14,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::checkpoints::Checkpoints;
-use super::local_row::{LocalRow, rows_of};
+use super::local_row::LocalRow;
+use super::local_statement::rows_of;
 use super::multi_row::MultiRow;
 use super::value::{Sql, Value};
 use crate::error::StoreError;

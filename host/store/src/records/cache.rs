@@ -21,8 +21,6 @@ const TOTAL_BYTES: u64 = 32 << 20;
 const ENTRY_BYTES: u64 = 4 << 20;
 /// What an entry costs besides its key and content.
 const OVERHEAD: u64 = 256;
-/// Bytes of a blob that is kept here; the bytes of larger ones are left to their file.
-const BLOB_BYTES: u64 = 64 << 10;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Question {
@@ -108,7 +106,7 @@ fn weight((_, question): &Place, kept: &Kept) -> u64 {
         Found::Record(found) => found.as_ref().map_or(0, entry),
         Found::Records(found) => found.iter().map(entry).sum(),
         Found::Keys(found) => found.iter().map(|key| key.len() + 24).sum(),
-        Found::Blob(blob) => usize::try_from(blob.size().min(BLOB_BYTES)).unwrap_or(usize::MAX),
+        Found::Blob(blob) => usize::try_from(blob.size()).unwrap_or(usize::MAX),
     };
     (asked + found + kept.dependencies.bytes()) as u64 + OVERHEAD
 }

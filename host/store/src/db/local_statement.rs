@@ -1,0 +1,45 @@
+//! Statements on the connection that writes to SQLite: what is bound there, and what comes back.
+
+use std::sync::Arc;
+
+use rusqlite::Statement;
+use rusqlite::types::{ToSql, ToSqlOutput, Value as Found, ValueRef};
+
+use super::local_row::LocalRow;
+use super::value::Value;
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Int(Some(number)) => ValueRef::Integer(*number),
+            Value::Text(Some(text)) => ValueRef::Text(text.as_bytes()),
+            Value::Bytes(Some(bytes)) => ValueRef::Blob(bytes),
+            Value::Int(None) | Value::Text(None) | Value::Bytes(None) => ValueRef::Null,
+        }))
+    }
+}
+
+/// Runs a statement to its end; what it returned.
+pub(super) fn rows_of(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<Vec<LocalRow>> {
+    for parameter in 1..=statement.parameter_count() {
+        let value = values.get(place(statement, parameter) - 1);
+        statement.raw_bind_parameter(parameter, value)?;
+    }
+    let columns = statement.column_count();
+    let (mut rows, mut found) = (statement.raw_query(), Vec::new());
+    let mut names: Option<Arc<[String]>> = None;
+    while let Some(row) = rows.next()? {
+        let names =
+            names.get_or_insert_with(|| row.as_ref().column_names().into_iter().map(str::to_owned).collect());
+        let values = (0..columns).map(|column| row.get::<_, Found>(column)).collect::<Result<_, _>>()?;
+        found.push(LocalRow { names: Arc::clone(names), values });
+    }
+    Ok(found)
+}
+
+/// Which value, counted from 1, a parameter stands for: `$7` for the seventh, `?` for the next. SQLite numbers both in the order
+/// in which they come.
+fn place(statement: &Statement<'_>, parameter: usize) -> usize {
+    let named = statement.parameter_name(parameter).and_then(|name| name.strip_prefix('$')?.parse().ok());
+    named.unwrap_or(parameter).max(1)
+}
