@@ -3,10 +3,11 @@
 use crate::address::{self, Address};
 use crate::merge;
 use crate::name::Name;
-use crate::packument::{self, Form, Rendering};
+use crate::packument::{self, Rendering};
 use crate::proxy;
 use crate::records::{self, Version, missing_version};
 use crate::version::clean;
+use crate::version_piece::Form;
 use packhouse_sdk::{Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
 /// Commands of npm's that read a package before they write it.

@@ -1,12 +1,12 @@
 //! What a hosted repository knows of a package.
 
 use crate::name::Name;
-use crate::packument::{Piece, Rendering, Summary};
+use crate::packument::{Rendering, Summary};
 use crate::pieces;
 use crate::readme::Readme;
 use crate::records::{self, Package, Version};
+use crate::version_piece::Piece;
 use packhouse_sdk::{Entry, Error, Repository};
-use serde_json::{Map, json};
 use std::collections::BTreeMap;
 
 /// Adds all versions of a package to a packument; `alone` where no other repository adds to it.
@@ -39,7 +39,7 @@ pub(crate) fn add(
         let Entry { key, value, .. } = entry?;
         let number = key.get(prefix.len()..).unwrap_or_default();
         let deprecated = deprecations.remove(number);
-        rendering.add(number, &piece(Version::read(&key, value)?, deprecated))?;
+        rendering.add(number, &Piece::of(Version::read(&key, value)?, deprecated))?;
     }
     Ok(())
 }
@@ -48,16 +48,7 @@ pub(crate) fn add(
 pub(crate) fn version(repository: &Repository, name: &Name, number: &str) -> Result<Option<Piece>, Error> {
     let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
     let deprecated = repository.get(&records::deprecation(name, number))?;
-    Ok(Some(piece(version, deprecated.map(|entry| records::text(entry.value)))))
-}
-
-/// A version as packuments are made of it.
-pub(crate) fn piece(version: Version, deprecated: Option<String>) -> Piece {
-    let Version { facts, dist, abbreviated, full } = version;
-    let attestations = facts
-        .provenance
-        .map(|predicate| Map::from_iter([("provenance".to_owned(), json!({"predicateType": predicate}))]));
-    Piece { abbreviated, full, dist, deprecated, attestations, time: facts.time }
+    Ok(Some(Piece::of(version, deprecated.map(|entry| records::text(entry.value)))))
 }
 
 /// Why versions should not be used, by number.

@@ -37,6 +37,7 @@ mod upkeep;
 mod upstream_packument;
 mod upstream_pieces;
 mod version;
+mod version_piece;
 mod version_text;
 mod withdrawn;
 

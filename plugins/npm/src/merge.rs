@@ -1,8 +1,9 @@
 //! What several repositories have of a package: the one that was asked, or those of a group's members that the host lets serve it.
 
 use crate::name::Name;
-use crate::packument::{Piece, Rendering};
+use crate::packument::Rendering;
 use crate::records::{Package, missing};
+use crate::version_piece::Piece;
 use crate::{hosted, proxy};
 use packhouse_sdk::{Context, Failure};
 use std::collections::BTreeMap;

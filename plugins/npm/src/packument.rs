@@ -1,9 +1,9 @@
 //! The packument: all that is known of a package, in the two forms that clients ask for. It is written while the versions are
 //! read, from whatever repositories they come, so that no more than one of them is in memory.
 
-use crate::accept;
 use crate::name::Name;
 use crate::readme::Readme;
+use crate::version_piece::{Form, Piece};
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Content, Context, Error, Output, Request, Response, Timestamp};
 use serde_json::{Map, Value};
@@ -12,44 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the full form repeats of the latest version.
 const OF_LATEST: [&str; 8] =
     ["description", "homepage", "keywords", "repository", "contributors", "author", "bugs", "license"];
-
-/// Which form of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// What installing needs.
-    Abbreviated,
-    /// All of it.
-    Full,
-}
-
-impl Form {
-    /// As a client's `Accept` has it.
-    pub(crate) fn wanted(accept: Option<&str>) -> Self {
-        if accept::abbreviated(accept) { Self::Abbreviated } else { Self::Full }
-    }
-
-    fn content_type(self) -> &'static str {
-        match self {
-            Self::Abbreviated => accept::ABBREVIATED,
-            Self::Full => "application/json",
-        }
-    }
-}
-
-/// A version on its way into a document.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Piece {
-    /// Manifests without `dist` and `deprecated`: objects that are not empty.
-    pub(crate) abbreviated: String,
-    pub(crate) full: String,
-    /// An object without the tarball's address and the attestations.
-    pub(crate) dist: String,
-    pub(crate) deprecated: Option<String>,
-    /// `dist.attestations`, but for their address.
-    pub(crate) attestations: Option<Map<String, Value>>,
-    /// When it was published, in ms since 1970; 0 where nobody says so.
-    pub(crate) time: u64,
-}
 
 /// What a packument says besides its versions. Of several repositories the first that says something is heard.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! A hosted package with many versions, rendered in pieces that the host remembers: the next packument after a publish costs the
 //! run of versions that the new one is in, and not all of them.
 
-use crate::hosted::piece;
 use crate::name::Name;
-use crate::packument::{Piece, Rendering};
+use crate::packument::Rendering;
 use crate::records::{self, Version};
+use crate::version_piece::Piece;
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Error, PieceParts, Repository, runs};
 use std::ops::Range;
@@ -134,7 +134,7 @@ impl Run<'_> {
             let number = entry.key.get(self.versions.prefix.len()..).unwrap_or_default();
             while reasons.next_if(|(of, _)| of.as_str() < number).is_some() {}
             let reason = reasons.next_if(|(of, _)| of == number).map(|(_, reason)| reason);
-            take(number, &piece(Version::read(&entry.key, entry.value)?, reason))?;
+            take(number, &Piece::of(Version::read(&entry.key, entry.value)?, reason))?;
         }
         Ok(())
     }

@@ -2,13 +2,14 @@
 
 use crate::dist::from_integrity;
 use crate::name::Name;
-use crate::packument::{Piece, Rendering, Summary};
+use crate::packument::{Rendering, Summary};
 use crate::pieces::MANY;
 use crate::readme::Readme;
 use crate::records::missing_version;
 use crate::upstream_packument::{self, Packument, UpstreamVersion};
 use crate::upstream_pieces::UpstreamPieces;
 use crate::version::highest;
+use crate::version_piece::Piece;
 use crate::withdrawn;
 use packhouse_sdk::{
     Blob, Content, Context, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,

@@ -4,7 +4,7 @@
 use crate::document::{Bounded, MEMBER_LIMIT, deprecation};
 use crate::manifest::{self, ABBREVIATED};
 use crate::name::Name;
-use crate::packument::Piece;
+use crate::version_piece::Piece;
 use packhouse_sdk::json_scan::{self, Member, Outline, Span};
 use packhouse_sdk::{Blob, Digest, Error, PieceParts, ReadAt, Repository};
 use serde::de::{DeserializeOwned, IgnoredAny};

@@ -1,7 +1,7 @@
 //! A version as it stands in a packument: its manifest, with what depends on who asks, and when.
 
 use crate::name::Name;
-use crate::packument::{Form, Piece};
+use crate::version_piece::{Form, Piece};
 use packhouse_sdk::{Error, Timestamp};
 use serde::Serialize;
 use serde_json::json;

@@ -2,8 +2,8 @@
 //! where the host says so.
 
 use crate::name::Name;
-use crate::packument::Piece;
 use crate::upstream_packument::UpstreamVersion;
+use crate::version_piece::Piece;
 use packhouse_sdk::{Entry, Error, Expectation, Outcome, Release, Repository, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
