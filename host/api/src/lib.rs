@@ -10,6 +10,7 @@ mod cache;
 mod call;
 mod compression;
 mod credentials;
+mod details;
 mod endpoint;
 pub mod error;
 mod error_response;
@@ -21,10 +22,12 @@ mod logins;
 mod members;
 mod openapi;
 pub mod operations;
+mod organization;
 mod packages;
 mod paging;
 mod portal;
 pub mod repositories;
+mod search;
 mod sessions;
 mod shown;
 mod sso;
@@ -75,6 +78,8 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         access_keys::endpoints(),
         repositories::endpoints(),
         packages::endpoints(),
+        search::endpoints(),
+        organization::endpoints(),
         cache::endpoints(),
         upkeep::endpoints(),
         tokens::endpoints(),
