@@ -24,7 +24,8 @@ struct Said(Vec<Value>, String);
 
 impl Said {
     fn of(server: &Server, id: &str, secret: &str) -> Self {
-        let said = Api::sign_in(server).call("GET", &format!("/v1/repositories/{id}/connection")).expect(200).json();
+        let said =
+            Api::sign_in(server).call("GET", &format!("/v1/repositories/{id}/connection")).expect(200).json();
         Self(said["clients"].as_array().unwrap().clone(), secret.to_owned())
     }
 
@@ -34,7 +35,8 @@ impl Said {
         let wanted = |one: &&Value| {
             one["client"] == client && one["purpose"] == purpose && one["file"].as_str() == file
         };
-        let found = self.0.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {:?}", self.0));
+        let found =
+            self.0.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {:?}", self.0));
         found["text"].as_str().unwrap().replace("<EMAIL>", OWNER).replace("<REPOSITORY_TOKEN>", &self.1)
     }
 }
@@ -128,7 +130,10 @@ fn npm_works_with_what_is_pasted() {
     js.write("lib/.npmrc", &said.text("npm", "publish", Some(".npmrc")));
     let publish = said.text("npm", "publish", None);
     js.run("lib", &publish.split_whitespace().skip(1).collect::<Vec<_>>()).well();
-    js.package("project", &json!({"name": "project", "version": "0.0.0", "dependencies": {"@acme/lib": "1.0.0"}}));
+    js.package(
+        "project",
+        &json!({"name": "project", "version": "0.0.0", "dependencies": {"@acme/lib": "1.0.0"}}),
+    );
     js.write("project/.npmrc", &said.text("npm", "read", Some(".npmrc")));
     js.run("project", &["install"]).well();
     assert_eq!(js.installed("project", "@acme/lib").as_deref(), Some("1.0.0"));

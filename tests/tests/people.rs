@@ -60,7 +60,10 @@ fn packages_are_found_wherever_one_may_read() {
     assert_eq!(names(&all), ["tool", "toolbox", "org.example:tool", "org.example:tool-kit", "other"]);
     let tool = &all["items"][0];
     assert_eq!(tool["repository"], json!({"id": npm.id, "name": "js", "format": "npm"}));
-    assert_eq!((&tool["latest"], &tool["summary"], &tool["state"]), (&json!("1.0.0"), &json!("about tool"), &json!("")));
+    assert_eq!(
+        (&tool["latest"], &tool["summary"], &tool["state"]),
+        (&json!("1.0.0"), &json!("about tool"), &json!(""))
+    );
     assert!(tool["updated_at"].is_u64() && all["next"].is_null());
     assert_eq!(names(&search(&api, "q=tool&format=maven")), ["org.example:tool", "org.example:tool-kit"]);
     assert_eq!(names(&search(&api, &format!("q=tool&repository={}", maven.id))).len(), 2);
@@ -84,10 +87,12 @@ fn packages_are_found_wherever_one_may_read() {
     assert_eq!(names(&listed), ["tool", "toolbox", "other"]);
     assert_eq!(listed["items"][0]["versions"], 1);
     // Who may read one alone finds what is there; who may read none finds nothing, and nobody learns what there is.
-    let reader = sign_in(&server, "reader@example.com", &json!([{"repository": npm.id, "actions": ["read"]}]));
+    let reader =
+        sign_in(&server, "reader@example.com", &json!([{"repository": npm.id, "actions": ["read"]}]));
     assert_eq!(names(&search(&reader, "q=tool")), ["tool", "toolbox", "other"]);
     assert_eq!(names(&search(&reader, &format!("q=tool&repository={}", maven.id))).len(), 0);
-    let nobody = sign_in(&server, "nobody@example.com", &json!([{"repository": npm.id, "actions": ["publish"]}]));
+    let nobody =
+        sign_in(&server, "nobody@example.com", &json!([{"repository": npm.id, "actions": ["publish"]}]));
     assert_eq!(names(&search(&nobody, "q=tool")).len(), 0);
     api.patch(&format!("/v1/repositories/{}", maven.id), &json!({"settings": {"public": true}})).expect(200);
     assert_eq!(names(&search(&nobody, "q=tool")), ["org.example:tool", "org.example:tool-kit"]);
@@ -102,7 +107,9 @@ fn a_version_is_shown_with_all_that_is_known_of_it() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let version = |id: &str, name: &str, number: &str| {
-        api.call("GET", &format!("/v1/repositories/{id}/packages/{name}/versions/{number}")).expect(200).json()
+        api.call("GET", &format!("/v1/repositories/{id}/packages/{name}/versions/{number}"))
+            .expect(200)
+            .json()
     };
     let npm = NpmRepository::create(&server, "js");
     publish_npm(&npm, &Release::new("@acme/lib", "1.0.0").attested());
@@ -112,7 +119,10 @@ fn a_version_is_shown_with_all_that_is_known_of_it() {
     assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# @acme/lib"}));
     assert_eq!(shown["dependencies"], json!([{"name": "dep", "requirement": "^1.0.0", "group": ""}]));
     assert_eq!(shown["summary"], "about @acme/lib");
-    assert_eq!(shown["install"][0], json!({"client": "npm", "language": "shell", "text": "npm install @acme/lib@1.0.0"}));
+    assert_eq!(
+        shown["install"][0],
+        json!({"client": "npm", "language": "shell", "text": "npm install @acme/lib@1.0.0"})
+    );
     assert_eq!(shown["files"][0]["downloads"], 0);
     assert_eq!(shown["attestations"][0]["path"], "-/npm/v1/attestations/@acme/lib@1.0.0");
     npm.client.get(&npm.path(shown["attestations"][0]["path"].as_str().unwrap())).expect(200);
@@ -140,7 +150,8 @@ fn a_version_is_shown_with_all_that_is_known_of_it() {
     for missing in ["org.example%3Aa/versions/2.0", "org.example%3Ab/versions/1.0"] {
         api.call("GET", &format!("/v1/repositories/{}/packages/{missing}", maven.id)).expect(404);
     }
-    let publisher = sign_in(&server, "p@example.com", &json!([{"repository": maven.id, "actions": ["publish"]}]));
+    let publisher =
+        sign_in(&server, "p@example.com", &json!([{"repository": maven.id, "actions": ["publish"]}]));
     let path = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id);
     assert_eq!(publisher.call("GET", &path).expect(403).field("error"), "role_mismatch");
     publisher.call("GET", &format!("/v1/repositories/{}/connection", maven.id)).expect(403);
@@ -186,7 +197,8 @@ fn downloads_are_counted_and_nothing_else_is() {
     assert_eq!((&shown["downloads"], &shown["files"][0]["downloads"]), (&json!(5), &json!(5)));
     assert!(shown["last_downloaded_at"].as_u64() > Some(1_700_000_000_000));
     let usage = api.call("GET", "/v1/usage").expect(200).json();
-    let own = usage["repositories"].as_array().unwrap().iter().find(|row| row["id"] == json!(maven.id)).unwrap();
+    let own =
+        usage["repositories"].as_array().unwrap().iter().find(|row| row["id"] == json!(maven.id)).unwrap();
     assert_eq!((&own["downloads"], &usage["downloads"]), (&json!(5), &json!(5)));
     assert_eq!((&own["bytes"], &own["packages"], &own["versions"]), (&json!(10), &json!(1), &json!(1)));
     assert!(usage["stored_bytes"].as_u64() >= Some(10));
@@ -206,7 +218,8 @@ fn a_member_manages_sessions_name_and_password() {
     let server = Server::start();
     let member = sign_in(&server, "m@example.com", &json!([]));
     let other = Api::sign_in_as(&server, "m@example.com", PASSWORD);
-    let sessions = |api: &Api| api.call("GET", "/v1/sessions").expect(200).json()["items"].as_array().unwrap().clone();
+    let sessions =
+        |api: &Api| api.call("GET", "/v1/sessions").expect(200).json()["items"].as_array().unwrap().clone();
     let listed = sessions(&member);
     assert_eq!(listed.len(), 2);
     assert_eq!(listed.iter().filter(|one| one["current"] == true).count(), 1);
@@ -256,7 +269,10 @@ fn the_organization_is_shown_and_changed() {
     let shown = api.call("GET", "/v1/organization").expect(200).json();
     assert!(shown["id"].is_string() && shown["created_at"].is_u64());
     assert_eq!(shown["quota_bytes"], Value::Null);
-    let changed = api.patch("/v1/organization", &json!({"name": "Acme", "quota_bytes": 5_000_000_000_u64})).expect(200).json();
+    let changed = api
+        .patch("/v1/organization", &json!({"name": "Acme", "quota_bytes": 5_000_000_000_u64}))
+        .expect(200)
+        .json();
     assert_eq!((&changed["name"], &changed["quota_bytes"]), (&json!("Acme"), &json!(5_000_000_000_u64)));
     assert_eq!(changed["base_url"], shown["base_url"]);
     let taken = api.patch("/v1/organization", &json!({"name": "second"})).expect(409);
@@ -264,7 +280,10 @@ fn the_organization_is_shown_and_changed() {
     for wrong in [json!({"quota_bytes": -1}), json!({"quota_bytes": "1"}), json!({"base_url": "x"})] {
         api.patch("/v1/organization", &wrong).expect(400);
     }
-    assert_eq!(api.patch("/v1/organization", &json!({"name": ""})).expect(400).field("error"), "invalid_name");
+    assert_eq!(
+        api.patch("/v1/organization", &json!({"name": ""})).expect(400).field("error"),
+        "invalid_name"
+    );
     let cleared = api.patch("/v1/organization", &json!({"quota_bytes": null})).expect(200).json();
     assert_eq!((&cleared["name"], &cleared["quota_bytes"]), (&json!("Acme"), &Value::Null));
     let member = sign_in(&server, "m@example.com", &json!([]));

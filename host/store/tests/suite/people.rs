@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use packhouse_store::{
-    Algorithm, AuditEvent, CatalogChange, Commit, Digest, Readable, RepositoryId, SearchQuery, SessionRow, Sha256,
-    Version, VersionFile, now_ms,
+    Algorithm, AuditEvent, CatalogChange, Commit, Digest, Readable, RepositoryId, SearchQuery, SessionRow,
+    Sha256, Version, VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, in_both, member, organization, repository};
@@ -13,7 +13,7 @@ use crate::support::{World, applied, in_both, member, organization, repository};
 in_both! {
     what_is_found_follows_the_commits, exact_names_stand_first_and_pages_follow, only_what_may_be_read_is_found,
     counters_are_what_a_count_would_be, downloads_are_counted_behind, who_showed_it_first_published_it,
-    sessions_are_listed_and_end_with_a_password, an_organization_is_renamed,
+    sessions_are_listed_and_end_with_a_password, an_organization_is_renamed, a_search_among_very_many_is_quick,
 }
 
 fn digest(seed: u8) -> Digest {
@@ -98,7 +98,10 @@ async fn what_is_found_follows_the_commits(world: &World) {
         assert_eq!(found(world, text).await, expected, "{text}");
     }
     let one = world.store.search_packages(&query(world, "left-pad")).await.unwrap().remove(0);
-    assert_eq!((one.latest.as_deref(), one.summary.as_str(), one.versions), (Some("1.0"), "Pads texts on the left", 1));
+    assert_eq!(
+        (one.latest.as_deref(), one.summary.as_str(), one.versions),
+        (Some("1.0"), "Pads texts on the left", 1)
+    );
     assert_eq!((one.repository_name.as_str(), one.format.as_str()), ("main", "maven"));
     // Another version's words take the place of the first one's.
     let mut newer = version("left-pad", "2.0", "Something else", &[]);
@@ -152,8 +155,10 @@ async fn only_what_may_be_read_is_found(world: &World) {
     open.format = "npm".to_owned();
     let open = world.store.create_repository(world.organization, open, None).await.unwrap().unwrap().id;
     let elsewhere = world.store.create_organization(organization("elsewhere"), None).await.unwrap().unwrap();
-    let foreign = world.store.create_repository(elsewhere.id, repository("main"), None).await.unwrap().unwrap().id;
-    for (id, name) in [(world.repository, "mine"), (secret, "hidden"), (open, "public"), (foreign, "foreign")] {
+    let foreign =
+        world.store.create_repository(elsewhere.id, repository("main"), None).await.unwrap().unwrap().id;
+    for (id, name) in [(world.repository, "mine"), (secret, "hidden"), (open, "public"), (foreign, "foreign")]
+    {
         show_in(world, id, vec![version(&format!("lib-{name}"), "1", "", &[])]).await;
     }
     let these = |these: Vec<RepositoryId>| SearchQuery {
@@ -182,11 +187,14 @@ async fn counted(world: &World) -> [u64; 3] {
 async fn counters_are_what_a_count_would_be(world: &World) {
     assert_eq!(counted(world).await, [0, 0, 0]);
     // A path that two versions share counts once.
-    show(world, vec![
-        version("a", "1", "", &[("a/1", 10), ("shared", 100)]),
-        version("a", "2", "", &[("a/2", 20), ("shared", 100)]),
-        version("b", "1", "", &[]),
-    ])
+    show(
+        world,
+        vec![
+            version("a", "1", "", &[("a/1", 10), ("shared", 100)]),
+            version("a", "2", "", &[("a/2", 20), ("shared", 100)]),
+            version("b", "1", "", &[]),
+        ],
+    )
     .await;
     assert_eq!(counted(world).await, [130, 2, 3]);
     show(world, vec![version("a", "1", "", &[("a/1", 15)])]).await;
@@ -221,10 +229,13 @@ async fn counters_are_what_a_count_would_be(world: &World) {
 }
 
 async fn downloads_are_counted_behind(world: &World) {
-    show(world, vec![
-        version("lib", "1", "", &[("lib/1", 1), ("lib/blob", 2)]),
-        version("lib", "2", "", &[("lib/2", 3), ("lib/blob", 2)]),
-    ])
+    show(
+        world,
+        vec![
+            version("lib", "1", "", &[("lib/1", 1), ("lib/blob", 2)]),
+            version("lib", "2", "", &[("lib/2", 3), ("lib/blob", 2)]),
+        ],
+    )
     .await;
     let mut group = repository("group");
     (group.kind, group.members) = ("group".to_owned(), vec![world.another("empty").await, world.repository]);
@@ -306,8 +317,18 @@ async fn sessions_are_listed_and_end_with_a_password(world: &World) {
     };
     assert_eq!(seeds().await, [2, 1]);
     assert!(store.list_sessions(row.id, now + 60_000).await.unwrap().is_empty());
-    assert!(!store.change_own_password(&packhouse_store::MemberRow { password_hash: "other".into(), ..row.clone() },
-        "new", None, &[1; 32], None).await.unwrap());
+    assert!(
+        !store
+            .change_own_password(
+                &packhouse_store::MemberRow { password_hash: "other".into(), ..row.clone() },
+                "new",
+                None,
+                &[1; 32],
+                None
+            )
+            .await
+            .unwrap()
+    );
     assert_eq!(seeds().await, [2, 1]);
     assert!(store.change_own_password(&row, "new", Some("Name"), &[1; 32], None).await.unwrap());
     assert_eq!(seeds().await, [1]);
@@ -325,4 +346,55 @@ async fn an_organization_is_renamed(world: &World) {
     assert!(store.change_organization(world.organization, "renamed", Some(1 << 40), None).await.unwrap());
     let row = store.organizations().await.unwrap().remove(0);
     assert_eq!((row.name.as_str(), row.quota_bytes), ("renamed", Some(1 << 40)));
+}
+
+/// Packages of the measurement.
+const MANY: usize = 100_000;
+
+/// What a page of a search costs with 100,000 packages: run with `PACKHOUSE_TEST_LONG=1` and `--nocapture`, it says how long each
+/// took, and fails where one took longer than anybody would wait.
+async fn a_search_among_very_many_is_quick(world: &World) {
+    if std::env::var_os("PACKHOUSE_TEST_LONG").is_none() {
+        return;
+    }
+    let numbers: Vec<usize> = (0..MANY).collect();
+    for piece in numbers.chunks(5_000) {
+        let of = |at: &usize| {
+            let thirtieth = if at.is_multiple_of(30) { " sometimes" } else { "" };
+            let rare = if at.is_multiple_of(20_000) { " seldom" } else { "" };
+            version(
+                &format!("team-{}.lib-{at:06}", at % 97),
+                "1.0",
+                &format!("common words{thirtieth}{rare}"),
+                &[],
+            )
+        };
+        show(world, piece.iter().map(of).collect()).await;
+    }
+    let begun = std::time::Instant::now();
+    while found(world, "lib-099999").await.is_empty() {}
+    println!("indexed {MANY} packages in {:?}", begun.elapsed());
+    for text in [
+        "team-5.lib-000005",
+        "team-5",
+        "common",
+        "sometimes",
+        "seldom",
+        "ldo",
+        "b-09",
+        "common seldom",
+        "nothing",
+        "x",
+        "",
+    ] {
+        let first = SearchQuery { limit: 50, ..query(world, text) };
+        let begun = std::time::Instant::now();
+        let page = world.store.search_packages(&first).await.unwrap();
+        let took = begun.elapsed();
+        let after = page.last().map(|last| last.place.clone());
+        let begun = std::time::Instant::now();
+        world.store.search_packages(&SearchQuery { after, ..first }).await.unwrap();
+        println!("{text:?}: {} found in {took:?}, the next page in {:?}", page.len(), begun.elapsed());
+        assert!(took < std::time::Duration::from_secs(1), "{text:?} took {took:?}");
+    }
 }
