@@ -142,12 +142,7 @@ fn check_layer(file: &Path) -> Result<(), String> {
     }
 }
 
-fn link(
-    engine: &Engine,
-    component: &Component,
-    exports: &[String],
-    wasi: bool,
-) -> wasmtime::Result<Code> {
+fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) -> wasmtime::Result<Code> {
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
     let offers = |interface| contract::exports(borrowed(exports), interface);

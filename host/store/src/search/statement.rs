@@ -63,7 +63,9 @@ const ORDER: &str = "ORDER BY d.folded, d.repository, d.name";
 fn by_prefix(query: &SearchQuery, words: &[String], limit: u32, values: &mut Numbered) -> String {
     let whole = words.join(" ");
     let organization = values.add(query.organization.0);
-    let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
+    // The index is sought by this one bound alone: where a page begins, or else where the prefix does.
+    let first = query.after.as_ref().map_or("", |after| after.folded.as_str()).max(&whole);
+    let (from, to) = (values.add(first), values.add(format!("{whole}{END}")));
     let (behind, readable) = (behind(query, query.after.as_ref(), values), readable(query, values));
     let limit = values.add(i64::from(limit));
     format!(
@@ -122,7 +124,11 @@ fn matching(words: &[String], values: &mut Numbered) -> String {
 
 /// Behind the place, if that is not among the names that begin with the text.
 fn rest_behind(query: &SearchQuery, values: &mut Numbered) -> String {
-    behind(query, query.after.as_ref().filter(|after| after.beyond_prefixes), values)
+    let Some(after) = query.after.as_ref().filter(|after| after.beyond_prefixes) else {
+        return String::new();
+    };
+    let from = values.add(after.folded.as_str());
+    format!(" AND d.folded >= {from}{}", behind(query, Some(after), values))
 }
 
 fn behind(query: &SearchQuery, after: Option<&SearchPlace>, values: &mut Numbered) -> String {
