@@ -1,6 +1,6 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
-use crate::{Challenge, CodeKind, ErrorTemplate, RefusalWords};
+use crate::{Challenge, Client, CodeKind, ErrorTemplate, Install, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
 use serde_json::Value;
@@ -185,6 +185,12 @@ pub struct Description {
     open_requests: Option<Vec<String>>,
     settings: BTreeMap<String, Setting>,
     limits: Limits,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<Client>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    install: Vec<Install>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counted_files: Vec<String>,
 }
 
 impl Description {
@@ -219,7 +225,29 @@ impl Description {
             open_requests: None,
             settings: BTreeMap::new(),
             limits: Limits::default(),
+            clients: Vec::new(),
+            install: Vec::new(),
+            counted_files: Vec::new(),
         }
+    }
+
+    /// What its clients are told: what to write where.
+    pub fn clients(mut self, clients: impl IntoIterator<Item = Client>) -> Self {
+        self.clients.extend(clients);
+        self
+    }
+
+    /// How its clients install a version.
+    pub fn install(mut self, install: impl IntoIterator<Item = Install>) -> Self {
+        self.install.extend(install);
+        self
+    }
+
+    /// Paths whose fetches count as one of their version, with `*` for any text: one file of those that a client fetches together.
+    /// Those of every file if not said.
+    pub fn counted_files(mut self, patterns: &[&str]) -> Self {
+        self.counted_files = owned(patterns);
+        self
     }
 
     /// Which kinds of repository it has: `hosted`, `proxy`, `group`.

@@ -18,14 +18,16 @@ use crate::cache::{UpstreamCredentials, credentials};
 use crate::credentials::Rotate;
 use crate::error::ApiError;
 use crate::fields::Field;
-use crate::members::bodies::{self, Accept, CreateMember, Invite, SetPermissions};
+use crate::members::bodies::{self, Accept, ChangeMe, CreateMember, Invite, SetPermissions};
 use crate::operations::RotationRequest;
 use crate::operations::access_keys::{AccessKeyRequest, ExpiryChange};
 use crate::operations::key_owners::KeyOwnerRequest;
-use crate::operations::members::{Acceptance, MemberRequest};
+use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
+use crate::operations::organization::OrganizationChange;
 use crate::operations::repositories::RepositoryChange;
 use crate::operations::sso::SettingsRequest;
 use crate::operations::tokens::TokenRequest;
+use crate::organization::ChangeOrganization;
 use crate::sso::settings::SetSso;
 use crate::subscribers::bodies::{
     ChangeSubscriber, ChangeSubscriberGroup, CreateSubscriber, CreateSubscriberGroup, KeyOwnerBody,
@@ -120,6 +122,16 @@ pub fn acceptance(body: Value) -> Result<Acceptance, ApiError> {
 /// A new password.
 pub fn password(text: String) -> Result<Secret, ApiError> {
     bodies::password(text)
+}
+
+/// What members change of themselves.
+pub fn own_change(body: Value) -> Result<OwnChange, ApiError> {
+    shape::<ChangeMe>(body)?.change()
+}
+
+/// What of the organization is to change.
+pub fn organization_change(body: Value) -> Result<OrganizationChange, ApiError> {
+    shape::<ChangeOrganization>(body)?.change()
 }
 
 /// Sign-in settings.

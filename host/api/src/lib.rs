@@ -10,6 +10,7 @@ mod cache;
 mod call;
 mod compression;
 mod credentials;
+mod details;
 mod endpoint;
 pub mod error;
 mod error_response;
@@ -22,10 +23,12 @@ mod logins;
 mod members;
 mod openapi;
 pub mod operations;
+mod organization;
 mod packages;
 mod paging;
 pub mod portal;
 pub mod repositories;
+mod search;
 mod sessions;
 mod shown;
 mod sso;
@@ -77,6 +80,8 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         access_keys::endpoints(),
         repositories::endpoints(),
         packages::endpoints(),
+        search::endpoints(),
+        organization::endpoints(),
         cache::endpoints(),
         upkeep::endpoints(),
         tokens::endpoints(),

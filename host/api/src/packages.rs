@@ -1,4 +1,5 @@
-//! What a repository holds: packages, and the versions of one with their files. The same for every format, from what its
+//! What a repository holds: packages, the versions of one with their files, a version with all that is known of it, and how clients
+//! reach it. The same for every format, from what its
 //! plugin shows.
 
 use axum::Json;
@@ -11,13 +12,15 @@ use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::details::{ConnectionView, VersionDetailsView};
 use crate::endpoint::Right::OfObject;
+use crate::operations::connection;
 use crate::operations::packages::{self, Packages, Search};
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
-    vec![routes!(list), routes!(versions)]
+    vec![routes!(list), routes!(versions), routes!(version), routes!(connection)]
 }
 
 /// A package.
@@ -79,9 +82,9 @@ impl From<Version> for VersionView {
 }
 
 /// The property of a version that says why it is in its state.
-const REASON: &str = "reason";
+pub(crate) const REASON: &str = "reason";
 
-/// Lists packages, those that match `q` where it is given, the best match first.
+/// Lists packages by name; those that match `q` where it is given: the one of that name first, then names that begin with it.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages", operation_id = "list_packages",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
@@ -94,7 +97,7 @@ async fn list(call: Call) -> Answer {
     let limit = paging::limit(&call)?;
     let search = match call.query("q").unwrap_or_default().trim() {
         "" => Search::Names { after: call.query("after").unwrap_or_default().to_owned() },
-        words => Search::Words { words: words.to_owned(), offset: paging::after(&call)?.unwrap_or_default() },
+        words => Search::Words { words: words.to_owned(), after: call.query("after").map(str::to_owned) },
     };
     let Packages { summaries, next } = packages::list(call.actor()?, call.path("id"), search, limit).await?;
     let items = summaries.into_iter().map(PackageView::from).collect();
@@ -118,4 +121,31 @@ async fn versions(call: Call) -> Answer {
     let next = (end < versions.len()).then(|| end.to_string());
     let items = versions.into_iter().skip(offset).take(limit).map(VersionView::from).collect();
     Ok(Json(Page { items, next }).into_response())
+}
+
+/// Shows a version with all that is known of it: what its format presents, how it is installed, and how often it was fetched. `{name}`
+/// and `{version}` are one segment each, percent-encoded.
+#[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions/{version}", operation_id = "show_version",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path),
+        ("name" = String, Path),
+        ("version" = String, Path)),
+    responses((status = 200, body = VersionDetailsView)))]
+async fn version(call: Call) -> Answer {
+    call.only(&[])?;
+    let (id, name, version) = (call.path("id"), call.path("name"), call.path("version"));
+    let page = packages::version(call.actor()?, id, name, version).await?;
+    Ok(Json(VersionDetailsView::from(page)).into_response())
+}
+
+/// Shows how clients reach the repository: what each needs to read and to publish, with `<EMAIL>` and `<REPOSITORY_TOKEN>` where those
+/// belong.
+#[utoipa::path(get, path = "/v1/repositories/{id}/connection", operation_id = "show_connection",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path)),
+    responses((status = 200, body = ConnectionView)))]
+async fn connection(call: Call) -> Answer {
+    call.only(&[])?;
+    let connection = connection::connection(call.actor()?, call.path("id")).await?;
+    Ok(Json(ConnectionView::from(connection)).into_response())
 }

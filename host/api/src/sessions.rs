@@ -6,6 +6,7 @@ use http::header::SET_COOKIE;
 use http::{HeaderValue, StatusCode};
 use packhouse_app::App;
 use packhouse_identity::Secret;
+use packhouse_store::SessionRow;
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -20,11 +21,12 @@ use crate::members::MemberView;
 use crate::operations::confirmations::{self, Action, Confirmed};
 use crate::operations::sessions::{self, SESSION_MS, SignIn, SignedIn};
 use crate::operations::sso;
+use crate::paging::{self, Page};
 use crate::{Answer, portal};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
-    vec![routes!(create), routes!(delete), routes!(confirm)]
+    vec![routes!(create), routes!(list), routes!(delete), routes!(end), routes!(confirm)]
 }
 
 /// E-mail and password.
@@ -101,6 +103,51 @@ async fn delete(call: Call) -> Answer {
     call.only(&[])?;
     sessions::sign_out(call.actor()?).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, portal::signed_out(&call.app)?)]).into_response())
+}
+
+/// A session of the caller's.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OwnSessionView {
+    id: String,
+    created_at: i64,
+    expires_at: i64,
+    /// Whether it is the one of this call.
+    current: bool,
+}
+
+/// Lists the caller's own sessions, the newest first: all at once.
+#[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions",
+    extensions(("x-right" = json!(HasSession))),
+    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<OwnSessionView>)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["limit", "after"])?;
+    let limit = paging::limit(&call)? as usize;
+    let offset = paging::after::<usize>(&call)?.unwrap_or_default();
+    let actor = call.actor()?;
+    let own = sessions::list(actor).await?;
+    let end = offset.saturating_add(limit);
+    let next = (end < own.len()).then(|| end.to_string());
+    let view = |row: SessionRow| OwnSessionView {
+        id: sessions::session_id(&row.secret_sha256),
+        created_at: row.created_at,
+        expires_at: row.expires_at,
+        current: row.secret_sha256 == *actor.session(),
+    };
+    let items = own.into_iter().skip(offset).take(limit).map(view).collect();
+    Ok(Json(Page { items, next }).into_response())
+}
+
+/// Ends a session of the caller's own.
+#[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "end_session",
+    extensions(("x-right" = json!(HasSession))),
+    params(("id" = String, Path)),
+    responses((status = 204)))]
+async fn end(call: Call) -> Answer {
+    call.only(&[])?;
+    sessions::end(call.actor()?, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The password again, for one action; or a new sign-in by the organization's provider.

@@ -8,7 +8,7 @@
 
 wasmtime::component::bindgen!({
     path: "../../wit/v0.1",
-    world: "plugin-with-upkeep",
+    world: "plugin-with-all",
     imports: {
         "packhouse:format/blobs.[method]blob.size": async | trappable,
         "packhouse:format/blobs.[method]blob.digest": async | trappable,

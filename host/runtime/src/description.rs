@@ -3,6 +3,7 @@
 //! Fields that this host does not know are ignored, so that a plugin may describe what a later host understands.
 
 mod challenge;
+mod clients;
 mod error_format;
 mod error_template;
 mod limits;
@@ -16,6 +17,7 @@ use packhouse_names::Folding;
 use serde::{Deserialize, Serialize};
 
 pub use challenge::{Challenge, ChallengeParameter, ChallengeScheme, NamedChallenge};
+pub use clients::{ClientTemplate, InstallTemplate, Places, Purpose, Template};
 pub use error_format::{ErrorFormat, excess_of};
 pub use error_template::{CodeKind, ErrorTemplate, PlacedMembers, RefusalWords};
 pub(crate) use limits::MANIFEST;
@@ -106,6 +108,16 @@ pub struct Description {
     /// Bounds of what the format accepts.
     #[serde(default)]
     pub limits: DescriptionLimits,
+    /// What to write where, so that a client uses a repository.
+    #[serde(default)]
+    pub clients: Vec<ClientTemplate>,
+    /// How clients install a version.
+    #[serde(default)]
+    pub install: Vec<InstallTemplate>,
+    /// Paths whose fetches count as one of their version, with `*` for any text; where nothing is said, those of every file. Of a
+    /// version in several pieces, of which a client fetches each, one stands for all.
+    #[serde(default)]
+    pub counted_files: Vec<String>,
     /// What `error_style`, `errors`, `challenge`, `token_service` and `limits` say of refusals, put together.
     #[serde(skip)]
     pub error_format: Arc<ErrorFormat>,
@@ -268,6 +280,13 @@ impl Description {
         self.authorization.contains(&form)
     }
 
+    /// Whether a fetch of this path counts as one of its version.
+    #[must_use]
+    pub fn counts_for_version(&self, path: &str) -> bool {
+        self.counted_files.is_empty()
+            || self.counted_files.iter().any(|pattern| packhouse_names::glob_match(pattern, path))
+    }
+
     /// Prefixes of keys of which one record says that a repository holds this package.
     pub fn keys_that_hold(&self, package: &str) -> impl Iterator<Item = String> {
         self.held_by.iter().map(move |prefix| prefix.replace(NAME, package))
@@ -320,6 +339,8 @@ impl Description {
             let one = prefix.matches(NAME).count() == 1 && prefix.len() <= 256 && !prefix.contains('\0');
             check("held_by", prefix, one, "a key's prefix of at most 256 bytes with {name} in it once")?;
         }
+        clients::validate(&self.clients, &self.install)?;
+        check("counted_files", "", self.counted_files.len() <= 16, "at most 16 patterns")?;
         self.claims.iter().try_for_each(Claim::validate)?;
         self.token_service.iter().try_for_each(TokenService::validate)?;
         self.settings.iter().try_for_each(|(name, setting)| setting.validate(name))

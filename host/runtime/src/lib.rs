@@ -23,6 +23,7 @@ mod memos;
 mod meters;
 mod open_requests;
 mod plugin;
+mod presentation;
 mod reads;
 mod request;
 mod routed;
@@ -35,14 +36,17 @@ pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
-    AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, CodeKind, Description,
-    DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, NamedChallenge, NamedLimit, PlacedMembers,
-    RefusalWords, Setting, SettingKind, TokenService, TrustedPublishing, excess_of, fill, fill_members,
-    fill_text,
+    AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
+    Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, InstallTemplate, NamedChallenge,
+    NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting, SettingKind, Template, TokenService,
+    TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
+pub use presentation::{
+    Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
+};
 pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use routed::{Routed, RoutedInstance};

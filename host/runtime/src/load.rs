@@ -11,7 +11,7 @@ use packhouse_store::Store;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::bindings::exports::packhouse::format::{format, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, upkeep};
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
 use crate::description::{Description, MANIFEST};
@@ -110,10 +110,10 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     if !objections.is_empty() {
         return Err(refuse(objections.join("; ")));
     }
-    let code =
-        link(engine, &component, contract::exports(borrowed(&exports), "upkeep"), wasi).map_err(|error| {
-            refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
-        })?;
+    let offers = |interface| contract::exports(borrowed(&exports), interface);
+    let code = link(engine, &component, offers, wasi).map_err(|error| {
+        refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
+    })?;
     let description = describe(engine, &code, file).await.map_err(refuse)?;
     let abilities =
         exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
@@ -143,11 +143,17 @@ fn check_layer(file: &Path) -> Result<(), String> {
     }
 }
 
-fn link(engine: &Engine, component: &Component, has_upkeep: bool, wasi: bool) -> wasmtime::Result<Code> {
+fn link(
+    engine: &Engine,
+    component: &Component,
+    offers: impl Fn(&str) -> bool,
+    wasi: bool,
+) -> wasmtime::Result<Code> {
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
-    let upkeep = if has_upkeep { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
-    Ok(Code { linked, format, upkeep })
+    let upkeep = if offers("upkeep") { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
+    let present = if offers("present") { Some(present::GuestIndices::new(&linked)?) } else { None };
+    Ok(Code { linked, format, upkeep, present })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.

@@ -7,7 +7,7 @@ use packhouse_store::{Blob, RepositoryId, Store};
 use wasmtime::component::{Instance, InstancePre, Resource};
 
 use crate::answer::{self, Answer, Failure};
-use crate::bindings::exports::packhouse::format::{format, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, upkeep};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
@@ -15,6 +15,7 @@ use crate::description::Description;
 use crate::error::CallError;
 use crate::instance::{CallName, KeptInstance, Runner};
 use crate::memos::PluginMemos;
+use crate::presentation::Presentation;
 use crate::request::{Action, RequestHead};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
@@ -37,6 +38,7 @@ pub(crate) struct Code {
     pub(crate) linked: InstancePre<HostState>,
     pub(crate) format: format::GuestIndices,
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
+    pub(crate) present: Option<present::GuestIndices>,
 }
 
 pub(crate) type Guest = wasmtime::Store<HostState>;
@@ -194,6 +196,40 @@ impl Plugin {
             upkeep.call_mark_version(guest, target, &id, &state.state, &state.reason).await
         })
         .await
+    }
+
+    /// Whether [`present_version`](Plugin::present_version) is offered.
+    pub fn has_present(&self) -> bool {
+        self.code.present.is_some()
+    }
+
+    /// What people are shown of a version of the call's target. All handles are read-only. `NotOffered` without the ability,
+    /// `Unreadable` for what is not as the contract says; else any [`CallError`].
+    pub async fn present_version(
+        &self,
+        mut call: Call,
+        name: &str,
+        version: &str,
+    ) -> Result<Result<Presentation, Failure>, CallError> {
+        let Some(indices) = &self.code.present else { return Err(CallError::NotOffered("present")) };
+        let id = VersionId { name: name.to_owned(), version: version.to_owned() };
+        let called = self.name("present_version", &call.head, Some(&call));
+        let Some(target) = call.target.take() else {
+            return Err(CallError::Host("present_version needs a repository".to_owned()));
+        };
+        let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let present = indices.load(&mut *guest, instance)?;
+            let target = guest.data_mut().repository(target)?;
+            Ok(match present.call_present_version(&mut *guest, target, &id).await? {
+                Ok(text) => Ok(text),
+                Err(failure) => Err(answer::failure(failure)?),
+            })
+        };
+        let presented = self.runner.run(called, state, &self.code.linked, body).await?;
+        presented
+            .map(|text| Presentation::parse(&text).map_err(CallError::Host))
+            .map_or_else(|failure| Ok(Err(failure)), |read| read.map(Ok))
     }
 
     async fn upkeep(

@@ -1,9 +1,14 @@
-//! The store's verbs whose writes are deferred: uses of credentials and of cached answers, and refusals.
+//! The store's verbs whose writes are deferred: uses of credentials and of cached answers, refusals, and fetches of files.
 
+use std::sync::Arc;
+
+use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, CacheName, RepositoryId, TokenId, now_ms};
 use crate::store::Store;
-use crate::write_behind::{Count, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential};
+use crate::write_behind::{
+    Count, Downloaded, Downloads, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential,
+};
 
 impl Store {
     /// Remembers that a token was used at `now` (ms since 1970). Costs no SQL: written every 30 s, and when the store is closed.
@@ -36,6 +41,26 @@ impl Store {
     pub fn refused(&self, refusal: Refusal, now: i64) {
         let refusals = RefusalsOfMinute(now.div_euclid(60_000), refusal);
         self.inner.refusals.add(refusals, Count { times: 1, last: now });
+    }
+
+    /// Counts that the file of this path was sent at `now` (ms since 1970), with `of_version` as a fetch of its version too. `sha256` is
+    /// of its bytes, where they are known. What is no file of a version is counted nowhere. Costs no SQL: written every 10 s, and when
+    /// the store is closed.
+    pub fn downloaded(
+        &self,
+        repository: RepositoryId,
+        path: Arc<str>,
+        sha256: Option<Sha256>,
+        of_version: bool,
+        now: i64,
+    ) {
+        let downloads = Downloads { times: 1, of_version: u64::from(of_version), last: now };
+        self.inner.downloads.add(Downloaded { repository, path, sha256 }, downloads);
+    }
+
+    /// Writes what [`Store::downloaded`] counted. `Unavailable` when it could not be written; it is kept for the next time.
+    pub async fn write_downloads(&self) -> Result<(), StoreError> {
+        self.inner.downloads.flush().await
     }
 
     /// Writes what [`Store::refused`] counted. `Unavailable` when it could not be written; it is kept for the next time.

@@ -25,10 +25,13 @@ mod names;
 mod packages;
 mod records;
 mod scrub;
+mod search;
 mod sqlite;
 mod store;
 mod unchanged;
 mod uploads;
+mod usage;
+mod version_details;
 mod versions;
 mod write_behind;
 mod writer;
@@ -54,6 +57,9 @@ pub use records::{
     Matches, Outcome,
 };
 pub use scrub::{Damaged, ScrubReport};
+pub use search::{FoundPackage, Readable, SearchPlace, SearchQuery};
 pub use store::{DiskRoom, Store};
 pub use uploads::{Append, Upload, UploadAppender};
+pub use usage::{RepositoryUsage, UsageRow};
+pub use version_details::VersionDetails;
 pub use write_behind::Refusal;

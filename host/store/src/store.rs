@@ -16,7 +16,9 @@ use crate::gates::Gates;
 use crate::ids::RepositoryId;
 use crate::marker;
 use crate::records::cache::RecordCache;
-use crate::write_behind::{RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
+use crate::search;
+use crate::usage::StoredBytes;
+use crate::write_behind::{Downloaded, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::{Memory, Writer};
 
 /// The room on a disk.
@@ -50,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
+    pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
+    pub(crate) stored_bytes: StoredBytes,
 }
 
 impl Store {
@@ -77,6 +81,8 @@ impl Store {
             used_credentials: WriteBehind::start(&db, &snapshots),
             used_answers: WriteBehind::start(&db, &snapshots),
             refusals: WriteBehind::start(&db, &snapshots),
+            downloads: WriteBehind::start(&db, &snapshots),
+            stored_bytes: StoredBytes::default(),
             snapshots,
             changes,
             record_cache: RecordCache::default(),
@@ -84,6 +90,7 @@ impl Store {
         });
         let store = Store { inner };
         store.sweep_at_start().await?;
+        search::follow_commits(&store.inner);
         Ok(store)
     }
 
@@ -138,6 +145,7 @@ impl Store {
         let _ = self.write_token_use().await;
         let _ = self.write_refusals().await;
         let _ = self.write_cache_use().await;
+        let _ = self.write_downloads().await;
         self.inner.db.close().await;
     }
 

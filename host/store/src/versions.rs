@@ -50,7 +50,7 @@ impl Store {
     }
 }
 
-fn version(name: &str, row: &Row) -> Result<Version, StoreError> {
+pub(crate) fn version(name: &str, row: &Row) -> Result<Version, StoreError> {
     let mut columns = row.columns();
     let version = columns.text("version")?;
     let (published, shown_at) = (columns.opt_int("published")?, columns.int("shown_at")?);
@@ -62,7 +62,7 @@ fn version(name: &str, row: &Row) -> Result<Version, StoreError> {
     Ok(Version { name: name.to_owned(), version, files: Vec::new(), published, summary, properties, state })
 }
 
-fn file(row: &Row) -> Result<(String, VersionFile), StoreError> {
+pub(crate) fn file(row: &Row) -> Result<(String, VersionFile), StoreError> {
     let mut columns = row.columns();
     let (version, path, digest) = (columns.text("version")?, columns.text("path")?, columns.text("digest")?);
     let digest =

@@ -149,6 +149,7 @@ catalogue! {
     METHOD_NOT_ALLOWED = "method_not_allowed" 405 Error Both "This method is not for this address.";
     NOT_SUPPORTED = "not_supported" 405 Error Api "The format of this repository does not offer this.";
     WRITES_NOT_PERMITTED_ON_GROUP = "writes_not_permitted_on_group" 405 Code Both "A group repository has no storage of its own; write to one of its members.";
+    ORGANIZATION_ALREADY_EXISTS = "organization_already_exists" 409 Error Api "Another organization has this name.";
     REPOSITORY_ALREADY_EXISTS = "repository_already_exists" 409 Error Api "A repository of this name exists.";
     REPOSITORY_IN_USE = "repository_in_use" 409 Error Api "The repository is a member of a group; take it out first.";
     LAST_OWNER = "last_owner" 409 Error Api "Someone must keep the permission manage-owner-account.";

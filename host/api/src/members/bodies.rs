@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::operations::members::{Acceptance, MemberRequest};
+use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
 
 /// A member to be made.
 #[derive(Deserialize, ToSchema)]
@@ -65,6 +65,36 @@ impl Accept {
     /// Who becomes the member.
     pub(crate) fn acceptance(self) -> Result<Acceptance, ApiError> {
         Ok(Acceptance { name: name(self.name)?, password: password(self.password)? })
+    }
+}
+
+/// What a member changes of itself.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeMe {
+    /// As people see it; may be empty.
+    name: Option<String>,
+    /// The new one: 8 characters or more.
+    password: Option<String>,
+    /// Needed with `password`.
+    current_password: Option<String>,
+}
+
+impl ChangeMe {
+    /// What is wanted.
+    pub(crate) fn change(self) -> Result<OwnChange, ApiError> {
+        let named = self.name.is_some();
+        let name = self.name.map(|text| name(Some(text))).transpose()?;
+        let password = match (self.password, self.current_password) {
+            (Some(new), Some(current)) => Some((password(new)?, Secret::new(current))),
+            (Some(_), None) => return Err(ApiError::invalid("A new `password` needs `current_password`.")),
+            (None, Some(_)) => {
+                return Err(ApiError::invalid("`current_password` goes with a new `password`."));
+            }
+            (None, None) if named => None,
+            (None, None) => return Err(ApiError::invalid("Send a `name` or a `password`.")),
+        };
+        Ok(OwnChange { name, password })
     }
 }
 

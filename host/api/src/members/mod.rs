@@ -16,7 +16,7 @@ use crate::endpoint::Right::{Anyone, OfObject, SignedIn};
 use crate::error_response::ErrorBody;
 use crate::operations::members;
 use crate::paging::{self, Page};
-use bodies::{Accept, Complete, CreateMember, Empty, Invite, SetPermissions};
+use bodies::{Accept, ChangeMe, Complete, CreateMember, Empty, Invite, SetPermissions};
 pub(crate) use view::MemberView;
 use view::{InvitationView, Me, ResetView};
 
@@ -24,6 +24,7 @@ use view::{InvitationView, Me, ResetView};
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
     vec![
         routes!(me),
+        routes!(change_me),
         routes!(create),
         routes!(list),
         routes!(show),
@@ -45,6 +46,20 @@ async fn me(call: Call) -> Answer {
     let actor = call.actor()?;
     let me = members::me(actor).await?;
     Ok(Json(Me::new(actor.member(), me)).into_response())
+}
+
+/// Changes the caller's own name or password. A new password needs the current one, and ends the caller's other sessions.
+#[utoipa::path(patch, path = "/v1/me", operation_id = "change_me",
+    extensions(("x-right" = json!(SignedIn))),
+    request_body = ChangeMe,
+    responses((status = 200, body = Me), (status = 401, body = ErrorBody), (status = 429, body = ErrorBody)))]
+async fn change_me(mut call: Call) -> Answer {
+    let body: ChangeMe = call.body()?;
+    call.only(&[])?;
+    let actor = call.actor()?;
+    let member = members::change(actor, body.change()?).await?;
+    let me = members::me(actor).await?;
+    Ok(Json(Me::new(&member, me)).into_response())
 }
 
 /// Makes a member.

@@ -1,8 +1,14 @@
 //! What a repository holds: packages, and the versions of one. The same for every format, from what its plugin shows.
 
-use packhouse_store::{PackageSummary, Version};
+use std::sync::Arc;
+
+use packhouse_config::repository_settings::view;
+use packhouse_runtime::{Action, Call as PluginCall, CallError, Plugin, Presentation, RequestHead};
+use packhouse_store::{PackageSummary, Readable, RepositoryRow, Version, VersionDetails};
 use packhouse_wire::catalogue;
 
+use super::connection::{InstallText, install};
+use super::search::{self, Found, Query};
 use super::{Actor, repositories};
 use crate::error::ApiError;
 
@@ -14,12 +20,12 @@ pub enum Search {
         /// Empty for the first page.
         after: String,
     },
-    /// Those that match, the best match first.
+    /// Those that match: the one of that name first, then names that begin with the words, then the others, each by name.
     Words {
         /// What is looked for.
         words: String,
-        /// How many matches are left out.
-        offset: u32,
+        /// Behind this place: what an earlier page gave as `next`.
+        after: Option<String>,
     },
 }
 
@@ -27,7 +33,7 @@ pub enum Search {
 pub struct Packages {
     /// What is on it.
     pub summaries: Vec<PackageSummary>,
-    /// Where the next begins: a name, or an offset.
+    /// Where the next begins: a name, or a place.
     pub next: Option<String>,
 }
 
@@ -43,11 +49,19 @@ pub async fn list(actor: &Actor, id: &str, search: Search, limit: u32) -> Result
             let next = names.last().filter(|_| more).cloned();
             (names, next)
         }
-        Search::Words { words, offset } => {
-            let found = store.search(repository.id, &words, offset, limit).await?;
-            let end = offset.saturating_add(u32::try_from(found.names.len()).unwrap_or(u32::MAX));
-            let next = (u64::from(end) < found.total).then(|| end.to_string());
-            (found.names, next)
+        Search::Words { words, after } => {
+            // That it may be read has been judged.
+            let readable = Readable { all: true, these: Vec::new() };
+            let (format, repository) = (None, Some(repository.id));
+            let query = Query { text: words, format, repository, after, limit, readable };
+            let Found { packages, next } = search::find(actor, query).await?;
+            let summaries = packages.into_iter().map(|found| PackageSummary {
+                name: found.place.name,
+                versions: found.versions,
+                latest: found.latest,
+                updated_at: found.updated_at,
+            });
+            return Ok(Packages { summaries: summaries.collect(), next });
         }
     };
     Ok(Packages { summaries: store.package_summaries(repository.id, names).await?, next })
@@ -58,4 +72,55 @@ pub async fn versions(actor: &Actor, id: &str, package: &str) -> Result<Vec<Vers
     let repository = repositories::readable(actor, id).await?;
     let versions = actor.app.store.versions(repository.id, package).await?;
     if versions.is_empty() { Err(ApiError::from(&catalogue::NOT_FOUND)) } else { Ok(versions) }
+}
+
+/// A version with all that people are shown of it.
+#[derive(Debug)]
+pub struct VersionPage {
+    /// Where it is.
+    pub repository: RepositoryRow,
+    /// What is shown and counted of it.
+    pub details: VersionDetails,
+    /// How clients install it.
+    pub install: Vec<InstallText>,
+    /// What its format makes of it; empty where the format presents nothing, or could not.
+    pub presented: Presentation,
+}
+
+/// A version with all that people are shown of it: 404 `not_found` where it is not. What its plugin cannot present is left out. Needs
+/// read there.
+pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> Result<VersionPage, ApiError> {
+    let repository = repositories::readable(actor, id).await?;
+    let details = actor.app.store.version_details(repository.id, package, version).await?;
+    let details = details.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
+    let Some(plugin) = actor.app.runtime.plugin(&repository.format) else {
+        let (install, presented) = (Vec::new(), Presentation::default());
+        return Ok(VersionPage { repository, details, install, presented });
+    };
+    let address = repositories::address(actor, &repository).await?;
+    let install = install(plugin.description(), &repository, &address, &details);
+    let presented = present(actor, &repository, &plugin, package, version).await?;
+    Ok(VersionPage { repository, details, install, presented })
+}
+
+/// What the plugin shows of a version. A call that fails is in the log, and costs the page what it would have shown.
+async fn present(
+    actor: &Actor,
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    package: &str,
+    version: &str,
+) -> Result<Presentation, ApiError> {
+    let head = RequestHead { request_id: actor.request_id.clone(), ..RequestHead::default() };
+    let target = Some(view(repository, plugin.description()));
+    let call = PluginCall { target, ..PluginCall::new(Arc::new(head), Action::Read) };
+    match plugin.present_version(call, package, version).await {
+        Ok(Ok(presented)) => Ok(presented),
+        Ok(Err(_)) | Err(CallError::NotOffered(_)) => Ok(Presentation::default()),
+        Err(CallError::Store(error)) => Err(ApiError::from(error)),
+        Err(error) => {
+            tracing::warn!(format = repository.format, package, version, %error, "a version could not be presented");
+            Ok(Presentation::default())
+        }
+    }
 }

@@ -80,6 +80,30 @@ pub async fn sign_out(actor: &Actor) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The actor's sessions that have not ended, the newest first.
+pub async fn list(actor: &Actor) -> Result<Vec<SessionRow>, ApiError> {
+    actor.judged_own();
+    Ok(actor.app.store.list_sessions(actor.member().id, actor.now).await?)
+}
+
+/// Ends one of the actor's sessions by its id ([`session_id`]): 404 `not_found` for any other.
+pub async fn end(actor: &Actor, id: &str) -> Result<(), ApiError> {
+    let own = list(actor).await?;
+    let found = own.into_iter().find(|row| session_id(&row.secret_sha256) == id);
+    let found = found.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
+    let event = actor.event("end_session", session_name(&found.secret_sha256));
+    if actor.app.store.delete_session(&found.secret_sha256, Some(event)).await? {
+        Ok(())
+    } else {
+        Err(ApiError::from(&catalogue::NOT_FOUND))
+    }
+}
+
+/// By what a session is told apart from others. It is made from the hash that is kept of it, and nobody signs in with it.
+pub fn session_id(sha256: &[u8; 32]) -> String {
+    hex::encode(sha256.iter().take(16).copied().collect::<Vec<u8>>())
+}
+
 /// The member of the organization that was named, or the only one.
 async fn choose(
     origin: &Origin,

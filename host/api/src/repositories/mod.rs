@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::endpoint::Right::{Holds, OfObject, SignedIn};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use crate::operations::repositories;
+use crate::operations::repositories::{self, RepositoryWithUsage};
 use crate::paging::{self, Page};
 pub use request::from_json;
 use request::{ChangeRepository, CreateRepository};
@@ -52,10 +52,10 @@ async fn create(mut call: Call) -> Answer {
 async fn list(call: Call) -> Answer {
     call.only(&["limit", "after"])?;
     let page = paging::request::<RepositoryId>(&call)?;
-    let listed = repositories::list(call.actor()?, page).await?;
+    let listed = repositories::list_with_usage(call.actor()?, page).await?;
     let base_url = repositories::base_url(call.actor()?).await?;
-    let view = |row| RepositoryView::new(&call.app, &base_url, row);
-    Ok(Json(Page::of(listed, |row| row.id.to_string(), view)).into_response())
+    let view = |with| RepositoryView::new(&call.app, &base_url, with);
+    Ok(Json(Page::of(listed, |with| with.row.id.to_string(), view)).into_response())
 }
 
 /// Shows a repository.
@@ -96,5 +96,7 @@ async fn remove(call: Call) -> Answer {
 
 async fn shown(call: &Call, row: RepositoryRow) -> Result<Response, ApiError> {
     let base_url = repositories::base_url(call.actor()?).await?;
-    Ok(Json(RepositoryView::new(&call.app, &base_url, row)).into_response())
+    let usage = repositories::usage_of(call.actor()?, &row).await?;
+    let with = RepositoryWithUsage { row, usage };
+    Ok(Json(RepositoryView::new(&call.app, &base_url, with)).into_response())
 }

@@ -1,10 +1,10 @@
 //! A repository as the API shows it.
 
-use packhouse_store::RepositoryRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::operations::repositories::RepositoryWithUsage;
 use packhouse_app::App;
 use packhouse_config::repository_settings;
 
@@ -32,11 +32,22 @@ pub(super) struct RepositoryView {
     /// Of a group, in order.
     members: Vec<String>,
     created_at: i64,
+    /// Packages that it shows; null for a group, which holds nothing of its own.
+    packages: Option<u64>,
+    /// Their versions.
+    versions: Option<u64>,
+    /// Bytes of their files, each path once.
+    bytes: Option<u64>,
+    /// How often a version was fetched.
+    downloads: Option<u64>,
+    /// When a version last came, in ms since 1970.
+    last_published_at: Option<i64>,
 }
 
 impl RepositoryView {
     /// The view, under the organization's public address.
-    pub(super) fn new(app: &App, base_url: &str, row: RepositoryRow) -> RepositoryView {
+    pub(super) fn new(app: &App, base_url: &str, with: RepositoryWithUsage) -> RepositoryView {
+        let RepositoryWithUsage { row, usage } = with;
         let plugin = app.runtime.plugin(&row.format);
         let description = plugin.as_ref().map(|plugin| plugin.description());
         RepositoryView {
@@ -49,6 +60,11 @@ impl RepositoryView {
             upstream: row.upstream.map(|url| Upstream { url }),
             members: row.members.iter().map(ToString::to_string).collect(),
             created_at: row.created_at,
+            packages: usage.map(|usage| usage.packages),
+            versions: usage.map(|usage| usage.versions),
+            bytes: usage.map(|usage| usage.bytes),
+            downloads: usage.map(|usage| usage.downloads),
+            last_published_at: usage.and_then(|usage| usage.last_published_at),
         }
     }
 }

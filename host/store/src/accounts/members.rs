@@ -139,6 +139,52 @@ impl Store {
         Ok(there)
     }
 
+    /// Sets a member's name; false when there is none.
+    pub async fn set_member_name(
+        &self,
+        organization: OrganizationId,
+        id: MemberId,
+        name: &str,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE members SET name = $3 WHERE organization = $1 AND id = $2";
+        let changed = transaction.execute(update, values![organization.0, id.0, name]).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
+    }
+
+    /// Sets what a member signs in with, if its password still is what was read, with its name where one is given; true when it is
+    /// done. Ends the member's sessions but for `keep`, and what was begun with the old password.
+    pub async fn change_own_password(
+        &self,
+        read: &MemberRow,
+        password_hash: &str,
+        name: Option<&str>,
+        keep: &[u8; 32],
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE members SET password_hash = $4, name = COALESCE($5, name) \
+                      WHERE organization = $1 AND id = $2 AND password_hash = $3";
+        let values =
+            values![read.organization.0, read.id.0, read.password_hash.as_str(), password_hash, name];
+        if transaction.execute(update, values).await? == 0 {
+            return Ok(false);
+        }
+        let others = "DELETE FROM sessions WHERE member = $1 AND secret_sha256 <> $2";
+        transaction.execute(others, values![read.id.0, keep]).await?;
+        for ended in BEGUN_WITH_A_PASSWORD {
+            transaction.execute(ended, values![read.id.0]).await?;
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
     /// Deletes a member, if it may still do what was read, with its sessions, confirmations, resets and invitations, and
     /// revokes its tokens; `needed` as for [`Store::set_member_permissions`].
     pub async fn delete_member(
@@ -219,15 +265,18 @@ pub(super) async fn set_password(
     transaction
         .execute("UPDATE members SET password_hash = $2 WHERE id = $1", values![id.0, password_hash])
         .await?;
-    for ended in [
-        "DELETE FROM sessions WHERE member = $1",
-        "DELETE FROM confirmations WHERE member = $1",
-        "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
-    ] {
+    transaction.execute("DELETE FROM sessions WHERE member = $1", values![id.0]).await?;
+    for ended in BEGUN_WITH_A_PASSWORD {
         transaction.execute(ended, values![id.0]).await?;
     }
     Ok(())
 }
+
+/// What ends with a password besides sessions.
+const BEGUN_WITH_A_PASSWORD: [&str; 2] = [
+    "DELETE FROM confirmations WHERE member = $1",
+    "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
+];
 
 /// Whether another member of the organization is one of whom one must remain. Two who ask at one time wait for each other,
 /// so that they cannot both count on the other.

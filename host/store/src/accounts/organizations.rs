@@ -2,7 +2,7 @@
 
 use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
-use crate::db::{Row, Transaction, Value, values};
+use crate::db::{Row, Transaction, Value, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id, now_ms};
 use crate::store::Store;
@@ -20,6 +20,8 @@ pub struct OrganizationRow {
     pub host: Option<String>,
     /// ms since 1970.
     pub created_at: i64,
+    /// Bytes that its repositories may hold together; none: no bound.
+    pub quota_bytes: Option<u64>,
 }
 
 /// An organization to be made.
@@ -104,12 +106,34 @@ impl Store {
         Ok(changed)
     }
 
+    /// Sets an organization's name and quota; false when there is none or the name is another's.
+    pub async fn change_organization(
+        &self,
+        id: OrganizationId,
+        name: &str,
+        quota_bytes: Option<u64>,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE organizations SET name = $2, quota_bytes = $3 WHERE id = $1 \
+                      AND NOT EXISTS (SELECT 1 FROM organizations o WHERE o.name = $2 AND o.id <> $1)";
+        let values = values![id.0, name, quota_bytes.map(signed)];
+        let changed = transaction.execute(update, values).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
+    }
+
     async fn organizations_where(
         &self,
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<OrganizationRow>, StoreError> {
-        let sql = format!("SELECT id, name, base_url, host, created_at FROM organizations WHERE {condition}");
+        let sql = format!(
+            "SELECT id, name, base_url, host, created_at, quota_bytes FROM organizations WHERE {condition}"
+        );
         let rows = self.inner.db.fetch(sql, values).await?;
         rows.iter().map(organization).collect()
     }
@@ -123,6 +147,7 @@ fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
         base_url: columns.opt_text("base_url")?,
         host: columns.opt_text("host")?,
         created_at: columns.int("created_at")?,
+        quota_bytes: columns.opt_int("quota_bytes")?.and_then(|bytes| u64::try_from(bytes).ok()),
     })
 }
 
@@ -132,7 +157,8 @@ async fn insert(
     organization: NewOrganization,
 ) -> Result<Option<OrganizationRow>, StoreError> {
     let NewOrganization { name, base_url, host } = organization;
-    let row = OrganizationRow { id: OrganizationId(new_id()), name, base_url, host, created_at: now_ms() };
+    let (id, created_at) = (OrganizationId(new_id()), now_ms());
+    let row = OrganizationRow { id, name, base_url, host, created_at, quota_bytes: None };
     let insert = "INSERT INTO organizations (id, name, base_url, host, created_at) VALUES ($1, $2, $3, $4, $5) \
                   ON CONFLICT DO NOTHING";
     let values =

@@ -153,6 +153,9 @@ impl Store {
         let delete = "DELETE FROM repositories WHERE organization = $1 AND id = $2";
         let deleted = transaction.execute(delete, values![organization.0, id.0]).await? == 1;
         if deleted {
+            // What the index has of it goes in pieces.
+            let queue = "INSERT INTO search_queue (id, repository, name) VALUES ($1, $2, '')";
+            transaction.execute(queue, values![new_id(), id.0]).await?;
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
         }

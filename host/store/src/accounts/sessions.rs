@@ -5,7 +5,7 @@ use std::fmt;
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::{AuditEvent, MemberRow};
-use crate::db::{columns_of, values};
+use crate::db::{Row, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
@@ -73,6 +73,25 @@ impl Store {
             expires_at: columns.int("expires_at")?,
         };
         Ok(Some((session, member(&mut row.columns_of("m"))?)))
+    }
+
+    /// The sessions of a member that have not expired at `now` (ms since 1970), the newest first. They are bounded by how often the
+    /// member signs in within the life of one; at most 1,000 are told.
+    pub async fn list_sessions(&self, member: MemberId, now: i64) -> Result<Vec<SessionRow>, StoreError> {
+        let sql = "SELECT secret_sha256, organization, created_at, expires_at FROM sessions \
+                   WHERE member = $1 AND expires_at > $2 ORDER BY created_at DESC, secret_sha256 LIMIT 1000";
+        let rows = self.inner.db.fetch(sql, values![member.0, now]).await?;
+        let read = |row: &Row| {
+            let mut columns = row.columns();
+            Ok(SessionRow {
+                secret_sha256: columns.hash("secret_sha256")?,
+                organization: OrganizationId(columns.int("organization")?),
+                member,
+                created_at: columns.int("created_at")?,
+                expires_at: columns.int("expires_at")?,
+            })
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Ends a session; true if there was one.

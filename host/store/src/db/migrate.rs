@@ -17,6 +17,18 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0007_codes.sql"),
     include_str!("../migrations/0008_open_logins.sql"),
     include_str!("../migrations/0009_lists.sql"),
+    include_str!("../migrations/0010_people.sql"),
+];
+
+/// Where the databases differ in more than a word: what counts, and the index of texts.
+const SQLITE: [&str; 2] = [
+    include_str!("../migrations/usage.sqlite.sql"),
+    "CREATE VIRTUAL TABLE search_grams USING fts5(grams, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');",
+];
+const POSTGRES: [&str; 2] = [
+    include_str!("../migrations/usage.postgres.sql"),
+    "CREATE TABLE search_grams (rowid BIGINT PRIMARY KEY, grams TSVECTOR NOT NULL);
+     CREATE INDEX search_grams_by_gram ON search_grams USING gin (grams);",
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
@@ -52,6 +64,11 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
         Engine::Postgres(_) => ["BIGINT PRIMARY KEY", "BYTEA", "TEXT COLLATE \"C\"", ""],
     };
+    let [usage_triggers, search_grams] = match engine {
+        Engine::Sqlite { .. } => SQLITE,
+        Engine::Postgres(_) => POSTGRES,
+    };
+    let sql = sql.replace("{usage_triggers}", usage_triggers).replace("{search_grams}", search_grams);
     let lines: Vec<&str> = sql.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     lines
         .join("\n")
@@ -62,6 +79,7 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         .split(';')
         .map(str::trim)
         .filter(|statement| !statement.is_empty())
-        .map(str::to_owned)
+        // Those within a statement.
+        .map(|statement| statement.replace("{;}", ";"))
         .collect()
 }

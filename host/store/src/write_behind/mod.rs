@@ -1,8 +1,9 @@
 //! Write-behind: writes that may come late are gathered in memory and flushed together, so that a request costs none. They say
-//! when credentials and cached answers were last used, and what was refused.
+//! when credentials and cached answers were last used, what was refused, and how often files were fetched.
 
 mod answers;
 mod credentials;
+mod downloads;
 mod refusals;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 pub(crate) use answers::UsedAnswer;
 pub(crate) use credentials::UsedCredential;
+pub(crate) use downloads::{Downloaded, Downloads};
 pub use refusals::Refusal;
 pub(crate) use refusals::{Count, RefusalsOfMinute};
 

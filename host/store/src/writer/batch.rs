@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::answers::Answers;
-use super::catalog::Shown;
+use super::catalog::{Shown, queued};
 use super::job::{Done, Job, Waiting};
 use super::sql;
 use crate::accounts::{AuditEvent, Revisions, insert_audit};
@@ -28,7 +28,8 @@ pub(super) struct Batch<'a> {
     fresh: Vec<&'a BlobRow>,
     leases: BTreeSet<(i64, RepositoryId)>,
     committed: BTreeMap<RepositoryId, Touched>,
-    catalog: Vec<(RepositoryId, &'a CatalogChange)>,
+    /// With who makes each, as far as that is known.
+    catalog: Vec<(RepositoryId, &'a CatalogChange, &'a str)>,
     answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
 }
@@ -158,7 +159,8 @@ impl<'a> Batch<'a> {
         }
         self.touch(repository, commit, revision);
         self.audit.extend(&commit.audit);
-        self.catalog.extend(commit.catalog.iter().map(|change| (repository, change)));
+        let by = commit.audit.as_ref().map_or("", |event| event.actor.as_str());
+        self.catalog.extend(commit.catalog.iter().map(|change| (repository, change, by)));
         Ok(Outcome::Applied(revision))
     }
 
@@ -239,6 +241,7 @@ impl<'a> Batch<'a> {
         for shown in Shown::phases(&self.catalog) {
             statements.extend(shown.changes()?);
         }
+        statements.push(queued(&self.catalog));
         statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));
         Ok(Changes { statements, bumped, touched: self.committed })

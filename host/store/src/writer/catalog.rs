@@ -6,7 +6,7 @@ use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Digest;
 use crate::error::StoreError;
-use crate::ids::{RepositoryId, now_ms};
+use crate::ids::{RepositoryId, new_id, now_ms};
 
 /// The property of a version whose words are searched besides its name and summary.
 const KEYWORDS: &str = "keywords";
@@ -26,14 +26,15 @@ pub(super) struct Shown<'a> {
     published: BTreeMap<Key<'a>, u64>,
     hidden_files: BTreeSet<(Key<'a>, &'a str)>,
     hidden: BTreeSet<Key<'a>>,
+    by: HashMap<Key<'a>, &'a str>,
 }
 
 impl<'a> Shown<'a> {
     /// As few as keep the order of changes to one package; mostly one.
-    pub(super) fn phases(changes: &[(RepositoryId, &'a CatalogChange)]) -> Vec<Shown<'a>> {
+    pub(super) fn phases(changes: &[(RepositoryId, &'a CatalogChange, &'a str)]) -> Vec<Shown<'a>> {
         let mut phases: Vec<Shown<'a>> = Vec::new();
         let mut last: HashMap<(RepositoryId, &str), (usize, u8)> = HashMap::new();
-        for (repository, change) in changes {
+        for (repository, change, by) in changes {
             let (name, rank) = name_and_rank(change);
             let (phase, before) = last.get(&(*repository, name)).copied().unwrap_or((0, 0));
             let phase = if before <= rank { phase } else { phase + 1 };
@@ -42,15 +43,18 @@ impl<'a> Shown<'a> {
                 phases.push(Shown::default());
             }
             if let Some(shown) = phases.get_mut(phase) {
-                shown.add(*repository, change);
+                shown.add(*repository, change, by);
             }
         }
         phases
     }
 
-    fn add(&mut self, repository: RepositoryId, change: &'a CatalogChange) {
+    fn add(&mut self, repository: RepositoryId, change: &'a CatalogChange, by: &'a str) {
         match change {
-            CatalogChange::Show(version) => self.show(repository, version),
+            CatalogChange::Show(version) => {
+                self.by.entry((repository, &version.name, &version.version)).or_insert(by);
+                self.show(repository, version);
+            }
             CatalogChange::ShowFile(file) => {
                 let key = (repository, file.name.as_str(), file.version.as_str());
                 self.touched.insert(key);
@@ -96,7 +100,7 @@ impl<'a> Shown<'a> {
 
     fn versions(&self) -> Result<MultiRow, StoreError> {
         let now = now_ms();
-        let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 10], StoreError> {
+        let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 11], StoreError> {
             let [repository, name, number] = key_values(*key);
             let published = Value::from(self.published.get(key).map(|at| signed(*at)));
             let properties = serde_json::to_string(&version.properties)
@@ -106,13 +110,16 @@ impl<'a> Shown<'a> {
             let [summary, search, properties, state] = texts;
             let times = [Value::from(now), Value::from(now)];
             let [shown_at, updated_at] = times;
+            let by = Value::from(self.by.get(key).copied().unwrap_or_default());
             Ok([
-                repository, name, number, published, summary, search, properties, state, shown_at, updated_at,
+                repository, name, number, published, summary, search, properties, state, shown_at,
+                updated_at, by,
             ])
         };
         let rows = self.versions.iter().map(row).collect::<Result<_, _>>()?;
         let before = "INSERT INTO versions (repository, name, version, published, summary, search, properties, state, \
-                      shown_at, updated_at) VALUES ";
+                      shown_at, updated_at, published_by) VALUES ";
+        // Who showed it first has published it, whoever marks it later.
         let after = " ON CONFLICT (repository, name, version) DO UPDATE SET \
                      published = COALESCE(excluded.published, versions.published), summary = excluded.summary, \
                      search = excluded.search, properties = excluded.properties, state = excluded.state, \
@@ -205,6 +212,17 @@ fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [MultiRow; 2] {
                 WHERE v.repository = packages.repository AND v.name = packages.name \
                 ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
     [MultiRow::new(gone, rows(), without_versions), MultiRow::new(left, rows(), ")")]
+}
+
+/// What of the index of packages is to be looked at again, each package once.
+pub(super) fn queued(changes: &[(RepositoryId, &CatalogChange, &str)]) -> MultiRow {
+    let packages: BTreeSet<(RepositoryId, &str)> =
+        changes.iter().map(|(repository, change, _)| (*repository, change.package())).collect();
+    let row = |(repository, name): &(RepositoryId, &str)| {
+        [Value::from(new_id()), Value::from(repository.0), Value::from(*name)]
+    };
+    let before = "INSERT INTO search_queue (id, repository, name) VALUES ";
+    MultiRow::new(before, packages.iter().map(row).collect(), "")
 }
 
 fn name_and_rank(change: &CatalogChange) -> (&str, u8) {

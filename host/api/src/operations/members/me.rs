@@ -1,10 +1,12 @@
 //! What a member sees of its own organization.
 
+use packhouse_identity::Secret;
 use packhouse_identity::access::Rights;
-use packhouse_store::{OrganizationId, RepositoryRow};
+use packhouse_store::{MemberRow, OrganizationId, RepositoryRow};
+use packhouse_wire::catalogue;
 
 use crate::error::ApiError;
-use crate::operations::Actor;
+use crate::operations::{Actor, passwords};
 
 /// Rows read at a time.
 const PAGE: u32 = 500;
@@ -54,4 +56,37 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
         base_url: organization.and_then(|row| row.base_url).unwrap_or_else(|| actor.app.base_url()),
         repositories,
     })
+}
+
+/// What a member changes of itself; none: as it is.
+#[derive(Debug, Default)]
+pub struct OwnChange {
+    /// As people see it.
+    pub name: Option<String>,
+    /// The new password, with the one that is to be no more.
+    pub password: Option<(Secret, Secret)>,
+}
+
+/// Changes the actor's own name, or password. A new password needs the current one (401 `invalid_credentials`, 429), and ends the
+/// actor's other sessions and what was begun with the old.
+pub async fn change(actor: &Actor, change: OwnChange) -> Result<MemberRow, ApiError> {
+    actor.judged_own();
+    let OwnChange { name, password } = change;
+    let (member, store) = (actor.member(), &actor.app.store);
+    let renamed = MemberRow { name: name.clone().unwrap_or_else(|| member.name.clone()), ..member.clone() };
+    if let Some((password, current)) = password {
+        passwords::check(&actor.origin, &member.email, current, std::slice::from_ref(member)).await?;
+        let hash = actor.app.passwords.hash(password).await?;
+        let event = actor.event("set_password", member.email.clone());
+        let done = store.change_own_password(member, &hash, name.as_deref(), actor.session(), Some(event));
+        // Another call has set a password meanwhile: what was shown is no longer it.
+        return if done.await? { Ok(renamed) } else { Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)) };
+    }
+    if let Some(name) = name {
+        let event = actor.event("rename_member", member.email.clone());
+        if !store.set_member_name(actor.organization(), member.id, &name, Some(event)).await? {
+            return Err(ApiError::from(&catalogue::NOT_FOUND));
+        }
+    }
+    Ok(renamed)
 }

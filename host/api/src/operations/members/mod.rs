@@ -13,7 +13,7 @@ use packhouse_wire::catalogue;
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use invitations::{Acceptance, accept, invite, invited};
-pub use me::{Me, Reachable, me};
+pub use me::{Me, OwnChange, Reachable, change, me};
 pub use resets::{complete_reset, reset, resetting};
 pub use rights::repositories_exist;
 

@@ -5,13 +5,25 @@ pub(crate) mod rules;
 
 use packhouse_identity::access::Rights;
 use packhouse_identity::permissions::Permission::{self, ManageRepositories};
-use packhouse_store::{NewRepository, RepositoryId, RepositoryRow};
+use packhouse_store::{NewRepository, RepositoryId, RepositoryRow, RepositoryUsage};
 use packhouse_wire::catalogue;
 
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use change::{RepositoryChange, change};
 pub use rules::PROXY;
+
+/// A repository of others.
+const GROUP: &str = "group";
+
+/// A repository with what is counted of it.
+#[derive(Debug)]
+pub struct RepositoryWithUsage {
+    /// The repository.
+    pub row: RepositoryRow,
+    /// What it holds; none of a group.
+    pub usage: Option<RepositoryUsage>,
+}
 
 /// Rows read in one statement.
 const READ_AT_ONCE: u32 = 201;
@@ -101,6 +113,32 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     } else {
         Err(ApiError::from(&catalogue::NOT_FOUND))
     }
+}
+
+/// A page of the repositories that the actor may know of, each with its counters; a group has none, for it holds nothing of its own.
+pub async fn list_with_usage(
+    actor: &Actor,
+    page: PageRequest<RepositoryId>,
+) -> Result<Listed<RepositoryWithUsage>, ApiError> {
+    let Listed { rows, more } = list(actor, page).await?;
+    let ids: Vec<RepositoryId> = rows.iter().map(|row| row.id).collect();
+    let mut usage = actor.app.store.repository_usage(actor.organization(), &ids).await?;
+    let with = |row: RepositoryRow| {
+        let usage = usage.remove(&row.id).filter(|_| row.kind != GROUP);
+        RepositoryWithUsage { row, usage }
+    };
+    Ok(Listed { rows: rows.into_iter().map(with).collect(), more })
+}
+
+/// The counters of the repository; none of a group. Who may know of a repository may know them.
+pub async fn usage_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<RepositoryUsage>, ApiError> {
+    let usage = actor.app.store.repository_usage(actor.organization(), &[row.id]).await?;
+    Ok(usage.get(&row.id).copied().filter(|_| row.kind != GROUP))
+}
+
+/// The address of a repository for its clients, with a slash at its end.
+pub async fn address(actor: &Actor, row: &RepositoryRow) -> Result<String, ApiError> {
+    Ok(format!("{}/repositories/{}/", base_url(actor).await?, row.name))
 }
 
 /// The public address of the actor's organization, without a slash at its end.

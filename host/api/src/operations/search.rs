@@ -1,0 +1,115 @@
+//! Search over all that the actor may read.
+
+use packhouse_store::{FoundPackage, Readable, RepositoryId, SearchPlace, SearchQuery};
+
+use super::Actor;
+use crate::error::ApiError;
+
+/// What is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct SearchRequest {
+    /// Words, each of which must stand in name, summary or keywords. All packages where there is none.
+    pub text: String,
+    /// In repositories of this format.
+    pub format: Option<String>,
+    /// In the repository of this id, as it was written.
+    pub repository: Option<String>,
+    /// Behind this place: what an earlier page gave as [`Found::next`].
+    pub after: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A page of packages.
+#[derive(Debug)]
+pub struct Found {
+    /// What is on it.
+    pub packages: Vec<FoundPackage>,
+    /// Where the next begins.
+    pub next: Option<String>,
+}
+
+/// Packages that match in every repository that the actor may read: the one of that name first, then names that begin with the text,
+/// then the others, each by name. A repository that the actor may not read, or that is not there, holds nothing. 400
+/// `invalid_request` for a place that is none.
+pub async fn packages(actor: &Actor, request: SearchRequest) -> Result<Found, ApiError> {
+    actor.judged_own();
+    let SearchRequest { text, format, repository, after, limit } = request;
+    let repository = match repository.as_deref().map(str::parse::<RepositoryId>) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        Some(Err(_)) => return Ok(Found { packages: Vec::new(), next: None }),
+    };
+    let readable = readable(actor);
+    find(actor, Query { text, format, repository, after, limit, readable }).await
+}
+
+pub(super) struct Query {
+    pub(super) text: String,
+    pub(super) format: Option<String>,
+    pub(super) repository: Option<RepositoryId>,
+    pub(super) after: Option<String>,
+    pub(super) limit: u32,
+    pub(super) readable: Readable,
+}
+
+/// A page of what is found, with one further to know whether another follows.
+pub(super) async fn find(actor: &Actor, query: Query) -> Result<Found, ApiError> {
+    let Query { text, format, repository, after, limit, readable } = query;
+    let after = after.as_deref().map(read_place).transpose()?;
+    let organization = actor.organization();
+    let further = limit.saturating_add(1);
+    let query = SearchQuery { organization, readable, text, format, repository, after, limit: further };
+    let mut packages = actor.app.store.search_packages(&query).await?;
+    let more = packages.len() > limit as usize;
+    packages.truncate(limit as usize);
+    let next = packages.last().filter(|_| more).map(|last| write_place(&last.place));
+    Ok(Found { packages, next })
+}
+
+/// The repositories that the actor may read, besides public ones.
+fn readable(actor: &Actor) -> Readable {
+    let permissions = actor.permissions();
+    let all = permissions.rights_in_a_new_one().read;
+    let named = permissions.named().filter_map(|id| id.parse::<RepositoryId>().ok());
+    Readable { all, these: named.filter(|id| permissions.rights(*id).read).collect() }
+}
+
+fn write_place(place: &SearchPlace) -> String {
+    let tier = if place.beyond_prefixes { "w" } else { "p" };
+    format!("{tier}.{}.{}", place.repository, place.name)
+}
+
+fn read_place(text: &str) -> Result<SearchPlace, ApiError> {
+    let read = || {
+        let (tier, rest) = text.split_once('.')?;
+        let (repository, name) = rest.split_once('.')?;
+        let beyond_prefixes = match tier {
+            "p" => false,
+            "w" => true,
+            _ => return None,
+        };
+        let (repository, name) = (repository.parse().ok()?, name.replace('\0', ""));
+        Some(SearchPlace { beyond_prefixes, folded: name.to_lowercase(), repository, name })
+    };
+    read().ok_or_else(|| ApiError::invalid("`after` is what an earlier page gave as `next`."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let place = SearchPlace {
+            beyond_prefixes: true,
+            folded: "org.example:lib".to_owned(),
+            repository: RepositoryId(12),
+            name: "Org.Example:Lib".to_owned(),
+        };
+        assert_eq!(read_place(&write_place(&place)).unwrap(), place);
+        for wrong in ["", "p", "p.12", "x.12.a", "p.a.b"] {
+            assert!(read_place(wrong).is_err(), "{wrong}");
+        }
+    }
+}

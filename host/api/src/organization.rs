@@ -1,0 +1,161 @@
+//! The caller's organization, and what its repositories hold.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use packhouse_config::repository_settings::effective;
+use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
+use packhouse_store::UsageRow;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::{Holds, SignedIn};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::fields::{self, Field, given};
+use crate::operations::organization::{self, Organization, OrganizationChange, Usage};
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(show), routes!(change), routes!(usage)]
+}
+
+/// The caller's organization.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OwnOrganizationView {
+    id: String,
+    name: String,
+    /// The address of its repositories, without a slash at its end.
+    base_url: String,
+    created_at: i64,
+    /// Bytes that its repositories may hold together; null: no bound.
+    quota_bytes: Option<u64>,
+}
+
+impl From<Organization> for OwnOrganizationView {
+    fn from(Organization { row, base_url }: Organization) -> OwnOrganizationView {
+        OwnOrganizationView {
+            id: row.id.to_string(),
+            name: row.name,
+            base_url,
+            created_at: row.created_at,
+            quota_bytes: row.quota_bytes,
+        }
+    }
+}
+
+/// What is to be another.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeOrganization {
+    /// 1 to 256 characters; of several organizations each has another.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    name: Field,
+    /// Bytes; null: no bound.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u64>)]
+    quota_bytes: Field,
+}
+
+impl ChangeOrganization {
+    pub(crate) fn change(self) -> Result<OrganizationChange, ApiError> {
+        let name = self.name.is_some().then(|| fields::name(&self.name)).transpose()?;
+        let quota_bytes = self.quota_bytes.as_ref().map(quota).transpose()?;
+        Ok(OrganizationChange { name, quota_bytes })
+    }
+}
+
+/// The largest quota: what JSON's numbers hold exactly.
+const MAX_QUOTA: u64 = (1 << 53) - 1;
+
+fn quota(value: &Value) -> Result<Option<u64>, ApiError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let bytes = value.as_u64().filter(|bytes| *bytes <= MAX_QUOTA);
+    bytes
+        .map(Some)
+        .ok_or_else(|| ApiError::invalid("`quota_bytes` is a whole number of bytes, or null for no bound."))
+}
+
+/// Shows the caller's organization.
+#[utoipa::path(get, path = "/v1/organization", operation_id = "show_organization",
+    extensions(("x-right" = json!(SignedIn))),
+    responses((status = 200, body = OwnOrganizationView)))]
+async fn show(call: Call) -> Answer {
+    call.only(&[])?;
+    let shown = organization::show(call.actor()?).await?;
+    Ok(Json(OwnOrganizationView::from(shown)).into_response())
+}
+
+/// Changes the caller's organization.
+#[utoipa::path(patch, path = "/v1/organization", operation_id = "change_organization",
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    request_body = ChangeOrganization,
+    responses((status = 200, body = OwnOrganizationView), (status = 409, body = ErrorBody)))]
+async fn change(mut call: Call) -> Answer {
+    let body: ChangeOrganization = call.body()?;
+    call.only(&[])?;
+    let changed = organization::change(call.actor()?, body.change()?).await?;
+    Ok(Json(OwnOrganizationView::from(changed)).into_response())
+}
+
+/// What the organization's repositories hold.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UsageView {
+    /// Of all files that are shown, in each repository each path once.
+    bytes: u64,
+    /// Of what is stored, each content once; up to 30 seconds old.
+    stored_bytes: u64,
+    packages: u64,
+    versions: u64,
+    /// Fetches of versions.
+    downloads: u64,
+    repositories: Vec<RepositoryUsageView>,
+}
+
+/// What a repository holds.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RepositoryUsageView {
+    id: String,
+    name: String,
+    bytes: u64,
+    packages: u64,
+    versions: u64,
+    downloads: u64,
+    /// Bytes that it may hold; null: no bound of its own.
+    quota_bytes: Option<u64>,
+}
+
+impl From<UsageRow> for RepositoryUsageView {
+    fn from(UsageRow { id, name, settings, usage }: UsageRow) -> RepositoryUsageView {
+        let settings = effective(&settings, false, None);
+        RepositoryUsageView {
+            id: id.to_string(),
+            name,
+            bytes: usage.bytes,
+            packages: usage.packages,
+            versions: usage.versions,
+            downloads: usage.downloads,
+            quota_bytes: settings.get("quota_bytes").and_then(Value::as_u64),
+        }
+    }
+}
+
+/// Shows what the organization's repositories hold.
+#[utoipa::path(get, path = "/v1/usage", operation_id = "show_usage",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    responses((status = 200, body = UsageView)))]
+async fn usage(call: Call) -> Answer {
+    call.only(&[])?;
+    let Usage { bytes, stored_bytes, packages, versions, downloads, repositories } =
+        organization::usage(call.actor()?).await?;
+    let repositories = repositories.into_iter().map(RepositoryUsageView::from).collect();
+    let view = UsageView { bytes, stored_bytes, packages, versions, downloads, repositories };
+    Ok(Json(view).into_response())
+}

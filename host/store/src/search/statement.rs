@@ -1,0 +1,162 @@
+//! The statements of a search. Rights stand in each of them: nothing is read of a repository that the asker may not read.
+
+use super::grams::{of_words, pattern};
+use super::{Numbered, SearchPlace, SearchQuery};
+use crate::db::Value;
+
+/// Behind every text that begins as this one.
+const END: char = char::MAX;
+
+/// Where is looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tier {
+    /// Among the names that begin with the text.
+    Prefix,
+    /// Among so many of the other names.
+    Walk(u32),
+    /// Among the other names, by the index of texts.
+    Grams,
+}
+
+impl Tier {
+    /// Whether there is nothing of it behind the place.
+    pub(super) fn is_done(self, words: &[String], after: Option<&SearchPlace>) -> bool {
+        match self {
+            Tier::Prefix => after.is_some_and(|after| after.beyond_prefixes),
+            // Every name begins with nothing.
+            Tier::Walk(_) | Tier::Grams => words.is_empty(),
+        }
+    }
+}
+
+/// The statement that finds at most `limit` packages of a tier, with its values.
+pub(super) fn statement(
+    query: &SearchQuery,
+    words: &[String],
+    tier: Tier,
+    limit: u32,
+    postgres: bool,
+) -> (String, Vec<Value>) {
+    let mut values = Numbered::default();
+    let found = match tier {
+        Tier::Prefix => by_prefix(query, words, limit, &mut values),
+        Tier::Walk(most) => by_walk(query, words, limit, most, &mut values),
+        Tier::Grams => by_grams(query, words, limit, postgres, &mut values),
+    };
+    (format!("{DETAILS_BEFORE}{found}{DETAILS_AFTER}"), values.0)
+}
+
+/// Around the packages that are found: what a list says of each.
+const DETAILS_BEFORE: &str = "SELECT w.repository, w.name, w.folded, w.latest, w.versions, r.name AS repository_name, r.format, \
+    v.summary, v.state, COALESCE(v.published, v.shown_at) AS updated_at FROM (SELECT d.repository, d.name, d.folded, \
+    (SELECT COUNT(*) FROM versions c WHERE c.repository = d.repository AND c.name = d.name) AS versions, \
+    (SELECT l.version FROM versions l WHERE l.repository = d.repository AND l.name = d.name \
+     ORDER BY COALESCE(l.published, l.shown_at) DESC, l.version DESC LIMIT 1) AS latest FROM (";
+const DETAILS_AFTER: &str = ") d) w JOIN repositories r ON r.id = w.repository \
+    LEFT JOIN versions v ON v.repository = w.repository AND v.name = w.name AND v.version = w.latest \
+    ORDER BY w.folded, w.repository, w.name";
+
+const COLUMNS: &str = "SELECT d.repository, d.name, d.folded";
+const PACKAGE: &str = "JOIN packages p ON p.repository = d.repository AND p.name = d.name";
+const ORDER: &str = "ORDER BY d.folded, d.repository, d.name";
+
+fn by_prefix(query: &SearchQuery, words: &[String], limit: u32, values: &mut Numbered) -> String {
+    let whole = words.join(" ");
+    let organization = values.add(query.organization.0);
+    let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
+    let (behind, readable) = (behind(query, query.after.as_ref(), values), readable(query, values));
+    let limit = values.add(i64::from(limit));
+    format!(
+        "{COLUMNS} FROM search_documents d {PACKAGE} WHERE d.organization = {organization} AND d.folded >= {from} \
+         AND d.folded < {to}{behind} AND {readable} {ORDER} LIMIT {limit}"
+    )
+}
+
+fn by_walk(query: &SearchQuery, words: &[String], limit: u32, most: u32, values: &mut Numbered) -> String {
+    let organization = values.add(query.organization.0);
+    let (behind, readable) = (rest_behind(query, values), readable(query, values));
+    let most = values.add(i64::from(most));
+    let matching = matching(words, values);
+    let limit = values.add(i64::from(limit));
+    format!(
+        "{COLUMNS} FROM ({COLUMNS} FROM search_documents d WHERE d.organization = {organization}{behind} \
+         AND {readable} {ORDER} LIMIT {most}) d {PACKAGE} WHERE {matching} {ORDER} LIMIT {limit}"
+    )
+}
+
+fn by_grams(
+    query: &SearchQuery,
+    words: &[String],
+    limit: u32,
+    postgres: bool,
+    values: &mut Numbered,
+) -> String {
+    let pieces = of_words(words);
+    let matches = if postgres {
+        format!("g.grams @@ CAST({} AS TSQUERY)", values.add(pieces.join(" & ")))
+    } else {
+        format!("search_grams MATCH {}", values.add(pieces.join(" ")))
+    };
+    let organization = values.add(query.organization.0);
+    let (behind, readable) = (rest_behind(query, values), readable(query, values));
+    let matching = matching(words, values);
+    let limit = values.add(i64::from(limit));
+    let from = if postgres { "search_grams g" } else { "search_grams" };
+    let row = if postgres { "g.rowid" } else { "search_grams.rowid" };
+    format!(
+        "{COLUMNS} FROM {from} JOIN search_documents d ON d.id = {row} {PACKAGE} WHERE {matches} \
+         AND d.organization = {organization}{behind} AND {readable} AND {matching} {ORDER} LIMIT {limit}"
+    )
+}
+
+/// What the text itself must hold, and that the name does not begin with what is looked for.
+fn matching(words: &[String], values: &mut Numbered) -> String {
+    let whole = words.join(" ");
+    let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
+    let mut conditions = vec![format!("NOT (d.folded >= {from} AND d.folded < {to})")];
+    for word in words {
+        conditions.push(format!("p.search LIKE {} ESCAPE '!'", values.add(pattern(word))));
+    }
+    conditions.join(" AND ")
+}
+
+/// Behind the place, if that is not among the names that begin with the text.
+fn rest_behind(query: &SearchQuery, values: &mut Numbered) -> String {
+    behind(query, query.after.as_ref().filter(|after| after.beyond_prefixes), values)
+}
+
+fn behind(query: &SearchQuery, after: Option<&SearchPlace>, values: &mut Numbered) -> String {
+    let Some(SearchPlace { folded, repository, name, .. }) = after else { return String::new() };
+    let folded = values.add(folded.as_str());
+    if query.repository.is_some() {
+        return format!(" AND (d.folded, d.name) > ({folded}, {})", values.add(name.as_str()));
+    }
+    let repository = values.add(repository.0);
+    format!(" AND (d.folded, d.repository, d.name) > ({folded}, {repository}, {})", values.add(name.as_str()))
+}
+
+/// That the package is in a repository in which is looked, and which the asker may read.
+fn readable(query: &SearchQuery, values: &mut Numbered) -> String {
+    let mut conditions = vec![format!("r.organization = {}", values.add(query.organization.0))];
+    if !query.readable.all {
+        let these: Vec<String> = query.readable.these.iter().map(|id| values.add(id.0)).collect();
+        conditions.push(match these.is_empty() {
+            true => "r.public = 1".to_owned(),
+            false => format!("(r.public = 1 OR r.id IN ({}))", these.join(",")),
+        });
+    }
+    if let Some(format) = &query.format {
+        conditions.push(format!("r.format = {}", values.add(format.as_str())));
+    }
+    let Some(repository) = query.repository else {
+        // The plus keeps SQLite from going through one repository after the other: it is to go by the names of all.
+        return format!(
+            "+d.repository IN (SELECT r.id FROM repositories r WHERE {})",
+            conditions.join(" AND ")
+        );
+    };
+    let repository = values.add(repository.0);
+    conditions.push(format!("r.id = {repository}"));
+    let there = format!("EXISTS (SELECT 1 FROM repositories r WHERE {})", conditions.join(" AND "));
+    format!("d.repository = {repository} AND {there}")
+}

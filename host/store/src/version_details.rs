@@ -1,0 +1,58 @@
+//! One version of a package with all that is known of it.
+
+use std::collections::HashMap;
+
+use crate::catalog::Version;
+use crate::db::values;
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+use crate::versions::{file, version};
+
+const VERSION: &str = "SELECT version, published, shown_at, summary, properties, state, published_by, downloads, \
+    last_downloaded_at FROM versions WHERE repository = $1 AND name = $2 AND version = $3";
+const FILES: &str = "SELECT version, path, digest, size, downloads FROM files \
+    WHERE repository = $1 AND name = $2 AND version = $3 ORDER BY path";
+
+/// One version of a package with all that is known of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VersionDetails {
+    /// What is shown of it, with its files by path and its time filled in.
+    pub version: Version,
+    /// Who showed it first; empty where nobody knows, as of what a proxy found.
+    pub published_by: String,
+    /// How often it was fetched.
+    pub downloads: u64,
+    /// When a file of it was last fetched, in ms since 1970.
+    pub last_downloaded_at: Option<i64>,
+    /// How often each file was fetched, by its path.
+    pub file_downloads: HashMap<String, u64>,
+}
+
+impl Store {
+    /// One version of a package; none where it is not shown.
+    pub async fn version_details(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        number: &str,
+    ) -> Result<Option<VersionDetails>, StoreError> {
+        let values = || values![repository.0, name, number];
+        let Some(row) = self.inner.db.fetch_one(VERSION, values()).await? else { return Ok(None) };
+        let mut shown = version(name, &row)?;
+        let mut file_downloads = HashMap::new();
+        for row in &self.inner.db.fetch(FILES, values()).await? {
+            let (_, file) = file(row)?;
+            file_downloads.insert(file.path.clone(), row.columns().unsigned("downloads")?);
+            shown.files.push(file);
+        }
+        let mut columns = row.columns();
+        Ok(Some(VersionDetails {
+            version: shown,
+            published_by: columns.text("published_by")?,
+            downloads: columns.unsigned("downloads")?,
+            last_downloaded_at: columns.opt_int("last_downloaded_at")?,
+            file_downloads,
+        }))
+    }
+}

@@ -1,0 +1,222 @@
+//! How often files were fetched. A request tells which path of which repository was sent; which file of which version that is, is
+//! found out when it is written.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::DeferredWrite;
+use crate::db::{MultiRow, Transaction, Value, signed};
+use crate::digest::Sha256;
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+
+/// A file that was sent.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Downloaded {
+    /// Of which repository it was asked; of a group it is a file of one of its members.
+    pub(crate) repository: RepositoryId,
+    /// The path in the repository.
+    pub(crate) path: Arc<str>,
+    /// Of its bytes, where they are known: finds the file where it was asked for by another name.
+    pub(crate) sha256: Option<Sha256>,
+}
+
+/// How often, and when last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Downloads {
+    /// Of the file.
+    pub(crate) times: u64,
+    /// Of these, as a fetch of its version too.
+    pub(crate) of_version: u64,
+    /// In ms since 1970.
+    pub(crate) last: i64,
+}
+
+impl Downloads {
+    fn and(self, other: Downloads) -> Downloads {
+        Downloads {
+            times: self.times.saturating_add(other.times),
+            of_version: self.of_version.saturating_add(other.of_version),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+impl DeferredWrite for Downloaded {
+    type Value = Downloads;
+    const INTERVAL: Duration = Duration::from_secs(10);
+    /// When there is no room, files are fetched uncounted.
+    const CAPACITY: usize = 100_000;
+    const NAME: &'static str = "how often files were fetched";
+
+    fn merge(one: Downloads, other: Downloads) -> Downloads {
+        one.and(other)
+    }
+
+    async fn write(
+        counted: &HashMap<Downloaded, Downloads>,
+        transaction: &mut Transaction,
+    ) -> Result<(), StoreError> {
+        let asked = asked(counted, transaction).await?;
+        let mut found = by_path(&asked, transaction).await?;
+        let left: Vec<Asked<'_>> =
+            asked.into_iter().filter(|asked| !found.contains_key(&asked.number)).collect();
+        found.extend(by_digest(&left, transaction).await?);
+        add(counted, found, transaction).await
+    }
+}
+
+/// A fetch as it may be of one repository: the one that was asked, or a group's member.
+struct Asked<'a> {
+    /// Which fetch it is.
+    number: i64,
+    /// The place of the member in its group.
+    position: i64,
+    repository: RepositoryId,
+    what: &'a Downloaded,
+}
+
+/// A file: repository, package, version, path.
+type File = (i64, String, String, String);
+
+const GROUPS: &str = "SELECT id, members FROM repositories WHERE members <> '[]' AND id IN (VALUES ";
+
+async fn asked<'a>(
+    counted: &'a HashMap<Downloaded, Downloads>,
+    transaction: &mut Transaction,
+) -> Result<Vec<Asked<'a>>, StoreError> {
+    let ids: BTreeMap<RepositoryId, ()> = counted.keys().map(|what| (what.repository, ())).collect();
+    let ids = ids.into_keys().map(|id| [Value::from(id.0)]).collect();
+    let mut groups: HashMap<RepositoryId, Vec<i64>> = HashMap::new();
+    for row in transaction.fetch_each(vec![MultiRow::new(GROUPS, ids, ")")]).await?.iter().flatten() {
+        let mut columns = row.columns();
+        let id = RepositoryId(columns.int("id")?);
+        let members = serde_json::from_str(&columns.text("members")?)
+            .map_err(|problem| StoreError::Corrupt(format!("the members of a group: {problem}")))?;
+        groups.insert(id, members);
+    }
+    let mut asked = Vec::new();
+    for (number, what) in (0..).zip(counted.keys()) {
+        let members = groups.get(&what.repository).cloned().unwrap_or_else(|| vec![what.repository.0]);
+        let of = |(position, id)| Asked { number, position, repository: RepositoryId(id), what };
+        asked.extend((0..).zip(members).map(of));
+    }
+    Ok(asked)
+}
+
+const BY_PATH: [&str; 2] = [
+    "WITH asked (number, position, repository, path) AS (VALUES ",
+    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
+      JOIN files f ON f.repository = a.repository AND f.path = a.path",
+];
+const BY_DIGEST: [&str; 2] = [
+    "WITH asked (number, position, repository, digest) AS (VALUES ",
+    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
+      JOIN files f ON f.repository = a.repository AND f.digest = a.digest",
+];
+
+/// The files that have the path that was asked for: of one path, those of each version that has it.
+async fn by_path(
+    asked: &[Asked<'_>],
+    transaction: &mut Transaction,
+) -> Result<HashMap<i64, Vec<File>>, StoreError> {
+    let row = |asked: &Asked<'_>| {
+        let Asked { number, position, repository, what } = asked;
+        [Value::from(*number), Value::from(*position), Value::from(repository.0), Value::from(&*what.path)]
+    };
+    let [before, after] = BY_PATH;
+    files(MultiRow::new(before, asked.iter().map(row).collect(), after), transaction).await
+}
+
+/// The files that have the bytes that were sent, as a manifest that was asked for by its digest.
+async fn by_digest(
+    asked: &[Asked<'_>],
+    transaction: &mut Transaction,
+) -> Result<HashMap<i64, Vec<File>>, StoreError> {
+    let row = |asked: &Asked<'_>| {
+        let Asked { number, position, repository, what } = asked;
+        let digest = what.sha256?.digest().to_string();
+        Some([Value::from(*number), Value::from(*position), Value::from(repository.0), Value::from(digest)])
+    };
+    let [before, after] = BY_DIGEST;
+    files(MultiRow::new(before, asked.iter().filter_map(row).collect(), after), transaction).await
+}
+
+/// By the number of the fetch; of a group those of the first member that has any.
+async fn files(
+    statement: MultiRow,
+    transaction: &mut Transaction,
+) -> Result<HashMap<i64, Vec<File>>, StoreError> {
+    let mut found: HashMap<i64, (i64, Vec<File>)> = HashMap::new();
+    for row in transaction.fetch_each(vec![statement]).await?.iter().flatten() {
+        let mut columns = row.columns();
+        let (number, position) = (columns.int("number")?, columns.int("position")?);
+        let (repository, name) = (columns.int("repository")?, columns.text("name")?);
+        let file = (repository, name, columns.text("version")?, columns.text("path")?);
+        let (first, files) = found.entry(number).or_insert((position, Vec::new()));
+        if position < *first {
+            (*first, *files) = (position, Vec::new());
+        }
+        if position == *first {
+            files.push(file);
+        }
+    }
+    Ok(found.into_iter().map(|(number, (_, files))| (number, files)).collect())
+}
+
+const FILES: [&str; 2] = [
+    "WITH got (repository, name, version, path, times) AS (VALUES ",
+    ") UPDATE files SET downloads = downloads + (SELECT g.times FROM got g WHERE g.repository = files.repository \
+      AND g.name = files.name AND g.version = files.version AND g.path = files.path) \
+      WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM got)",
+];
+const VERSIONS: [&str; 2] = [
+    "WITH got (repository, name, version, times, at) AS (VALUES ",
+    ") UPDATE versions SET downloads = downloads + (SELECT g.times FROM got g WHERE g.repository = versions.repository \
+      AND g.name = versions.name AND g.version = versions.version), \
+      last_downloaded_at = (SELECT g.at FROM got g WHERE g.repository = versions.repository \
+      AND g.name = versions.name AND g.version = versions.version) \
+      WHERE (repository, name, version) IN (SELECT repository, name, version FROM got)",
+];
+const REPOSITORIES: [&str; 2] = [
+    "WITH got (repository, times) AS (VALUES ",
+    ") UPDATE repository_usage SET downloads = downloads + (SELECT g.times FROM got g \
+      WHERE g.repository = repository_usage.repository) WHERE repository IN (SELECT repository FROM got)",
+];
+
+/// Adds to the counters, in one order for all, so that two servers never wait for each other.
+async fn add(
+    counted: &HashMap<Downloaded, Downloads>,
+    found: HashMap<i64, Vec<File>>,
+    transaction: &mut Transaction,
+) -> Result<(), StoreError> {
+    let mut files: BTreeMap<File, Downloads> = BTreeMap::new();
+    let mut versions: BTreeMap<(i64, String, String), Downloads> = BTreeMap::new();
+    let mut repositories: BTreeMap<i64, u64> = BTreeMap::new();
+    for (number, downloads) in (0..).zip(counted.values()) {
+        for (at, file) in found.get(&number).into_iter().flatten().enumerate() {
+            let version = (file.0, file.1.clone(), file.2.clone());
+            let sum = |known: &mut Downloads| *known = known.and(*downloads);
+            files.entry(file.clone()).and_modify(sum).or_insert(*downloads);
+            versions.entry(version).and_modify(sum).or_insert(*downloads);
+            if at == 0 {
+                *repositories.entry(file.0).or_default() += downloads.of_version;
+            }
+        }
+    }
+    let file = |((repository, name, version, path), downloads): (File, Downloads)| {
+        [repository.into(), name.into(), version.into(), path.into(), signed(downloads.times).into()]
+    };
+    let version = |((repository, name, version), downloads): ((i64, String, String), Downloads)| {
+        let times = Value::from(signed(downloads.of_version));
+        [repository.into(), name.into(), version.into(), times, downloads.last.into()]
+    };
+    let repository = |(id, times): (i64, u64)| [Value::from(id), Value::from(signed(times))];
+    let statements = vec![
+        MultiRow::new(REPOSITORIES[0], repositories.into_iter().map(repository).collect(), REPOSITORIES[1]),
+        MultiRow::new(VERSIONS[0], versions.into_iter().map(version).collect(), VERSIONS[1]),
+        MultiRow::new(FILES[0], files.into_iter().map(file).collect(), FILES[1]),
+    ];
+    transaction.execute_each(statements).await.map(drop)
+}
