@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::parts;
 
 /// Repositories and the like that are shown to choose from at one time.
-const CHOICES: usize = 100;
+const CHOICES: usize = 60;
 
 /// What was filled in, and what was wrong with it.
 pub(crate) struct Filled<'a> {

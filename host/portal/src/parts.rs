@@ -53,6 +53,15 @@ pub(crate) fn said(text: &str) -> Markup {
     html! { bdi { (text) } }
 }
 
+/// A text from outside, of which a page shows no more than its beginning.
+pub(crate) fn short(text: &str) -> Markup {
+    const MOST: usize = 240;
+    match text.char_indices().nth(MOST) {
+        None => said(text),
+        Some((end, _)) => html! { bdi { (text.get(..end).unwrap_or_default()) "…" } },
+    }
+}
+
 /// A text without the characters that turn the direction of what follows: for where no element can hold it.
 pub(crate) fn straight(text: &str) -> String {
     let turns = |letter: &char| {

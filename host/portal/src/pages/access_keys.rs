@@ -12,8 +12,8 @@ use packhouse_store::{AccessKeyId, AccessKeyRow, KeyOwnerKind, KeyOwnerRow};
 use serde_json::{Map, Value, json};
 
 use super::key_owners::shown;
-use super::repositories::{ROWS, after};
-use super::tokens::rotation_body;
+use super::repositories::after;
+use super::tokens::{ROWS, rotation_body};
 use crate::confirm::{self, Deed, Given};
 use crate::field::{self, Filled, Text};
 use crate::fields::Fields;

@@ -7,6 +7,7 @@ mod cache;
 mod codes;
 mod connection;
 mod formats;
+mod image;
 mod key_owners;
 mod login;
 mod members;

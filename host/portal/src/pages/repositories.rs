@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
+use packhouse_api::operations::repositories::RepositoryWithUsage;
 use packhouse_api::operations::{PageRequest, repositories};
 use packhouse_identity::permissions::Permission::ManageRepositories;
-use packhouse_store::{RepositoryId, RepositoryRow};
+use packhouse_store::RepositoryId;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
 use crate::visit::{self, Seat};
-use crate::{Answer, parts};
+use crate::{Answer, dates, parts};
 
 /// Rows of a page.
 pub(super) const ROWS: u32 = 50;
@@ -29,8 +30,8 @@ pub(super) fn after<I: std::str::FromStr>(seat: &Seat) -> Result<Option<I>, ApiE
 
 async fn show(seat: Arc<Seat>) -> Answer {
     let page = PageRequest { limit: ROWS, after: after::<RepositoryId>(&seat)? };
-    let listed = repositories::list(&seat.actor, page).await?;
-    let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
+    let listed = repositories::list_with_usage(&seat.actor, page).await?;
+    let next = listed.rows.last().filter(|_| listed.more).map(|one| one.row.id.to_string());
     let manages = seat.holds(ManageRepositories);
     let body = html! {
         @if listed.rows.is_empty() { (empty(manages)) } @else {
@@ -42,11 +43,18 @@ async fn show(seat: Arc<Seat>) -> Answer {
     Ok(frame::page(&seat, Sheet { beside, ..Sheet::of("Repositories") }, &body))
 }
 
-fn one(row: &RepositoryRow) -> Markup {
+fn one(with: &RepositoryWithUsage) -> Markup {
+    let RepositoryWithUsage { row, usage } = with;
     html! {
         div.what {
             a href=(parts::repository(&row.name)) { (row.name) }
-            p.meta { span { (row.format) } span { (row.kind) } @if row.public { span { "public" } } }
+            p.meta { span { (row.format) } span { (row.kind) } @if row.public { span { "public" } }
+                @if let Some(usage) = usage {
+                    (parts::count(usage.packages, "package", "packages"))
+                    (parts::size(usage.bytes))
+                    @match usage.last_published_at { Some(at) => span { "last publish " (dates::time(at)) }, None => span { "nothing published yet" } }
+                } @else { (parts::count(row.members.len() as u64, "member", "members")) }
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PackageSummary, RepositoryRow};
 
 use super::Routes;
-use super::repositories::{ROWS, after};
+use super::repositories::ROWS;
 use crate::frame::{self, Sheet};
 use crate::visit::{self, Seat};
 use crate::{Answer, dates, parts};
@@ -59,7 +59,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
     let words = seat.query.text("q");
     let search = match words {
         "" => Search::Names { after: seat.query.get("after").unwrap_or_default().to_owned() },
-        words => Search::Words { words: words.to_owned(), offset: after(&seat)?.unwrap_or_default() },
+        words => Search::Words { words: words.to_owned(), after: seat.query.get("after").map(str::to_owned) },
     };
     let listed = packages::list(&seat.actor, &row.id.to_string(), search, ROWS).await;
     let Packages { summaries, next } = match listed {

@@ -12,8 +12,8 @@ use packhouse_store::TokenId;
 use serde_json::{Map, Value, json};
 
 use super::Routes;
-use super::repositories::{ROWS, after};
-use super::tokens::{choices, common, made, one, rotate, rotation, token_body};
+use super::repositories::after;
+use super::tokens::{ROWS, choices, common, made, one, rotate, rotation, token_body};
 use crate::confirm::{self, Deed};
 use crate::field::{Choice, Filled};
 use crate::fields::Fields;

@@ -15,7 +15,7 @@ use packhouse_store::{TokenId, TokenRow};
 use serde_json::{Map, Value, json};
 
 use super::Routes;
-use super::repositories::{ROWS, after};
+use super::repositories::after;
 use crate::confirm::{self, Deed, Given};
 use crate::field::{self, Choice, Filled, Text};
 use crate::fields::Fields;
@@ -25,6 +25,8 @@ use crate::{Answer, dates, fault, parts};
 
 /// For how many days a token works where nothing else is said.
 const DAYS: i64 = 90;
+/// Rows of a page, each with two forms.
+pub(super) const ROWS: u32 = 20;
 /// Repositories of a token that are named in a list.
 const NAMED: usize = 5;
 
