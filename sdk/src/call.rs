@@ -1,6 +1,6 @@
 //! The calls of the contract for a format, as the host makes them: in Wasm and in tests alike.
 
-use crate::{Context, Failure, Format, Intent, Request, Response, Router, Upkeep, VersionId};
+use crate::{Context, Failure, Format, Intent, Present, Request, Response, Router, Upkeep, VersionId};
 
 /// `format.describe`: a JSON object.
 pub fn describe<F: Format>() -> String {
@@ -50,6 +50,14 @@ pub fn mark_version<F: Upkeep>(
     reason: &str,
 ) -> Result<(), Failure> {
     logged(cx, F::mark_version(cx, id, state, reason))
+}
+
+/// `present.present-version`: a JSON object.
+///
+/// # Errors
+/// A failure in the format's own words.
+pub fn present_version<F: Present>(cx: &Context, id: &VersionId) -> Result<String, Failure> {
+    logged(cx, F::present_version(cx, id).map(|shown| shown.to_json()))
 }
 
 fn router<F: Format>() -> Router {

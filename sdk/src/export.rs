@@ -1,7 +1,8 @@
 //! The one macro: makes a component of a format.
 
 /// Exports a format as the crate's component: `export!(Maven)`, or `export!(Maven, upkeep)` for one that implements
-/// [`Upkeep`](crate::Upkeep) too. Natively it only checks that the type implements what it says.
+/// [`Upkeep`](crate::Upkeep) too, `export!(Maven, upkeep, present)` for one that implements [`Present`](crate::Present) besides.
+/// Natively it only checks that the type implements what it says.
 #[macro_export]
 macro_rules! export {
     ($format:ty) => {
@@ -19,6 +20,24 @@ macro_rules! export {
             has_upkeep::<$format>();
             #[cfg(target_arch = "wasm32")]
             $crate::__export_upkeep!($format);
+        };
+    };
+    ($format:ty, present) => {
+        $crate::export!($format);
+        const _: () = {
+            const fn has_present<F: $crate::Present>() {}
+            has_present::<$format>();
+            #[cfg(target_arch = "wasm32")]
+            $crate::__export_present!($format);
+        };
+    };
+    ($format:ty, upkeep, present) => {
+        $crate::export!($format, upkeep);
+        const _: () = {
+            const fn has_present<F: $crate::Present>() {}
+            has_present::<$format>();
+            #[cfg(target_arch = "wasm32")]
+            $crate::__export_present!($format);
         };
     };
 }
@@ -44,5 +63,15 @@ macro_rules! __export_upkeep {
     ($format:ty) => {
         type Component = $crate::__private::Component<$format>;
         $crate::__private::export_upkeep!(Component with_types_in $crate::__private::upkeep);
+    };
+}
+
+/// What [`export!`] expands to in Wasm, for what people are shown.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_present {
+    ($format:ty) => {
+        type Component = $crate::__private::Component<$format>;
+        $crate::__private::export_present!(Component with_types_in $crate::__private::present);
     };
 }

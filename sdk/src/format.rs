@@ -1,6 +1,6 @@
 //! What a plugin's author implements.
 
-use crate::{Context, Description, Failure, Router, VersionId};
+use crate::{Context, Description, Failure, Presentation, Router, VersionId};
 
 /// A package format. The type itself holds nothing: a request starts with a fresh instance, which is then dropped.
 pub trait Format: 'static {
@@ -25,4 +25,14 @@ pub trait Upkeep: Format {
     /// # Errors
     /// A failure when there is no such version, or when the format does not know the state.
     fn mark_version(cx: &Context, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure>;
+}
+
+/// What people are shown of a version; exported by `export!(T, present)`.
+pub trait Present: Format {
+    /// What is known of a version besides what is shown of it already. The repository is `cx.target()`, and nothing of it may be
+    /// changed; an upstream is not asked, so what a proxy has not kept is left out.
+    ///
+    /// # Errors
+    /// A failure of 404 when there is no such version.
+    fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure>;
 }

@@ -59,6 +59,7 @@ mod params;
 mod pattern;
 mod percent;
 mod piece;
+mod presentation;
 mod read_at;
 mod repository;
 mod request;
@@ -88,7 +89,7 @@ pub use error::Error;
 pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use failure::{Failure, Problem};
 pub use find_at::FindAt;
-pub use format::{Format, Upkeep};
+pub use format::{Format, Present, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
 pub use output::Output;
@@ -96,6 +97,9 @@ pub use packhouse_names::{Folding, Release, ReleaseVerdict};
 pub use params::Params;
 pub use percent::percent_encode;
 pub use piece::{PIECE_BYTES, Piece, PieceParts};
+pub use presentation::{
+    Attestation, Dependency, History, Image, Layer, Platform, Presentation, README_BYTES, Readme, Referrer,
+};
 pub use read_at::ReadAt;
 pub use repository::{Keys, Repository, Scan};
 pub use request::{Part, Request};
@@ -124,5 +128,7 @@ pub mod __private {
     pub const API_VERSION: &[u8; 5] = b"0.1.0";
 
     #[cfg(target_arch = "wasm32")]
-    pub use crate::wasm::{Component, export_plugin, export_upkeep, plugin, upkeep, wit_bindgen};
+    pub use crate::wasm::{
+        Component, export_plugin, export_present, export_upkeep, plugin, present, upkeep, wit_bindgen,
+    };
 }

@@ -9,6 +9,7 @@ mod check;
 mod coded_variants;
 mod credential;
 mod declared_length;
+mod downloads;
 mod encoder;
 mod encodings;
 mod error_body;

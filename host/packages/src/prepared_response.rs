@@ -9,6 +9,7 @@ use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
 use crate::coded_variants::CodedVariants;
+use crate::downloads::SentFile;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use packhouse_wire::conditional::Validators;
 
@@ -43,6 +44,8 @@ pub(crate) struct PreparedResponse {
     pub until: Option<i64>,
     /// What it used of what proxies keep, which counts each time it is sent.
     pub cache_uses: Vec<CacheUse>,
+    /// The stored file that its content is.
+    pub file: Option<SentFile>,
 }
 
 impl PreparedResponse {
@@ -83,6 +86,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     // A copy has no room for more than it holds, which would be as much again in each kept response.
     let headers = headers.clone();
     let Answer { content, reads, until, cache_uses, confidential, .. } = answer;
+    let file = SentFile::of(&content);
     Ok(PreparedResponse {
         status,
         headers,
@@ -96,6 +100,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         reads,
         until,
         cache_uses,
+        file,
     })
 }
 

@@ -12,6 +12,7 @@ use http::{HeaderValue, Response, StatusCode};
 use packhouse_runtime::Content;
 use packhouse_store::StoreError;
 
+use crate::downloads;
 use crate::encodings::Encodings;
 use crate::error_response::HttpError;
 use crate::prepared_response::{PreparedResponse, size};
@@ -30,8 +31,10 @@ pub(crate) async fn send(
     encodings: &Arc<Encodings>,
     prepared: &PreparedResponse,
 ) -> Result<Response<Body>, HttpError> {
-    let request = ResponseRequest::of(request.parts, &request.head.request_id);
-    Ok(respond(prepared, encodings, request).await?)
+    let asked = ResponseRequest::of(request.parts, &request.head.request_id);
+    let response = respond(prepared, encodings, asked).await?;
+    downloads::count(request, prepared, &response);
+    Ok(response)
 }
 
 /// The response to one request: 304, 412 or 416 as its conditions and its range say, else the content, in a coding that it accepts, or

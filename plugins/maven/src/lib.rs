@@ -5,6 +5,7 @@
 
 mod answer;
 mod checksum;
+mod clients;
 mod delete;
 mod fetch;
 mod group;
@@ -14,6 +15,8 @@ mod layout;
 mod listing;
 mod media;
 mod metadata;
+mod pom;
+mod present;
 mod proxy;
 mod publish;
 mod records;
@@ -37,6 +40,8 @@ impl Format for Maven {
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .open_requests(&[])
+            .clients(clients::clients())
+            .install(clients::install())
             .max_file_bytes(FILE_LIMIT)
             .setting(
                 "redeploy",
@@ -57,7 +62,7 @@ impl Format for Maven {
     }
 }
 
-packhouse_sdk::export!(Maven, upkeep);
+packhouse_sdk::export!(Maven, upkeep, present);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

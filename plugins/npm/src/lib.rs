@@ -12,6 +12,7 @@ mod audit;
 mod audit_request;
 mod bin;
 mod change;
+mod clients;
 mod confusion;
 mod difference;
 mod dist;
@@ -23,6 +24,7 @@ mod merge;
 mod name;
 mod packument;
 mod pieces;
+mod present;
 mod proxy;
 mod publish;
 mod readme;
@@ -70,6 +72,8 @@ impl Format for Npm {
                 "PUT /-/user/{user..}",
                 "POST /-/npm/v1/tokens",
             ])
+            .clients(clients::clients())
+            .install(clients::install())
             .max_file_bytes(FILE_LIMIT)
             .max_body_bytes(BODY_LIMIT)
             .setting(
@@ -110,7 +114,7 @@ impl Format for Npm {
     }
 }
 
-packhouse_sdk::export!(Npm, upkeep);
+packhouse_sdk::export!(Npm, upkeep, present);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -35,7 +35,8 @@ impl Upkeep for Npm {
     }
 }
 
-fn name(id: &VersionId) -> Result<Name, Failure> {
+/// The name of its package; 404 for what is none.
+pub(crate) fn name(id: &VersionId) -> Result<Name, Failure> {
     Name::new(&id.name).ok_or_else(|| missing(&id.name))
 }
 

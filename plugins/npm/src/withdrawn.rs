@@ -72,6 +72,12 @@ pub(crate) fn remember(
     Ok(())
 }
 
+/// The manifest of a version that was fetched, as the upstream had it then.
+pub(crate) fn manifest(proxy: &Repository, name: &Name, number: &str) -> Result<Option<String>, Error> {
+    let entry = proxy.get_json::<Fetched>(&format!("{}{number}", fetched(name)))?;
+    Ok(entry.map(|entry| entry.value.full))
+}
+
 /// Marks those that the upstream no longer knows. Answers them where they are still offered.
 pub(crate) fn find(
     proxy: &Repository,

@@ -5,6 +5,7 @@
 //! point to them. docs/formats/oci.md says what is served and what was decided.
 
 mod answer;
+mod clients;
 mod delete;
 mod errors;
 mod failure;
@@ -12,6 +13,7 @@ mod layers;
 mod manifest;
 mod manifests;
 mod name;
+mod present;
 mod proxy;
 mod publish;
 mod records;
@@ -47,6 +49,9 @@ impl Format for Oci {
             .held_by("m/{name}:")
             .request_headers(&["transfer-encoding"])
             .open_requests(&[])
+            .clients(clients::clients())
+            .install(clients::install())
+            .counted_files(&["*/manifests/*"])
             .max_file_bytes(LAYER_LIMIT)
             .max_manifest_bytes(MANIFEST_LIMIT)
             .limit_with("manifest", MANIFEST_LIMIT, errors::too_large_manifest())
@@ -86,7 +91,7 @@ impl Format for Oci {
     }
 }
 
-packhouse_sdk::export!(Oci, upkeep);
+packhouse_sdk::export!(Oci, upkeep, present);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -8,6 +8,7 @@ mod accept;
 mod answer;
 mod archive;
 mod attestation;
+mod clients;
 mod delete;
 mod filename;
 mod files;
@@ -17,6 +18,7 @@ mod legacy;
 mod metadata;
 mod name;
 mod part;
+mod present;
 mod projects;
 mod proxy;
 mod records;
@@ -45,6 +47,8 @@ impl Format for Python {
             .open_requests(&[])
             .trusted_publishing(&["/_/oidc/{rest..}"])
             .name_folding(Folding::Pep503)
+            .clients(clients::clients())
+            .install(clients::install())
             .max_file_bytes(FILE_LIMIT)
             .max_body_bytes(upload::FORM_LIMIT)
     }
@@ -66,7 +70,7 @@ impl Format for Python {
     }
 }
 
-packhouse_sdk::export!(Python, upkeep);
+packhouse_sdk::export!(Python, upkeep, present);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -2,7 +2,7 @@
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert, imports, repository};
-use crate::{Content, Context, Failure, Format, Repository, Response, Upkeep, VersionId, call};
+use crate::{Content, Context, Failure, Format, Present, Repository, Response, Upkeep, VersionId, call};
 use core::marker::PhantomData;
 
 /// A format as a component.
@@ -58,6 +58,16 @@ impl<F: Upkeep> super::upkeep::exports::packhouse::format::upkeep::Guest for Com
         let id = VersionId::new(id.name, id.version);
         call::mark_version::<F>(&context(Some(target), Vec::new()), &id, &state, &reason)
             .map_err(convert::failure)
+    }
+}
+
+impl<F: Present> super::present::exports::packhouse::format::present::Guest for Component<F> {
+    fn present_version(
+        target: wit::records::Repository,
+        id: wit::records::VersionId,
+    ) -> Result<String, wit::http::Failure> {
+        let id = VersionId::new(id.name, id.version);
+        call::present_version::<F>(&context(Some(target), Vec::new()), &id).map_err(convert::failure)
     }
 }
 

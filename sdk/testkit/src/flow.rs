@@ -24,6 +24,12 @@ impl<F: Format> Mount<F> {
         Ok(())
     }
 
+    /// Work that can only read, as a check can.
+    pub(crate) fn present<T>(&self, work: impl FnOnce(&Context) -> Result<T, Failure>) -> Result<T, Failure> {
+        let rights = Rights::new(self.host.state.clone(), None, Some(self.name.clone()));
+        work(&self.context(&rights, &TestRequest::default(), Vec::new(), None))
+    }
+
     /// Route, check, receive, handle: the host's data path, without identity.
     pub(crate) fn answer(&self, request: &TestRequest) -> Answer {
         let Some(address) = request.address() else {

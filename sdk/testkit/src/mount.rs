@@ -6,7 +6,7 @@ use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
 use crate::state::RepositoryState;
 use crate::table::World;
-use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Upkeep, VersionId, call};
+use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Present, Upkeep, VersionId, call};
 use serde_json::Value;
 use std::marker::PhantomData;
 
@@ -194,6 +194,17 @@ impl<F: Format> Mount<F> {
         F: Upkeep,
     {
         self.upkeep(Action::Publish, |cx| call::mark_version::<F>(cx, id, state, reason))
+    }
+}
+
+impl<F: Present> Mount<F> {
+    /// `present.present-version`, as the JSON object that it is.
+    ///
+    /// # Errors
+    /// The format's failure.
+    pub fn present_version(&self, id: &VersionId) -> Result<Value, Failure> {
+        let text = self.present(|cx| call::present_version::<F>(cx, id))?;
+        serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
     }
 }
 

@@ -57,7 +57,7 @@ pub struct Template(String);
 /// What is put into the places.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// By the place's name: the repository's `address` with a slash at its end, `host` with its port, `path` without slashes around
+    /// By the place's name: the repository's `address` with a slash at its end, `host` with its port, `hostname` without, `path` without slashes around
     /// it, `repository`, `email`, `token`; for a version more.
     pub values: Vec<(String, String)>,
     /// Whether the address is plain http.
@@ -70,9 +70,13 @@ impl Places {
     pub fn of_repository(address: &str, name: &str, email: &str, token: &str) -> Places {
         let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // A port is what stands behind the last colon, unless that is within an IPv6 address.
+        let hostname =
+            host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(host, |(name, _)| name);
         let values = [
             ("address", address),
             ("host", host),
+            ("hostname", hostname),
             ("path", path.trim_end_matches('/')),
             ("repository", name),
             ("email", email),

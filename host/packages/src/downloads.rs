@@ -1,0 +1,56 @@
+//! Counting downloads: what was sent is noted in memory when its response begins, from the cache or not, and written later.
+
+use std::sync::Arc;
+
+use http::header::CONTENT_RANGE;
+use http::{Method, Response, StatusCode};
+use packhouse_runtime::Content;
+use packhouse_store::{Algorithm, RepositoryId, Sha256};
+use packhouse_wire::body::Body;
+
+use crate::prepared_response::PreparedResponse;
+use crate::repository_request::RepositoryRequest;
+
+/// A stored file as the content of a response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentFile {
+    /// Where it was read, as in the member of a group; none of what has just come from an upstream.
+    pub repository: Option<RepositoryId>,
+    /// Of its bytes, where that is known.
+    pub sha256: Option<Sha256>,
+}
+
+impl SentFile {
+    /// The file that this content is; none of what was made for the answer.
+    pub(crate) fn of(content: &Content) -> Option<SentFile> {
+        match content {
+            Content::Blob(blob) if blob.made_in_memory().is_some() => None,
+            Content::Blob(blob) => {
+                let sha256 = blob.known(Algorithm::Sha256).and_then(|digest| digest.sha256());
+                Some(SentFile { repository: blob.origin(), sha256 })
+            }
+            Content::Arriving(_) => Some(SentFile { repository: None, sha256: None }),
+            Content::None | Content::Inline(_) => None,
+        }
+    }
+}
+
+/// Counts the response if it is a file from its beginning: no HEAD, no part that begins further behind, nothing that was refused or
+/// that the client has already.
+pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse, response: &Response<Body>) {
+    let Some(file) = prepared.file.filter(|_| request.parts.method == Method::GET) else { return };
+    let begins = match response.status() {
+        StatusCode::OK => true,
+        StatusCode::PARTIAL_CONTENT => {
+            let range = response.headers().get(CONTENT_RANGE).map(http::HeaderValue::as_bytes);
+            range.is_some_and(|range| range.starts_with(b"bytes 0-"))
+        }
+        _ => false,
+    };
+    let Some(repository) = file.repository.or_else(|| request.found().map(|row| row.id)) else { return };
+    if begins {
+        let path: Arc<str> = request.head.path.join("/").into();
+        let of_version = request.description().counts_for_version(&path);
+        request.app.store.downloaded(repository, path, file.sha256, of_version, request.now);
+    }
+}

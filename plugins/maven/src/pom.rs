@@ -1,0 +1,184 @@
+//! What a POM says for people: its name, description and address, and what it depends on. Its own properties are put in; what a parent
+//! or another POM would say is not asked for.
+
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::Event;
+use std::collections::BTreeMap;
+
+/// Bytes of a POM that is read.
+pub(crate) const LIMIT: u64 = 4 << 20;
+/// How deep elements are looked at.
+const DEPTH: usize = 64;
+/// How often a property's value is looked for properties.
+const ROUNDS: usize = 4;
+/// Bytes that a value may become of them.
+const VALUE: usize = 4 << 10;
+
+/// What a POM says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pom {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) url: String,
+    pub(crate) dependencies: Vec<PomDependency>,
+    properties: BTreeMap<String, String>,
+}
+
+/// A dependency.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PomDependency {
+    pub(crate) group: String,
+    pub(crate) artifact: String,
+    pub(crate) version: String,
+    pub(crate) scope: String,
+    pub(crate) optional: bool,
+}
+
+impl Pom {
+    /// Reads a POM; what cannot be read of it is left out, as it is shown to people alone.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
+        reader.config_mut().expand_empty_elements = true;
+        let mut building = Building::default();
+        loop {
+            match reader.read_event() {
+                Ok(Event::Start(start)) if building.path.len() < DEPTH => {
+                    building.open(start.local_name().into_inner());
+                }
+                Ok(Event::End(_)) => building.close(),
+                Ok(Event::Text(text)) => building.text += &text.xml10_content(),
+                Ok(Event::CData(text)) => building.text += &text.xml10_content(),
+                Ok(Event::GeneralRef(reference)) => {
+                    let character = reference.resolve_char_ref().ok().flatten();
+                    building.text.extend(character);
+                    building.text += resolve_xml_entity(&reference).unwrap_or_default();
+                }
+                // A document type defines what this does not read.
+                Ok(Event::Start(_) | Event::DocType(_) | Event::Eof) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        building.pom.resolved()
+    }
+
+    fn resolved(mut self) -> Self {
+        let properties = std::mem::take(&mut self.properties);
+        let resolve = |value: &mut String| {
+            for _ in 0..ROUNDS {
+                let Some(filled) = filled(value, &properties) else { return };
+                *value = filled;
+            }
+        };
+        for dependency in &mut self.dependencies {
+            let PomDependency { group, artifact, version, scope, .. } = dependency;
+            [group, artifact, version, scope].into_iter().for_each(resolve);
+        }
+        [&mut self.name, &mut self.description, &mut self.url].into_iter().for_each(resolve);
+        self.properties = properties;
+        self
+    }
+}
+
+/// The text with the first property that is known in its place; none where there is none.
+fn filled(text: &str, properties: &BTreeMap<String, String>) -> Option<String> {
+    let (before, rest) = text.split_once("${")?;
+    let (name, after) = rest.split_once('}')?;
+    let filled = format!("{before}{}{after}", properties.get(name)?);
+    (filled.len() <= VALUE).then_some(filled)
+}
+
+#[derive(Default)]
+struct Building {
+    path: Vec<String>,
+    text: String,
+    dependency: PomDependency,
+    pom: Pom,
+}
+
+impl Building {
+    fn open(&mut self, name: &str) {
+        self.path.push(name.to_owned());
+        self.text.clear();
+    }
+
+    fn close(&mut self) {
+        let text = self.text.trim().to_owned();
+        self.text.clear();
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["project", "name"] => self.pom.name = text,
+            ["project", "description"] => self.pom.description = text,
+            ["project", "url"] => self.pom.url = text,
+            ["project", "parent", field @ ("groupId" | "version")] => {
+                for of in ["project", "project.parent"] {
+                    self.pom.properties.entry(format!("{of}.{field}")).or_insert(text.clone());
+                }
+            }
+            ["project", field @ ("groupId" | "artifactId" | "version")] => {
+                self.pom.properties.insert(format!("project.{field}"), text.clone());
+                self.pom.properties.insert(format!("pom.{field}"), text);
+            }
+            ["project", "properties", name] => {
+                self.pom.properties.insert((*name).to_owned(), text);
+            }
+            ["project", "dependencies", "dependency", field] => {
+                let dependency = &mut self.dependency;
+                match *field {
+                    "groupId" => dependency.group = text,
+                    "artifactId" => dependency.artifact = text,
+                    "version" => dependency.version = text,
+                    "scope" => dependency.scope = text,
+                    "optional" => dependency.optional = text == "true",
+                    _ => {}
+                }
+            }
+            ["project", "dependencies", "dependency"] => {
+                self.pom.dependencies.push(std::mem::take(&mut self.dependency));
+            }
+            _ => {}
+        }
+        self.path.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn dependencies_are_told_with_the_poms_own_properties() {
+        let pom = Pom::read(
+            b"<?xml version='1.0'?><project xmlns='x'><parent><groupId>org.parent</groupId><version>7</version></parent>
+            <artifactId>lib</artifactId><name>Lib &amp; co</name><description><![CDATA[<b>]]></description>
+            <properties><a.version>${b}</a.version><b>1.2</b></properties>
+            <dependencyManagement><dependencies><dependency><groupId>no</groupId></dependency></dependencies></dependencyManagement>
+            <dependencies><dependency><groupId>${project.groupId}</groupId><artifactId>a</artifactId>
+            <version>${a.version}</version><scope>test</scope><exclusions><exclusion><groupId>z</groupId></exclusion></exclusions>
+            </dependency><dependency><groupId>g</groupId><artifactId>b</artifactId><version>${unknown}</version>
+            <optional>true</optional></dependency></dependencies></project>",
+        );
+        assert_eq!((pom.name.as_str(), pom.description.as_str()), ("Lib & co", "<b>"));
+        let told: Vec<_> =
+            pom.dependencies.iter().map(|one| (one.group.as_str(), one.version.as_str())).collect();
+        assert_eq!(told, [("org.parent", "1.2"), ("g", "${unknown}")]);
+        assert_eq!((pom.dependencies[0].scope.as_str(), pom.dependencies[1].optional), ("test", true));
+    }
+
+    #[test]
+    fn properties_that_name_each_other_end() {
+        let pom = Pom::read(
+            b"<project><name>${a}</name><properties><a>${b}${b}</a><b>${a}${a}</b></properties></project>",
+        );
+        assert!(pom.name.len() <= VALUE);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Pom::read(&bytes);
+        }
+    }
+}

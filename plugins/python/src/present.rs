@@ -1,0 +1,158 @@
+//! What people are shown of a version: the description and requirements of one of its files, which are the same in all, and who
+//! states where each file comes from.
+
+use crate::index::key_of;
+use crate::metadata::{self, Metadata};
+use crate::records::{self, FileRecord};
+use crate::{Python, name};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use packhouse_sdk::{
+    Attestation, Context, Dependency, Failure, Present, Presentation, ReadAt, Readme, Repository, VersionId,
+};
+use serde_json::Value;
+
+/// Bytes of a provenance object that is read.
+const PROVENANCE: u64 = 4 << 20;
+
+impl Present for Python {
+    fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
+        let missing = || Failure::not_found(format!("There is no version {} of {}", id.version, id.name));
+        let repository = cx.target()?;
+        let project = name::project(&id.name).ok_or_else(missing)?;
+        if repository.is_proxy() {
+            // What an upstream's files say of themselves is in them alone.
+            return Ok(Presentation::default());
+        }
+        let files = files(repository, &project, &key_of(&id.version))?;
+        // A wheel says more than a source, whose requirements may be found out when it is built.
+        let best = files.iter().find(|(file, _)| file.ends_with(".whl")).or(files.first());
+        let (_, record) = best.ok_or_else(missing)?;
+        let bytes = repository.recorded_blob(&record.metadata)?.read_all(metadata::LIMIT)?;
+        let metadata = Metadata::parse(&bytes).unwrap_or_default();
+        let mut attestations = Vec::new();
+        for (file, record) in &files {
+            attestations.extend(stated(repository, &project, file, record)?);
+        }
+        Ok(Presentation {
+            readme: readme(&metadata),
+            dependencies: metadata.all("requires-dist").map(dependency).collect(),
+            attestations,
+            ..Presentation::default()
+        })
+    }
+}
+
+/// The files of a version.
+fn files(repository: &Repository, project: &str, key: &str) -> Result<Vec<(String, FileRecord)>, Failure> {
+    let prefix = records::files(project);
+    let mut found = Vec::new();
+    for entry in repository.scan(&prefix) {
+        let entry = entry?.json::<FileRecord>()?;
+        if key_of(&entry.value.version) == key {
+            found.push((entry.key.get(prefix.len()..).unwrap_or_default().to_owned(), entry.value));
+        }
+    }
+    Ok(found)
+}
+
+/// The description: behind the fields, or in older metadata in a field of its own.
+fn readme(metadata: &Metadata) -> Option<Readme> {
+    let text = match metadata.description.trim() {
+        "" => metadata.get("description").unwrap_or_default(),
+        _ => metadata.description.as_str(),
+    };
+    if text.trim().is_empty() || text.trim() == "UNKNOWN" {
+        return None;
+    }
+    let kind = metadata.get("description-content-type").unwrap_or_default().to_ascii_lowercase();
+    Some(match kind.split(';').next().unwrap_or_default().trim() {
+        "text/markdown" => Readme::markdown(text),
+        "text/plain" => Readme::plain(text),
+        // What nothing is said of is reStructuredText, as the specification of the field has it.
+        _ => Readme::restructured(text),
+    })
+}
+
+/// A requirement as PEP 508 has it: a name, extras, versions or an address, and behind a semicolon when it holds. One that holds for an
+/// extra is of its group.
+fn dependency(text: &str) -> Dependency {
+    let (wanted, marker) = text.split_once(';').unwrap_or((text, ""));
+    let wanted = wanted.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let end = wanted.find(|c| !is_name(c)).unwrap_or(wanted.len());
+    let (name, requirement) = wanted.split_at(end);
+    let requirement = requirement.trim();
+    let requirement =
+        requirement.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(requirement);
+    let (marker, extra) = (marker.trim(), extra(marker));
+    // A marker that says the extra alone is told by the group.
+    let only_extra = extra.is_some() && !marker.contains(" and ") && !marker.contains(" or ");
+    let requirement = match marker {
+        "" => requirement.to_owned(),
+        _ if only_extra => requirement.to_owned(),
+        marker => format!("{requirement} ; {marker}").trim().to_owned(),
+    };
+    Dependency::new(name, requirement, extra.unwrap_or_default())
+}
+
+/// The extra that a marker names.
+fn extra(marker: &str) -> Option<&str> {
+    let (_, rest) = marker.split_once("extra")?;
+    let rest = rest.trim_start().strip_prefix("==")?.trim_start();
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    rest.get(1..)?.split(quote).next()
+}
+
+/// What states where a file comes from (PEP 740), each as it describes itself.
+fn stated(
+    repository: &Repository,
+    project: &str,
+    file: &str,
+    record: &FileRecord,
+) -> Result<Vec<Attestation>, Failure> {
+    let Some(digest) = &record.provenance else { return Ok(Vec::new()) };
+    let bytes = repository.recorded_blob(digest)?.read_all(PROVENANCE)?;
+    let document: Value = serde_json::from_slice(&bytes)?;
+    let mut found = Vec::new();
+    for bundle in document.get("attestation_bundles").and_then(Value::as_array).into_iter().flatten() {
+        let publisher = bundle.get("publisher").and_then(Value::as_object).into_iter().flatten();
+        let publisher =
+            publisher.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        let publisher: std::collections::BTreeMap<String, String> = publisher.collect();
+        for attestation in bundle.get("attestations").and_then(Value::as_array).into_iter().flatten() {
+            let statement = attestation.pointer("/envelope/statement").and_then(Value::as_str);
+            let statement = statement.and_then(|text| STANDARD.decode(text).ok()).unwrap_or_default();
+            let statement: Value = serde_json::from_slice(&statement).unwrap_or_default();
+            let kind = statement.get("predicateType").and_then(Value::as_str).unwrap_or_default();
+            found.push(Attestation {
+                file: file.to_owned(),
+                kind: kind.to_owned(),
+                publisher: publisher.clone(),
+                path: format!("integrity/{project}/{}/{file}/provenance", record.version),
+            });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_read_as_they_are_written() {
+        for (text, name, requirement, group) in [
+            ("requests", "requests", "", ""),
+            ("requests>=2,<3", "requests", ">=2,<3", ""),
+            ("requests[socks] (>=2)", "requests", "[socks] (>=2)", ""),
+            ("six (>=1)", "six", ">=1", ""),
+            ("pytest ; extra == 'test'", "pytest", "", "test"),
+            ("a>1; python_version < \"3.9\"", "a", ">1 ; python_version < \"3.9\"", ""),
+            ("b; python_version<'3' and extra == \"x\"", "b", "; python_version<'3' and extra == \"x\"", "x"),
+            ("c @ https://example.com/c.whl", "c", "@ https://example.com/c.whl", ""),
+        ] {
+            assert_eq!(dependency(text), Dependency::new(name, requirement, group), "{text}");
+        }
+    }
+}
