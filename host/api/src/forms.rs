@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::access_keys::bodies::{ChangeAccessKey, CreateAccessKey};
 use crate::audit::EventView;
 use crate::body::CallBody;
+pub use crate::body::Received;
 use crate::cache::{UpstreamCredentials, credentials};
 use crate::credentials::Rotate;
 use crate::error::ApiError;
@@ -33,11 +34,11 @@ use crate::subscribers::bodies::{
     ChangeSubscriber, ChangeSubscriberGroup, CreateSubscriber, CreateSubscriberGroup, KeyOwnerBody,
 };
 use crate::tokens::CreateToken;
-pub use crate::body::Received;
 
 /// The body in its shape: 400 `invalid_request` where a form was written by hand and has another.
 fn shape<T: DeserializeOwned>(body: Value) -> Result<T, ApiError> {
-    serde_json::from_value(body).map_err(|error| ApiError::invalid(&format!("The form is not right: {error}.")))
+    serde_json::from_value(body)
+        .map_err(|error| ApiError::invalid(&format!("The form is not right: {error}.")))
 }
 
 /// Reads a form's bytes: the limits of a call's body hold, for whoever is `signed` in and for a stranger.

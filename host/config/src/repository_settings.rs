@@ -105,9 +105,9 @@ pub fn wanted(description: Option<&Description>) -> Vec<(String, Wanted)> {
         Shape::Choice(choices) => Form::Choice(choices.into_iter().map(str::to_owned).collect()),
         Shape::List => Form::List,
     };
-    let own = own().into_iter().map(|(name, shape, _)| {
-        (name.to_owned(), Wanted { shape: form(shape), summary: String::new() })
-    });
+    let own = own()
+        .into_iter()
+        .map(|(name, shape, _)| (name.to_owned(), Wanted { shape: form(shape), summary: String::new() }));
     let declared = description.into_iter().flat_map(|one| {
         declared(one).map(move |(name, shape, _)| {
             let summary = one.settings.get(name).map(|setting| setting.summary.clone()).unwrap_or_default();

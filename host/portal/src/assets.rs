@@ -42,7 +42,8 @@ pub(crate) fn all() -> Vec<(&'static str, MethodRouter<Arc<Portal>>)> {
     let assets: [&'static LazyLock<Asset>; 3] = [&STYLE, &SCRIPT, &ICON];
     let route = |asset: &'static LazyLock<Asset>| {
         let kept = "public, max-age=31536000, immutable";
-        let answer = move || async move { ([(CONTENT_TYPE, asset.media_type), (CACHE_CONTROL, kept)], asset.text) };
+        let answer =
+            move || async move { ([(CONTENT_TYPE, asset.media_type), (CACHE_CONTROL, kept)], asset.text) };
         (asset.path.as_str(), get(move || async move { answer().await.into_response() }))
     };
     assets.into_iter().map(route).collect()

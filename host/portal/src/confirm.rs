@@ -75,7 +75,11 @@ pub(crate) async fn take(seat: &Seat, action: Action) -> Result<Confirmation, Ap
 }
 
 /// The page that asks again, for a confirmation that was no good when it was spent: `None` for any other refusal.
-pub(crate) async fn again(seat: &Seat, deed: Deed<'_>, wrong: &ApiError) -> Result<Option<Response>, ApiError> {
+pub(crate) async fn again(
+    seat: &Seat,
+    deed: Deed<'_>,
+    wrong: &ApiError,
+) -> Result<Option<Response>, ApiError> {
     let unconfirmed = wrong.code().is_some_and(|code| code.code == "step_up_required");
     if !unconfirmed {
         return Ok(None);
@@ -113,7 +117,8 @@ pub(crate) async fn section(
     back: &str,
     wrong: Option<&ApiError>,
 ) -> Result<Section, ApiError> {
-    let confirm = html! { input type="hidden" name="confirm" value="yes"; button.go type="submit" { "Confirm" } };
+    let confirm =
+        html! { input type="hidden" name="confirm" value="yes"; button.go type="submit" { "Confirm" } };
     let given = wrong.is_none() && portal::confirmation(&seat.portal.app, &seat.headers).is_some();
     if given {
         let markup = html! { p { "You have just confirmed that it is you." } p { (confirm) } };

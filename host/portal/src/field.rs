@@ -146,8 +146,14 @@ impl<'a> Filled<'a> {
         let wanted = self.fields.text(&filter).to_lowercase();
         let many = choices.len() > 12;
         let chosen = |choice: &&Choice| self.fields.holds(name, &choice.value);
-        let matching = choices.iter().filter(|choice| !chosen(choice) && choice.label.to_lowercase().contains(&wanted));
-        let shown: Vec<&Choice> = choices.iter().filter(chosen).chain(matching).take(CHOICES.max(choices.iter().filter(chosen).count())).collect();
+        let matching =
+            choices.iter().filter(|choice| !chosen(choice) && choice.label.to_lowercase().contains(&wanted));
+        let shown: Vec<&Choice> = choices
+            .iter()
+            .filter(chosen)
+            .chain(matching)
+            .take(CHOICES.max(choices.iter().filter(chosen).count()))
+            .collect();
         let left = choices.len() > shown.len() && wanted.is_empty();
         html! {
             fieldset aria-describedby=[wrong.is_some().then(|| format!("{name}-wrong"))] {
@@ -231,8 +237,12 @@ fn fields_of(code: &str) -> &'static [&'static str] {
         "invalid_upstream" => &["upstream"],
         "invalid_members" => &["members"],
         "missing_repo_ids" | "repo_access_denied" | "repo_backing_scope_mismatch" => &["repositories"],
-        "missing_expires_at" | "invalid_expires_at" | "expires_at_in_past" | "service_key_must_expire" => &["expires"],
-        "invalid_overlap_hours" | "overlap_exceeds_expiry" | "overlap_exceeds_scheduled_end" => &["overlap_hours"],
+        "missing_expires_at" | "invalid_expires_at" | "expires_at_in_past" | "service_key_must_expire" => {
+            &["expires"]
+        }
+        "invalid_overlap_hours" | "overlap_exceeds_expiry" | "overlap_exceeds_scheduled_end" => {
+            &["overlap_hours"]
+        }
         "invalid_credentials" | "too_many_attempts" => &["password"],
         "organization_required" => &["organization"],
         "user_already_exists" => &["email"],

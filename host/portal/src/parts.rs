@@ -65,7 +65,8 @@ pub(crate) fn short(text: &str) -> Markup {
 /// A text without the characters that turn the direction of what follows: for where no element can hold it.
 pub(crate) fn straight(text: &str) -> String {
     let turns = |letter: &char| {
-        letter.is_control() || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        letter.is_control()
+            || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().filter(|letter| !turns(letter)).collect()
 }

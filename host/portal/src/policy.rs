@@ -61,9 +61,15 @@ mod tests {
     #[test]
     fn only_pages_of_this_host_are_gone_on_to() {
         assert_eq!(return_to(Some("/tokens?rotate=7")), "/tokens?rotate=7");
-        for other in
-            ["//evil.example", "/\\evil.example", "https://evil.example/", "javascript:alert(1)", "", "/sign-out", "/v1/me"]
-        {
+        for other in [
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example/",
+            "javascript:alert(1)",
+            "",
+            "/sign-out",
+            "/v1/me",
+        ] {
             assert_eq!(return_to(Some(other)), "/repositories", "{other:?}");
         }
         assert_eq!(sign_in("/a?b=c&d"), "/sign-in?return_to=%2Fa%3Fb%3Dc%26d");

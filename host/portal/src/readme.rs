@@ -104,7 +104,8 @@ fn markup_depth(text: &str) -> usize {
 /// Elements without an end, as READMEs have them by the dozen.
 fn is_void(piece: &str) -> bool {
     let name: String = piece.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let known = ["img", "br", "hr", "input", "source", "link", "meta", "p", "li", "td", "th", "tr", "http", "https"];
+    let known =
+        ["img", "br", "hr", "input", "source", "link", "meta", "p", "li", "td", "th", "tr", "http", "https"];
     known.contains(&name.to_ascii_lowercase().as_str())
 }
 
@@ -131,8 +132,40 @@ fn lowered(event: Event<'_>) -> Event<'_> {
 
 fn sanitiser() -> Builder<'static> {
     let tags = [
-        "a", "b", "blockquote", "br", "code", "dd", "del", "details", "dl", "dt", "em", "h2", "h3", "h4", "h5", "h6", "hr",
-        "i", "kbd", "li", "ol", "p", "pre", "s", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr",
+        "a",
+        "b",
+        "blockquote",
+        "br",
+        "code",
+        "dd",
+        "del",
+        "details",
+        "dl",
+        "dt",
+        "em",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "i",
+        "kbd",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "s",
+        "strong",
+        "sub",
+        "summary",
+        "sup",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
         "ul",
     ];
     let mut builder = Builder::default();
@@ -165,7 +198,14 @@ mod tests {
     #[test]
     fn markdown_becomes_html() {
         let html = made("# One\n\nA *b* `c` [d](https://example.com/x).\n\n|a|b|\n|-|-|\n|1|2|\n");
-        for part in ["<h2>One</h2>", "<em>b</em>", "<code>c</code>", "<table>", "rel=\"nofollow noopener noreferrer\"", "href=\"https://example.com/x\""] {
+        for part in [
+            "<h2>One</h2>",
+            "<em>b</em>",
+            "<code>c</code>",
+            "<table>",
+            "rel=\"nofollow noopener noreferrer\"",
+            "href=\"https://example.com/x\"",
+        ] {
             assert!(html.contains(part), "{part} in {html}");
         }
     }
@@ -190,8 +230,32 @@ mod tests {
         ];
         for text in hostile {
             let html = made(text).to_lowercase();
-            for part in ["<script", "<img", "onerror", "onclick", "javascript:", "data:", "<form", "<input", "<button", "<style", "style=",
-                "class=", "id=", "data-", "role=", "<iframe", "<object", "<embed", "<base", "<svg", "<meta", "<link", "<h1", "href=\"/"] {
+            for part in [
+                "<script",
+                "<img",
+                "onerror",
+                "onclick",
+                "javascript:",
+                "data:",
+                "<form",
+                "<input",
+                "<button",
+                "<style",
+                "style=",
+                "class=",
+                "id=",
+                "data-",
+                "role=",
+                "<iframe",
+                "<object",
+                "<embed",
+                "<base",
+                "<svg",
+                "<meta",
+                "<link",
+                "<h1",
+                "href=\"/",
+            ] {
                 assert!(!html.contains(part), "{part} of {text} in {html}");
             }
         }

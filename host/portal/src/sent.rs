@@ -65,7 +65,8 @@ impl Sent {
         let kept = waiting.wait_for(Option::is_some).await;
         let kept = kept.ok().and_then(|kept| kept.as_ref().map(Kept::answer));
         kept.unwrap_or_else(|| {
-            let mut answer = Response::new(Body::from("This could not be done; see whether it was, and try again."));
+            let mut answer =
+                Response::new(Body::from("This could not be done; see whether it was, and try again."));
             *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             answer
         })
@@ -119,7 +120,8 @@ mod tests {
             let (sent, worked) = (Arc::clone(&sent), Arc::clone(&worked));
             let work = async move {
                 tokio::task::yield_now().await;
-                (StatusCode::CREATED, format!("{key}:{}", worked.fetch_add(1, Ordering::Relaxed))).into_response()
+                (StatusCode::CREATED, format!("{key}:{}", worked.fetch_add(1, Ordering::Relaxed)))
+                    .into_response()
             };
             async move { keep(sent.once([key; 32], work).await).await }
         };

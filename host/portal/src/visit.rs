@@ -90,7 +90,10 @@ where
         match seat.form.get("once").map(|once| seat.form_key(once)) {
             None => answered(seat, act).await,
             Some(key) => {
-                portal.sent.once(key, async move { answered(seat, move |seat| first(seat, key, act)).await }).await
+                portal
+                    .sent
+                    .once(key, async move { answered(seat, move |seat| first(seat, key, act)).await })
+                    .await
             }
         }
     })

@@ -110,7 +110,7 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     if !objections.is_empty() {
         return Err(refuse(objections.join("; ")));
     }
-    let offers = |interface| contract::exports(borrowed(&exports), interface);
+    let offers = |interface: &str| contract::exports(borrowed(&exports), interface);
     let code = link(engine, &component, offers, wasi).map_err(|error| {
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;

@@ -42,7 +42,12 @@ pub(super) async fn section(
     let next = listed.rows.last().filter(|_| listed.more).map(|key| key.id.to_string());
     let (none, of_create) = (Fields::default(), seat.form.text("do") == "create");
     let filled = Filled::new(if of_create { &seat.form } else { &none }, wrong);
-    let label = Text { label: "Name of the key", name: "key_name", hint: "What it is for; may stay empty.", ..Text::default() };
+    let label = Text {
+        label: "Name of the key",
+        name: "key_name",
+        hint: "What it is for; may stay empty.",
+        ..Text::default()
+    };
     let fields = html! {
         (filled.text(label))
         (filled.expires(seat.actor.now, Some(DAYS), "It works to the end of this day, UTC."))
@@ -93,7 +98,11 @@ fn one(seat: &Seat, key: &AccessKeyRow) -> Markup {
 }
 
 /// The page of a deed that the address asks for; none where it asks for none.
-pub(super) async fn asked(seat: &Seat, kind: KeyOwnerKind, row: &KeyOwnerRow) -> Result<Option<Response>, ApiError> {
+pub(super) async fn asked(
+    seat: &Seat,
+    kind: KeyOwnerKind,
+    row: &KeyOwnerRow,
+) -> Result<Option<Response>, ApiError> {
     if seat.query.has("confirmed") && seat.form.text("do") == "create" {
         return confirm::ask(seat, &creating(row), &seat.form, None).await.map(Some);
     }
@@ -123,8 +132,18 @@ async fn page(seat: &Seat, kind: KeyOwnerKind, deed: &str, id: &str, wrong: Opti
             None => ("never".to_owned(), "yes".to_owned()),
         });
     }
-    let filled = Filled::new(&fields, wrong.filter(|wrong| wrong.code().is_none_or(|code| code.code != "invalid_credentials")));
-    let overlap = Text { label: "Overlap (hours)", name: "overlap_hours", kind: "number", hint: "For how long the old one works on, 0 to 168.", first: "24", ..Text::default() };
+    let filled = Filled::new(
+        &fields,
+        wrong.filter(|wrong| wrong.code().is_none_or(|code| code.code != "invalid_credentials")),
+    );
+    let overlap = Text {
+        label: "Overlap (hours)",
+        name: "overlap_hours",
+        kind: "number",
+        hint: "For how long the old one works on, 0 to 168.",
+        first: "24",
+        ..Text::default()
+    };
     let content = html! {
         @match deed {
             "rotate" => {
@@ -212,7 +231,10 @@ fn created(seat: &Seat, title: &str, made: &NewCredential<AccessKeyRow>) -> Answ
             p { a.button href=(seat.path) { "Back" } }
         }
     };
-    confirm::spent(seat, frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body))
+    confirm::spent(
+        seat,
+        frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body),
+    )
 }
 
 async fn change(seat: &Seat, kind: KeyOwnerKind, deed: &str) -> Answer {
@@ -222,7 +244,8 @@ async fn change(seat: &Seat, kind: KeyOwnerKind, deed: &str) -> Answer {
         "rotate" => {
             let request = forms::rotation(rotation_body(&seat.form), now)?;
             let confirmation = confirm::take(seat, Action::ManageAccessKeys).await?;
-            let made = access_keys::rotate(&seat.actor, &confirmation, owner(seat, kind), id, request).await?;
+            let made =
+                access_keys::rotate(&seat.actor, &confirmation, owner(seat, kind), id, request).await?;
             created(seat, "Rotated", &made)
         }
         "change" => {

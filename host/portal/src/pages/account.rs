@@ -34,10 +34,33 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
     let own = sessions::list(&seat.actor).await?;
     let none = Fields::default();
     let fields = |form: &str| if seat.form.text("do") == form { &seat.form } else { &none };
-    let (naming, password) = (Filled::new(fields("name"), of("name")), Filled::new(fields("password"), of("password")));
-    let name = Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", autocomplete: "name", first: &member.name, ..Text::default() };
-    let current = Text { label: "Current password", name: "current_password", kind: "password", autocomplete: "current-password", required: true, ..Text::default() };
-    let new = Text { label: "New password", name: "new_password", kind: "password", hint: "8 characters or more. All other sessions end.", autocomplete: "new-password", required: true, ..Text::default() };
+    let (naming, password) =
+        (Filled::new(fields("name"), of("name")), Filled::new(fields("password"), of("password")));
+    let name = Text {
+        label: "Name",
+        name: "name",
+        hint: "As people see it; may stay empty.",
+        autocomplete: "name",
+        first: &member.name,
+        ..Text::default()
+    };
+    let current = Text {
+        label: "Current password",
+        name: "current_password",
+        kind: "password",
+        autocomplete: "current-password",
+        required: true,
+        ..Text::default()
+    };
+    let new = Text {
+        label: "New password",
+        name: "new_password",
+        kind: "password",
+        hint: "8 characters or more. All other sessions end.",
+        autocomplete: "new-password",
+        required: true,
+        ..Text::default()
+    };
     let body = html! {
         div.card {
             dl {

@@ -24,8 +24,19 @@ use crate::{Answer, dates, parts};
 /// Events that are read at one time for a file.
 const AT_ONCE: u32 = 500;
 /// The columns of a table for a spreadsheet, as the API names them.
-const COLUMNS: [&str; 11] =
-    ["id", "at", "actor", "credential", "action", "subject", "address", "outcome", "code", "times", "request_id"];
+const COLUMNS: [&str; 11] = [
+    "id",
+    "at",
+    "actor",
+    "credential",
+    "action",
+    "subject",
+    "address",
+    "outcome",
+    "code",
+    "times",
+    "request_id",
+];
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {
@@ -42,7 +53,9 @@ fn filter(seat: &Seat) -> Result<AuditFilter, ApiError> {
     };
     let day = |name: &str| match seat.query.text(name) {
         "" => Ok(None),
-        text => dates::end_of_day(text).map(|end| Some(end + 1)).ok_or_else(|| ApiError::invalid("A day is written as 2030-01-31.")),
+        text => dates::end_of_day(text)
+            .map(|end| Some(end + 1))
+            .ok_or_else(|| ApiError::invalid("A day is written as 2030-01-31.")),
     };
     Ok(AuditFilter {
         actor: text("actor"),
@@ -135,7 +148,9 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
     let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(2);
     tokio::spawn(async move {
         let mut page = first;
-        if matches!(kind, Kind::Csv) && sender.send(Ok(Bytes::from(format!("{}\r\n", COLUMNS.join(","))))).await.is_err() {
+        if matches!(kind, Kind::Csv)
+            && sender.send(Ok(Bytes::from(format!("{}\r\n", COLUMNS.join(","))))).await.is_err()
+        {
             return;
         }
         loop {
@@ -144,7 +159,8 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
             if sender.send(Ok(Bytes::from(text))).await.is_err() || next.is_none() {
                 return;
             }
-            page = match audit::list(&seat.actor, &filter, PageRequest { limit: AT_ONCE, after: next }).await {
+            page = match audit::list(&seat.actor, &filter, PageRequest { limit: AT_ONCE, after: next }).await
+            {
                 Ok(page) => page,
                 Err(error) => {
                     // A file that breaks off is seen to.
@@ -162,7 +178,8 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
         let row = receiver.recv().await?;
         Some((row, receiver))
     });
-    let answer: Response = ([(CONTENT_TYPE, media_type), (CONTENT_DISPOSITION, name)], Body::from_stream(rows)).into_response();
+    let answer: Response =
+        ([(CONTENT_TYPE, media_type), (CONTENT_DISPOSITION, name)], Body::from_stream(rows)).into_response();
     Ok(answer)
 }
 
@@ -186,7 +203,8 @@ fn cell(value: &Value, is_time: bool) -> String {
         Value::Number(at) if is_time => at.as_i64().map(dates::exact).unwrap_or_default(),
         other => other.to_string(),
     };
-    let guarded = if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text };
+    let guarded =
+        if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text };
     if guarded.contains(['"', ',', '\r', '\n', ';', '\'']) {
         format!("\"{}\"", guarded.replace('"', "\"\""))
     } else {

@@ -22,7 +22,8 @@ async fn show(seat: Arc<Seat>) -> Answer {
     let proxy = repositories::managed_proxy(&seat.actor, &row.id.to_string()).await?;
     let (prefix, offset) = (seat.query.text("path"), after::<u32>(&seat)?.unwrap_or_default());
     let request = KeptRequest { prefix, offset, limit: ROWS };
-    let Kept { entries, more, total, bytes, counts } = proxy_cache::list(&seat.actor, &proxy.id.to_string(), request).await?;
+    let Kept { entries, more, total, bytes, counts } =
+        proxy_cache::list(&seat.actor, &proxy.id.to_string(), request).await?;
     let next = more.then(|| offset.saturating_add(ROWS).to_string());
     let counted = serde_json::to_value(counts).unwrap_or_default();
     let count = |name: &str| counted.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();

@@ -40,8 +40,15 @@ async fn invitation(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
     let code = guest.named("code");
     let invited = members::invited(&guest.origin, code).await?;
     let filled = Filled::new(&guest.form, wrong);
-    let name = Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", autocomplete: "name", ..Text::default() };
-    let fields = html! { (filled.text(name)) (filled.text(PASSWORD)) button.go type="submit" { "Accept invitation" } };
+    let name = Text {
+        label: "Name",
+        name: "name",
+        hint: "As people see it; may stay empty.",
+        autocomplete: "name",
+        ..Text::default()
+    };
+    let fields =
+        html! { (filled.text(name)) (filled.text(PASSWORD)) button.go type="submit" { "Accept invitation" } };
     let body = html! {
         form.card method="post" {
             p { "You are invited as " strong { (parts::said(&invited)) } ". Choose a password, and you can sign in." }
@@ -65,9 +72,12 @@ async fn accept(guest: Arc<Guest>) -> Answer {
                 p role="status" { "Welcome, " (parts::said(&member.email)) "." }
                 p { a.button.go href="/sign-in" { "Go to the sign-in" } }
             };
-            Ok(guest.page(Sheet { status: http::StatusCode::CREATED, ..Sheet::of("Invitation accepted") }, &body))
+            Ok(guest
+                .page(Sheet { status: http::StatusCode::CREATED, ..Sheet::of("Invitation accepted") }, &body))
         }
-        Err(error) if fault::status(&error) == http::StatusCode::BAD_REQUEST => invitation(&guest, Some(&error)).await,
+        Err(error) if fault::status(&error) == http::StatusCode::BAD_REQUEST => {
+            invitation(&guest, Some(&error)).await
+        }
         Err(error) => Err(error),
     }
 }
@@ -105,7 +115,9 @@ async fn reset(guest: Arc<Guest>) -> Answer {
             };
             Ok(guest.page(Sheet::of("Password set"), &body))
         }
-        Err(error) if fault::status(&error) == http::StatusCode::BAD_REQUEST => password(&guest, Some(&error)).await,
+        Err(error) if fault::status(&error) == http::StatusCode::BAD_REQUEST => {
+            password(&guest, Some(&error)).await
+        }
         Err(error) => Err(error),
     }
 }

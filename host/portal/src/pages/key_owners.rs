@@ -25,10 +25,26 @@ const OFFERED: u32 = 1000;
 /// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
-        ("/subscribers", visit::page(|seat| list(seat, KeyOwnerKind::Subscriber)).merge(visit::form(|seat| create(seat, KeyOwnerKind::Subscriber)))),
-        ("/subscriber-groups", visit::page(|seat| list(seat, KeyOwnerKind::Group)).merge(visit::form(|seat| create(seat, KeyOwnerKind::Group)))),
-        ("/subscribers/{id}", visit::page(|seat| show(seat, KeyOwnerKind::Subscriber)).merge(visit::form(|seat| act(seat, KeyOwnerKind::Subscriber)))),
-        ("/subscriber-groups/{id}", visit::page(|seat| show(seat, KeyOwnerKind::Group)).merge(visit::form(|seat| act(seat, KeyOwnerKind::Group)))),
+        (
+            "/subscribers",
+            visit::page(|seat| list(seat, KeyOwnerKind::Subscriber))
+                .merge(visit::form(|seat| create(seat, KeyOwnerKind::Subscriber))),
+        ),
+        (
+            "/subscriber-groups",
+            visit::page(|seat| list(seat, KeyOwnerKind::Group))
+                .merge(visit::form(|seat| create(seat, KeyOwnerKind::Group))),
+        ),
+        (
+            "/subscribers/{id}",
+            visit::page(|seat| show(seat, KeyOwnerKind::Subscriber))
+                .merge(visit::form(|seat| act(seat, KeyOwnerKind::Subscriber))),
+        ),
+        (
+            "/subscriber-groups/{id}",
+            visit::page(|seat| show(seat, KeyOwnerKind::Group))
+                .merge(visit::form(|seat| act(seat, KeyOwnerKind::Group))),
+        ),
     ]
 }
 
@@ -70,7 +86,8 @@ async fn listed(seat: &Seat, kind: KeyOwnerKind, wrong: Option<&ApiError>) -> An
     let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
     let Words { path, many, new, button, empty } = words(kind);
     let filled = Filled::new(&seat.form, wrong);
-    let fields = html! { (own_fields(seat, kind, &filled, None).await?) button.go type="submit" { (button) } };
+    let fields =
+        html! { (own_fields(seat, kind, &filled, None).await?) button.go type="submit" { (button) } };
     let body = html! {
         @if listed.rows.is_empty() { div.card.empty { h2 { "None yet" } p { (empty) } } } @else {
             ul.rows { @for row in &listed.rows { li { (one(path, row)) } } }
@@ -106,7 +123,14 @@ async fn own_fields(
     let first = row.map(|row| row.name.as_str()).unwrap_or_default();
     let name = Text { label: "Name", name: "name", required: true, first, ..Text::default() };
     let email = row.and_then(|row| row.email.as_deref()).unwrap_or_default();
-    let email = Text { label: "E-mail", name: "email", kind: "email", hint: "Where they can be reached; may stay empty.", first: email, ..Text::default() };
+    let email = Text {
+        label: "E-mail",
+        name: "email",
+        kind: "email",
+        hint: "Where they can be reached; may stay empty.",
+        first: email,
+        ..Text::default()
+    };
     let repositories = choices(seat).await?;
     let subscribers = match kind {
         KeyOwnerKind::Subscriber => Vec::new(),
@@ -131,8 +155,12 @@ async fn subscribers(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
 fn body(kind: KeyOwnerKind, form: &Fields) -> Value {
     let (name, repositories) = (form.text("name"), form.list("repositories"));
     match kind {
-        KeyOwnerKind::Subscriber => json!({"name": name, "email": form.or_null("email"), "repositories": repositories}),
-        KeyOwnerKind::Group => json!({"name": name, "subscribers": form.list("subscribers"), "repositories": repositories}),
+        KeyOwnerKind::Subscriber => {
+            json!({"name": name, "email": form.or_null("email"), "repositories": repositories})
+        }
+        KeyOwnerKind::Group => {
+            json!({"name": name, "subscribers": form.list("subscribers"), "repositories": repositories})
+        }
     }
 }
 
@@ -146,7 +174,9 @@ async fn create(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
     };
     match made.await {
         Ok(row) => Ok(see_other(&format!("{}/{}?done=created", words(kind).path, row.id))),
-        Err(error) if seat.holds(ManageSubscribers) => listed(&seat, kind, Some(&visit::wrong(&seat, error)?)).await,
+        Err(error) if seat.holds(ManageSubscribers) => {
+            listed(&seat, kind, Some(&visit::wrong(&seat, error)?)).await
+        }
         Err(error) => Err(error),
     }
 }
@@ -160,7 +190,12 @@ async fn show(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
 }
 
 /// The page of one.
-pub(super) async fn shown(seat: &Seat, kind: KeyOwnerKind, row: &KeyOwnerRow, wrong: Option<(&str, &ApiError)>) -> Answer {
+pub(super) async fn shown(
+    seat: &Seat,
+    kind: KeyOwnerKind,
+    row: &KeyOwnerRow,
+    wrong: Option<(&str, &ApiError)>,
+) -> Answer {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
     let Words { path, many, .. } = words(kind);
     let mut held: Vec<(String, String)> =

@@ -39,7 +39,9 @@ async fn show(seat: Arc<Seat>) -> Answer {
 
 async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let offer = match logins::offer(&seat.actor, seat.named("id")).await {
-        Ok(offer) if offer.is_finished() => return failed(seat, &ApiError::from(&catalogue::ALREADY_FINISHED)),
+        Ok(offer) if offer.is_finished() => {
+            return failed(seat, &ApiError::from(&catalogue::ALREADY_FINISHED));
+        }
         Ok(offer) => offer,
         Err(error) => return failed(seat, &error),
     };
@@ -47,7 +49,8 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let may = if offer.scope.write { "read, publish and delete packages" } else { "read packages" };
     let days: Vec<Choice> =
         DAYS.iter().map(|days| Choice { value: days.to_string(), label: format!("{days} days") }).collect();
-    let filled = Filled::new(&seat.form, wrong.filter(|wrong| fault::status(wrong) == http::StatusCode::BAD_REQUEST));
+    let filled =
+        Filled::new(&seat.form, wrong.filter(|wrong| fault::status(wrong) == http::StatusCode::BAD_REQUEST));
     let body = html! {
         p { "A package client asks for a token. If you have not just started a sign-in, close this page." }
         form.card method="post" action=(seat.path) {

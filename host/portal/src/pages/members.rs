@@ -70,7 +70,8 @@ async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
     let with_password = seat.query.has("new") || seat.form.text("do") == "create";
     let filled = Filled::new(&seat.form, wrong);
     let email = Text { label: "E-mail", name: "email", kind: "email", required: true, ..Text::default() };
-    let name = Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", ..Text::default() };
+    let name =
+        Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", ..Text::default() };
     let password = Text {
         label: "Password",
         name: "password",
@@ -86,7 +87,8 @@ async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
         (permissions::section(&filled, &choices))
         @if with_password { button.go type="submit" { "Create member" } } @else { button.go type="submit" { "Invite" } }
     };
-    let (heading, deed) = if with_password { ("Create a member", "create") } else { ("Invite somebody", "invite") };
+    let (heading, deed) =
+        if with_password { ("Create a member", "create") } else { ("Invite somebody", "invite") };
     Ok(html! {
         form.card method="post" action="/members" {
             h2 { (heading) }

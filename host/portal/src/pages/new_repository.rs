@@ -28,14 +28,14 @@ async fn show(seat: Arc<Seat>) -> Answer {
 
 async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let plugins = seat.actor.app.runtime.plugins();
-    let formats: Vec<Choice> = plugins.iter().map(|plugin| Choice::word(&plugin.description().format)).collect();
-    let mut kinds: Vec<String> = plugins.iter().flat_map(|plugin| plugin.description().kinds.clone()).collect();
+    let formats: Vec<Choice> =
+        plugins.iter().map(|plugin| Choice::word(&plugin.description().format)).collect();
+    let mut kinds: Vec<String> =
+        plugins.iter().flat_map(|plugin| plugin.description().kinds.clone()).collect();
     kinds.sort_by_key(|kind| ["hosted", "proxy", "group"].iter().position(|known| known == kind));
     kinds.dedup();
-    let kinds: Vec<Choice> = kinds
-        .iter()
-        .map(|kind| Choice { value: kind.clone(), label: kind_in_words(kind) })
-        .collect();
+    let kinds: Vec<Choice> =
+        kinds.iter().map(|kind| Choice { value: kind.clone(), label: kind_in_words(kind) }).collect();
     let members = choices(seat).await?;
     let filled = Filled::new(&seat.form, wrong);
     let name = Text {

@@ -106,7 +106,14 @@ fn own_form(seat: &Seat, own: &Organization, wrong: Option<&ApiError>) -> Markup
     let filled = Filled::new(sent(seat, "own", &none), wrong);
     let quota = own.row.quota_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
     let name = Text { label: "Name", name: "name", required: true, first: &own.row.name, ..Text::default() };
-    let quota = Text { label: "Quota (bytes)", name: "quota_bytes", kind: "number", hint: "What all repositories may hold together; empty for no bound.", first: &quota, ..Text::default() };
+    let quota = Text {
+        label: "Quota (bytes)",
+        name: "quota_bytes",
+        kind: "number",
+        hint: "What all repositories may hold together; empty for no bound.",
+        first: &quota,
+        ..Text::default()
+    };
     html! {
         form.card method="post" action="/organization" {
             h2 { "Name and quota" }

@@ -88,7 +88,9 @@ async fn delete(seat: Arc<Seat>) -> Answer {
     let deleted = upkeep::delete_package(&seat.actor, &row.id.to_string(), seat.named("package")).await;
     match deleted {
         Ok(Deleted::Whole) => Ok(see_other(&format!("{}?done=deleted", parts::repository(&row.name)))),
-        Ok(Deleted::Begun { .. }) => Ok(see_other(&format!("{}?done=deleting", parts::repository(&row.name)))),
+        Ok(Deleted::Begun { .. }) => {
+            Ok(see_other(&format!("{}?done=deleting", parts::repository(&row.name))))
+        }
         Err(error) => page(&seat, Some(&visit::wrong(&seat, error)?)).await,
     }
 }

@@ -53,10 +53,15 @@ fn word(action: RepositoryAction) -> &'static str {
 pub(super) fn section(filled: &Filled<'_>, choices: &[Choice]) -> Markup {
     let organization: Vec<Choice> = Permission::ALL
         .iter()
-        .map(|permission| Choice { value: permission.name().to_owned(), label: in_words(*permission).to_owned() })
+        .map(|permission| Choice {
+            value: permission.name().to_owned(),
+            label: in_words(*permission).to_owned(),
+        })
         .collect();
     let named: Vec<&str> = filled.fields.all("named").collect();
-    let label = |id: &str| choices.iter().find(|choice| choice.value == id).map_or(id, |choice| &choice.label).to_owned();
+    let label = |id: &str| {
+        choices.iter().find(|choice| choice.value == id).map_or(id, |choice| &choice.label).to_owned()
+    };
     let others: Vec<Choice> = choices
         .iter()
         .filter(|choice| !named.contains(&choice.value.as_str()))
@@ -94,7 +99,8 @@ pub(super) fn body(form: &Fields) -> Value {
 
 /// Permissions in a few words.
 pub(super) fn in_short(held: &Permissions) -> String {
-    let mut words: Vec<String> = held.organization.iter().map(|permission| permission.name().to_owned()).collect();
+    let mut words: Vec<String> =
+        held.organization.iter().map(|permission| permission.name().to_owned()).collect();
     for one in held.repositories.iter().filter(|one| one.repository == ALL) {
         let actions: Vec<&str> = one.actions.iter().map(|action| word(*action)).collect();
         words.push(format!("{} everywhere", actions.join(", ")));

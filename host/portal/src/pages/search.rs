@@ -24,7 +24,8 @@ async fn show(seat: Arc<Seat>) -> Answer {
         "" => Found { packages: Vec::new(), next: None },
         words => {
             let after = seat.query.get("after").map(str::to_owned);
-            let wanted = SearchRequest { text: words.to_owned(), after, limit: ROWS, ..SearchRequest::default() };
+            let wanted =
+                SearchRequest { text: words.to_owned(), after, limit: ROWS, ..SearchRequest::default() };
             search::packages(&seat.actor, wanted).await?
         }
     };

@@ -71,13 +71,18 @@ async fn list(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
 fn create_form(seat: &Seat, choices: &[Choice], wrong: Option<&ApiError>) -> maud::Markup {
     let filled = Filled::new(&seat.form, wrong);
     let organization = Choice { value: ORGANIZATION.to_owned(), label: "The organization".to_owned() };
-    let repository = |choice: &Choice| Choice { value: choice.value.clone(), label: format!("The repository {}", choice.label) };
-    let writes = |choice: &&Choice| {
-        choice.value.parse().is_ok_and(|id| seat.actor.permissions().rights(id).write())
+    let repository = |choice: &Choice| Choice {
+        value: choice.value.clone(),
+        label: format!("The repository {}", choice.label),
     };
+    let writes =
+        |choice: &&Choice| choice.value.parse().is_ok_and(|id| seat.actor.permissions().rights(id).write());
     let owner = seat.holds(ManageOwnerAccount);
-    let backings: Vec<Choice> =
-        owner.then_some(organization).into_iter().chain(choices.iter().filter(|one| owner || writes(one)).map(repository)).collect();
+    let backings: Vec<Choice> = owner
+        .then_some(organization)
+        .into_iter()
+        .chain(choices.iter().filter(|one| owner || writes(one)).map(repository))
+        .collect();
     let content = html! {
         (filled.select("Belongs to", "backing", &backings, ""))
         p.hint { "A key of a repository reaches that repository alone: choose it below as well." }

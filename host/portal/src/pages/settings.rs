@@ -43,7 +43,8 @@ async fn managed(seat: &Seat) -> Result<RepositoryRow, ApiError> {
 async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>) -> Answer {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
     let plugin = seat.actor.app.runtime.plugin(&row.format);
-    let shows_credentials = plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
+    let shows_credentials =
+        plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
     let proxy = row.kind == repositories::PROXY;
     let delete = html! { button.bad type="submit" { "Delete" } };
     let body = html! {
@@ -117,9 +118,14 @@ fn setting(filled: &Filled<'_>, name: &str, wanted: &Wanted, value: &Value) -> M
             filled.lines(&label, &field, if hint.is_empty() { "One to a line." } else { hint }, &text)
         }
         repository_settings::Form::Lines => filled.lines(&label, &field, hint, &text),
-        repository_settings::Form::Number => {
-            filled.text(Text { label: &label, name: &field, kind: "number", hint, first: &text, ..Text::default() })
-        }
+        repository_settings::Form::Number => filled.text(Text {
+            label: &label,
+            name: &field,
+            kind: "number",
+            hint,
+            first: &text,
+            ..Text::default()
+        }),
         repository_settings::Form::Text => {
             filled.text(Text { label: &label, name: &field, hint, first: &text, ..Text::default() })
         }
@@ -130,7 +136,10 @@ fn setting(filled: &Filled<'_>, name: &str, wanted: &Wanted, value: &Value) -> M
 fn label(name: &str) -> String {
     let (words, unit) = match name.strip_suffix("_s") {
         Some(words) => (words, " (seconds)"),
-        None => (name.strip_suffix("_bytes").unwrap_or(name), if name.ends_with("_bytes") { " (bytes)" } else { "" }),
+        None => (
+            name.strip_suffix("_bytes").unwrap_or(name),
+            if name.ends_with("_bytes") { " (bytes)" } else { "" },
+        ),
     };
     let words = words.replace('_', " ");
     let mut letters = words.chars();
@@ -164,10 +173,16 @@ fn said(form: &Fields, name: &str, wanted: &Wanted) -> Value {
 }
 
 /// A group's members, in their order: a number beside each.
-async fn members_form(seat: &Seat, row: &RepositoryRow, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
+async fn members_form(
+    seat: &Seat,
+    row: &RepositoryRow,
+    wrong: Option<&ApiError>,
+) -> Result<Markup, ApiError> {
     let all = choices(seat).await?;
     let held: Vec<String> = row.members.iter().map(ToString::to_string).collect();
-    let name = |id: &str| all.iter().find(|choice| choice.value == id).map_or(id, |choice| choice.label.as_str()).to_owned();
+    let name = |id: &str| {
+        all.iter().find(|choice| choice.value == id).map_or(id, |choice| choice.label.as_str()).to_owned()
+    };
     let own = row.id.to_string();
     let others: Vec<Choice> = all
         .iter()
@@ -218,8 +233,19 @@ fn members(row: &RepositoryRow, form: &Fields) -> Value {
 fn credentials_form(seat: &Seat, wrong: Option<&ApiError>) -> Markup {
     let none = Fields::default();
     let filled = Filled::new(sent(seat, "credentials", &none), wrong);
-    let username = Text { label: "Username there", name: "username", hint: "Left empty with its password, the credentials are taken away.", ..Text::default() };
-    let password = Text { label: "Password or token there", name: "upstream_password", kind: "password", autocomplete: "new-password", ..Text::default() };
+    let username = Text {
+        label: "Username there",
+        name: "username",
+        hint: "Left empty with its password, the credentials are taken away.",
+        ..Text::default()
+    };
+    let password = Text {
+        label: "Password or token there",
+        name: "upstream_password",
+        kind: "password",
+        autocomplete: "new-password",
+        ..Text::default()
+    };
     let realm = Text {
         label: "Token service",
         name: "token_realm",

@@ -48,12 +48,26 @@ async fn form(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
     let named = guest.form.get("return_to").or(guest.query.get("return_to"));
     let return_to = policy::return_to(named);
     let providers = providers(guest, return_to).await?;
-    let several = wrong.is_some_and(|wrong| wrong.code().is_some_and(|code| code.code == "organization_required"))
+    let several = wrong
+        .is_some_and(|wrong| wrong.code().is_some_and(|code| code.code == "organization_required"))
         || guest.form.has("organization");
     let filled = Filled::new(&guest.form, wrong);
-    let email = Text { label: "E-mail", name: "email", kind: "email", autocomplete: "username", required: true, ..Text::default() };
-    let password =
-        Text { label: "Password", name: "password", kind: "password", autocomplete: "current-password", required: true, ..Text::default() };
+    let email = Text {
+        label: "E-mail",
+        name: "email",
+        kind: "email",
+        autocomplete: "username",
+        required: true,
+        ..Text::default()
+    };
+    let password = Text {
+        label: "Password",
+        name: "password",
+        kind: "password",
+        autocomplete: "current-password",
+        required: true,
+        ..Text::default()
+    };
     let organization = Text {
         label: "Organization",
         name: "organization",
@@ -160,7 +174,8 @@ async fn ask_sign_out(seat: Arc<Seat>) -> Answer {
 async fn sign_out(seat: Arc<Seat>) -> Answer {
     sessions::sign_out(&seat.actor).await?;
     let app = &seat.portal.app;
-    let mut answer = (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/sign-in"))]).into_response();
+    let mut answer =
+        (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/sign-in"))]).into_response();
     for cookie in [portal::signed_out(app)?, portal::forget_confirmation(app)?, draft::forget(app)?] {
         answer.headers_mut().append(SET_COOKIE, cookie);
     }

@@ -99,7 +99,8 @@ pub(super) fn one(seat: &Seat, page: &str, token: &OwnedToken, choices: &[Choice
     let rotate = html! { button type="submit" { "Rotate " (parts::said(&row.name)) } };
     let revoke = html! { button.bad type="submit" { "Revoke " (parts::said(&row.name)) } };
     let id = row.id.to_string();
-    let owner = token.owner.as_deref().filter(|owner| *owner != seat.actor.member().email).unwrap_or_default();
+    let owner =
+        token.owner.as_deref().filter(|owner| *owner != seat.actor.member().email).unwrap_or_default();
     html! {
         div.what {
             div { (parts::said(&row.name)) " " (parts::tag(state.name())) }
@@ -147,7 +148,13 @@ fn reach(row: &TokenRow, choices: &[Choice]) -> String {
 
 /// The fields that tokens and service keys have in common, above their button.
 pub(super) fn common(seat: &Seat, filled: &Filled<'_>, choices: &[Choice], days: i64, hint: &str) -> Markup {
-    let name = Text { label: "Name", name: "name", hint: "What it is for, as in: CI of the shop.", required: true, ..Text::default() };
+    let name = Text {
+        label: "Name",
+        name: "name",
+        hint: "What it is for, as in: CI of the shop.",
+        required: true,
+        ..Text::default()
+    };
     html! {
         (filled.text(name))
         (filled.checks("Scope", "scope", &[
@@ -165,9 +172,13 @@ fn suggested(seat: &Seat, choices: &[Choice]) -> Fields {
         return seat.form.clone();
     };
     let of_name = choices.iter().filter(|choice| choice.label == name);
-    let mut fields: Vec<(String, String)> = of_name.map(|choice| ("repositories".to_owned(), choice.value.clone())).collect();
+    let mut fields: Vec<(String, String)> =
+        of_name.map(|choice| ("repositories".to_owned(), choice.value.clone())).collect();
     fields.push(("scope".to_owned(), "read".to_owned()));
-    fields.push(("name".to_owned(), format!("{} for {name}", seat.actor.member().email.split('@').next().unwrap_or_default())));
+    fields.push((
+        "name".to_owned(),
+        format!("{} for {name}", seat.actor.member().email.split('@').next().unwrap_or_default()),
+    ));
     Fields(fields)
 }
 
@@ -275,15 +286,26 @@ async fn created(seat: &Seat, title: &str, made: NewCredential<OwnedToken>) -> A
             p { a.button href=(seat.path) { "Back to the list" } }
         }
     };
-    confirm::spent(seat, frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body))
+    confirm::spent(
+        seat,
+        frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body),
+    )
 }
 
 /// The page that rotates one, with its confirmation.
 pub(super) async fn rotation(seat: &Seat, title: &str, id: &str, wrong: Option<&ApiError>) -> Answer {
     let back = format!("{}?rotate={}", seat.path, parts::segment(id));
     let section = confirm::section(seat, Action::RotateToken, &back, wrong).await?;
-    let filled = Filled::new(&seat.form, wrong.filter(|wrong| fault::status(wrong) != http::StatusCode::UNAUTHORIZED));
-    let overlap = Text { label: "Overlap (hours)", name: "overlap_hours", kind: "number", hint: "For how long the old one works on, 0 to 168.", first: "24", ..Text::default() };
+    let filled =
+        Filled::new(&seat.form, wrong.filter(|wrong| fault::status(wrong) != http::StatusCode::UNAUTHORIZED));
+    let overlap = Text {
+        label: "Overlap (hours)",
+        name: "overlap_hours",
+        kind: "number",
+        hint: "For how long the old one works on, 0 to 168.",
+        first: "24",
+        ..Text::default()
+    };
     let content = html! {
         p { "A new one with the same name and reach takes its place; the old one works on for the overlap." }
         (filled.expires(seat.actor.now, None, "Left empty, the new one expires when the old one does."))

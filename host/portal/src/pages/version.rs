@@ -27,7 +27,10 @@ const ROOM: usize = 42 * 1024;
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {
-    vec![("/repositories/{name}/packages/{package}/versions/{version}", visit::page(show).merge(visit::form(act)))]
+    vec![(
+        "/repositories/{name}/packages/{package}/versions/{version}",
+        visit::page(show).merge(visit::form(act)),
+    )]
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
@@ -82,7 +85,12 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
 }
 
 fn reason(version: &Version) -> Option<&str> {
-    version.properties.iter().find(|(name, _)| name == REASON).map(|(_, value)| value.as_str()).filter(|text| !text.is_empty())
+    version
+        .properties
+        .iter()
+        .find(|(name, _)| name == REASON)
+        .map(|(_, value)| value.as_str())
+        .filter(|text| !text.is_empty())
 }
 
 fn facts(told: &VersionPage) -> Markup {
@@ -155,7 +163,12 @@ fn properties(version: &Version) -> Markup {
 fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
     let (rights, version) = (rights(seat, &told.repository), &told.details.version);
     let filled = Filled::new(&seat.form, None);
-    let why = Text { label: "Reason", name: "reason", hint: "For people who use it; may stay empty.", ..Text::default() };
+    let why = Text {
+        label: "Reason",
+        name: "reason",
+        hint: "For people who use it; may stay empty.",
+        ..Text::default()
+    };
     html! {
         @if rights.publish {
             form.card method="post" action=(seat.path) {
@@ -186,15 +199,21 @@ fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
 async fn act(seat: Arc<Seat>) -> Answer {
     let row = named(&seat).await?;
     let id = row.id.to_string();
-    let path = VersionPath { repository: &id, package: seat.named("package"), version: seat.named("version") };
-    let state = |state: &str| VersionState { state: state.to_owned(), reason: seat.form.text("reason").to_owned() };
+    let path =
+        VersionPath { repository: &id, package: seat.named("package"), version: seat.named("version") };
+    let state =
+        |state: &str| VersionState { state: state.to_owned(), reason: seat.form.text("reason").to_owned() };
     let done = match seat.form.text("do") {
         "delete" => match upkeep::delete_version(&seat.actor, path).await {
             Ok(()) => return Ok(see_other(&gone(&seat, &id, &row.name).await)),
             Err(error) => Err(error),
         },
         word @ ("yanked" | "deprecated") => upkeep::mark(&seat.actor, path, state(word)).await.map(drop),
-        "restored" => upkeep::mark(&seat.actor, path, VersionState { state: String::new(), reason: String::new() }).await.map(drop),
+        "restored" => {
+            upkeep::mark(&seat.actor, path, VersionState { state: String::new(), reason: String::new() })
+                .await
+                .map(drop)
+        }
         _ => Err(ApiError::invalid("The form does not say what to do.")),
     };
     match done {
