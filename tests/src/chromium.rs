@@ -1,4 +1,4 @@
-//! A headless Chromium with scripts switched off, driven as a person would use it (W3C WebDriver, by `chromedriver`).
+//! A headless Chromium, with scripts switched off or on, driven as a person would use it (W3C WebDriver, by `chromedriver`).
 
 use crate::clients::has;
 use crate::http::{Client, Request, Response};
@@ -23,8 +23,17 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Starts one; the reason where there is none.
+    /// Starts one with scripts switched off; the reason where there is none.
     pub fn start() -> Result<Self, String> {
+        Self::begin(false)
+    }
+
+    /// Starts one with scripts switched on; the reason where there is none.
+    pub fn with_scripts() -> Result<Self, String> {
+        Self::begin(true)
+    }
+
+    fn begin(scripts: bool) -> Result<Self, String> {
         for program in ["chromedriver", "chromium"] {
             if !has(program) {
                 return Err(format!("no {program} on the path"));
@@ -48,8 +57,9 @@ impl Chromium {
             "--window-size=800,900",
         ];
         let options = json!({"args": arguments,
-            "prefs": {"profile.managed_default_content_settings.javascript": 2}});
-        let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
+            "prefs": {"profile.managed_default_content_settings.javascript": if scripts { 1 } else { 2 }}});
+        let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL"}}}});
         let request = Request::new("POST", "/session").header("Content-Type", "application/json");
         let made = browser.client.send(request.body(wanted.to_string())).expect(200).json();
         browser.session = made["value"]["sessionId"].as_str().expect("a session's id").to_owned();
@@ -103,6 +113,131 @@ impl Chromium {
     fn try_find(&self, css: &str) -> Option<String> {
         let wanted = json!({"using": "css selector", "value": css});
         Some(self.try_ask("POST", "element", Some(&wanted))?[ELEMENT].as_str()?.to_owned())
+    }
+
+    /// The first element that this XPath finds.
+    #[track_caller]
+    fn find_path(&self, path: &str) -> String {
+        let wanted = json!({"using": "xpath", "value": path});
+        eventually(&format!("{path} is there"), || {
+            Some(self.try_ask("POST", "element", Some(&wanted))?[ELEMENT].as_str()?.to_owned())
+        })
+    }
+
+    /// The field of this label.
+    #[track_caller]
+    fn labelled(&self, label: &str) -> String {
+        self.find_path(&format!(
+            "//*[@id=//label[normalize-space(.)='{label}']/@for] | //label[normalize-space(.)='{label}']/input"
+        ))
+    }
+
+    /// Types into the field of this label, in the place of what stood there.
+    #[track_caller]
+    pub fn fill(&self, label: &str, text: &str) {
+        let element = self.labelled(label);
+        self.ask("POST", &format!("element/{element}/clear"), Some(&json!({})));
+        self.ask("POST", &format!("element/{element}/value"), Some(&json!({"text": text})));
+    }
+
+    /// Sets the date in the field of this label, as `2030-01-31`, whatever the machine's way to write dates.
+    #[track_caller]
+    pub fn fill_date(&self, label: &str, day: &str) {
+        let element = json!({ELEMENT: self.labelled(label)});
+        self.run("arguments[0].value = arguments[1]", &json!([element, day]));
+    }
+
+    /// Ticks the checkbox of this label, or takes the tick away.
+    #[track_caller]
+    pub fn tick(&self, label: &str) {
+        let element = self.labelled(label);
+        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+    }
+
+    /// Chooses in the field of this label.
+    #[track_caller]
+    pub fn choose(&self, label: &str, value: &str) {
+        let element = self.labelled(label);
+        let wanted = json!({"using": "css selector", "value": format!("option[value=\"{value}\"]")});
+        let option = self.ask("POST", &format!("element/{element}/element"), Some(&wanted))[ELEMENT].clone();
+        self.ask("POST", &format!("element/{}/click", option.as_str().unwrap_or_default()), Some(&json!({})));
+    }
+
+    /// Presses the button whose name begins so.
+    #[track_caller]
+    pub fn press(&self, name: &str) {
+        let element = self.find_path(&format!("//button[starts-with(normalize-space(.), '{name}')]"));
+        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+    }
+
+    /// Presses that button twice, as fast as a hand can.
+    #[track_caller]
+    pub fn press_twice(&self, name: &str) {
+        let element =
+            json!({ELEMENT: self.find_path(&format!("//button[starts-with(normalize-space(.), '{name}')]"))});
+        let press = [
+            json!({"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": element}),
+            json!({"type": "pointerDown", "button": 0}),
+            json!({"type": "pointerUp", "button": 0}),
+            json!({"type": "pointerDown", "button": 0}),
+            json!({"type": "pointerUp", "button": 0}),
+        ];
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": press});
+        self.run("arguments[0].scrollIntoView()", &json!([element]));
+        self.ask("POST", "actions", Some(&json!({"actions": [mouse]})));
+    }
+
+    /// Follows the link of this text.
+    #[track_caller]
+    pub fn follow(&self, text: &str) {
+        let element = self.find_path(&format!("//a[normalize-space(.)='{text}']"));
+        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+    }
+
+    /// Whether there is something that this XPath finds, now.
+    #[track_caller]
+    pub fn has(&self, path: &str) -> bool {
+        let wanted = json!({"using": "xpath", "value": path});
+        self.ask("POST", "elements", Some(&wanted)).as_array().is_some_and(|found| !found.is_empty())
+    }
+
+    /// Runs a script in the page, whatever is switched off there.
+    #[track_caller]
+    pub fn run(&self, script: &str, arguments: &Value) -> Value {
+        self.ask("POST", "execute/sync", Some(&json!({"script": script, "args": arguments})))
+    }
+
+    /// Runs a script that ends by calling its last argument.
+    #[track_caller]
+    pub fn run_to_its_end(&self, script: &str, arguments: &Value) -> Value {
+        self.ask("POST", "execute/async", Some(&json!({"script": script, "args": arguments})))
+    }
+
+    /// The page's address.
+    #[track_caller]
+    pub fn address(&self) -> String {
+        self.ask("GET", "url", None).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A screen of this width and height, in light or dark.
+    #[track_caller]
+    pub fn screen(&self, width: u32, height: u32, dark: bool) {
+        let command = |name: &str, parameters: Value| {
+            self.ask("POST", "goog/cdp/execute", Some(&json!({"cmd": name, "params": parameters})));
+        };
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        command("Emulation.setDeviceMetricsOverride", size);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        command("Emulation.setEmulatedMedia", features);
+    }
+
+    /// What the browser has complained of since it was asked last: violations of a page's policy among it.
+    #[track_caller]
+    pub fn complaints(&self) -> Vec<String> {
+        let log = self.ask("POST", "se/log", Some(&json!({"type": "browser"})));
+        let lines = log.as_array().into_iter().flatten().filter_map(|entry| entry["message"].as_str());
+        lines.map(str::to_owned).collect()
     }
 
     /// Types into an element.

@@ -28,6 +28,7 @@ pub mod image_proxy;
 pub mod images;
 pub mod npm;
 pub mod payload;
+pub mod person;
 pub mod proxy;
 pub mod python;
 pub mod race;

@@ -9,6 +9,7 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+use packhouse_tests::person::{Person, form};
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::{Value, json};
@@ -173,52 +174,41 @@ fn the_oldest_open_sign_ins_make_room() {
 #[test]
 fn the_page_works_without_a_script() {
     let login = Login::begin();
-    let browser = Client::new(login.server.api()).with("Sec-Fetch-Site", "same-origin");
-    let shown = browser.get(&login.page).expect(200);
-    assert!(shown.header("content-type").unwrap().starts_with("text/html"));
+    let mut person = Person::new(&login.server);
+    let away = person.get(&login.page).expect(303);
+    let away = away.header("location").unwrap().to_owned();
+    assert_eq!(away, format!("/sign-in?return_to={}", login.page.replace('/', "%2F")));
+    let shown = person.get(&away).expect(200);
     let policies = shown.headers.iter().filter(|(name, _)| name == "content-security-policy");
     assert_eq!(policies.count(), 1, "of two, a browser takes what both allow");
-    let policy = shown.header("content-security-policy").unwrap();
-    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
-    let text = shown.text();
-    assert!(
-        !text.contains("<script") && text.contains("lang=\"en\"") && text.contains("<h1>Sign in</h1>"),
-        "{text}"
-    );
-    assert!(!text.contains("js"), "a stranger learns the repository");
-    let post = |client: &Client, form: &str| {
-        let request =
-            Request::new("POST", &login.page).header("Content-Type", "application/x-www-form-urlencoded");
-        client.send(request.body(form))
-    };
-    let right = format!("email={}&password={}", OWNER.replace('@', "%40"), PASSWORD.replace(' ', "+"));
-    let wrong = post(&browser, "email=owner%40example.com&password=wrong").expect(401);
-    assert!(wrong.text().contains("role=\"alert\""), "{}", wrong.text());
-    let elsewhere = Client::new(login.server.api()).with("Sec-Fetch-Site", "cross-site");
-    post(&elsewhere, &right).expect(403);
-    let signed_in = post(&browser, &right).expect(303);
+    assert!(!shown.text().contains(">js<"), "a stranger learns the repository");
+    let right = [("email", OWNER), ("password", PASSWORD), ("return_to", login.page.as_str())];
+    let csrf = person.csrf(&away);
+    let elsewhere = form("/sign-in", &[&[("csrf", csrf.as_str())], &right[..]].concat());
+    person.send(elsewhere.header("Sec-Fetch-Site", "cross-site")).expect(403);
+    let signed_in = person.send_form("/sign-in", &right).expect(303);
     assert_eq!(signed_in.header("location"), Some(login.page.as_str()));
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
-    let cookie = cookie.split(';').next().unwrap().to_owned();
 
-    let browser = browser.with("Cookie", &cookie);
-    let asked = browser.get(&login.page).expect(200).text();
+    let asked = person.get(&login.page).expect(200).text();
     for told in ["<dd>js</dd>", "<dd>read, publish and delete packages</dd>", OWNER, "90 days"] {
         assert!(asked.contains(told), "{told} in {asked}");
     }
-    let csrf = asked.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let password = PASSWORD.replace(' ', "+");
-    post(&browser, &format!("csrf=forged&days=90&password={password}")).expect(403);
-    post(&browser, &format!("csrf={csrf}&days=90&password=wrong")).expect(401);
-    post(&browser, &format!("csrf={csrf}&days=9999&password={password}")).expect(400);
+    let csrf = person.csrf(&login.page);
+    let mut post = |csrf: &str, days: &str, password: &str| {
+        person.post(&login.page, &[("csrf", csrf), ("days", days), ("password", password)])
+    };
+    post("forged", "90", PASSWORD).expect(403);
+    post(&csrf, "90", "wrong").expect(401);
+    post(&csrf, "9999", PASSWORD).expect(400);
     login.poll().expect(202);
-    let done = post(&browser, &format!("csrf={csrf}&days=30&password={password}"));
+    let done = post(&csrf, "30", PASSWORD);
     assert_eq!(done.status, 200, "{}", done.text());
     assert!(done.text().contains("role=\"status\""), "{}", done.text());
     assert!(login.poll().expect(200).field("token").starts_with("pkh_"));
-    browser.get(&login.page).expect(409);
-    browser.get("/npm-login/unknown").expect(404);
+    person.get(&login.page).expect(409);
+    person.get("/npm-login/unknown").expect(404);
 }
 
 #[test]

@@ -53,32 +53,29 @@ fn npm_login_is_finished_in_a_browser_without_scripts() {
     browser.open(&page);
     browser.comes_to("Sign in - Packhouse");
     for (field, told) in [
-        ("#email", ("textbox", "E-mail address")),
-        ("button", ("button", "Sign in")),
+        ("#email", ("textbox", "E-mail")),
+        ("main button", ("button", "Sign in")),
         ("h1", ("heading", "Sign in")),
     ] {
         let (role, name) = browser.told(field);
         assert_eq!((role.as_str(), name.as_str()), told, "{field}");
     }
-    browser.write("#email", OWNER);
-    browser.write("#password", "wrong");
-    browser.click("button");
-    eventually("it says what was wrong", || {
-        browser.told("main > *:nth-child(3)").0.eq("alert").then_some(())
-    });
-    browser.picture(&pictures.join("sign-in.png"));
-    browser.write("#email", OWNER);
+    browser.fill("E-mail", OWNER);
+    browser.fill("Password", "wrong");
+    browser.press("Sign in");
+    eventually("it says what was wrong", || browser.has("//*[@role='alert']").then_some(()));
+    browser.picture(&pictures.join("npm-sign-in.png"));
     // By keyboard alone: U+E007 is Enter.
-    browser.write("#password", &format!("{PASSWORD}\u{e007}"));
+    browser.fill("Password", &format!("{PASSWORD}\u{e007}"));
     browser.comes_to("Confirm the sign-in - Packhouse");
     assert!(browser.text("dl").contains("read, publish and delete packages"), "{}", browser.text("dl"));
     assert_eq!(browser.told("#days").1, "The token works for");
-    browser.picture(&pictures.join("confirm.png"));
-    browser.click("option[value=\"7\"]");
-    browser.write("#password", &format!("{PASSWORD}\u{e007}"));
+    browser.picture(&pictures.join("npm-confirm.png"));
+    browser.choose("The token works for", "7");
+    browser.fill("Password", &format!("{PASSWORD}\u{e007}"));
     browser.comes_to("Signed in - Packhouse");
     assert!(browser.text("[role=status]").contains("The client is signed in"));
-    browser.picture(&pictures.join("signed-in.png"));
+    browser.picture(&pictures.join("npm-signed-in.png"));
 
     let ended = eventually("npm has its token", || login.try_wait().unwrap());
     assert!(ended.success(), "{}", std::fs::read_to_string(&said).unwrap());

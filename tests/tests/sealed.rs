@@ -21,7 +21,7 @@ const LISTED: [(&str, &str); 7] = [
     ("host/api/src/operations/confirmations.rs", "`finish_npm_login` as an action to confirm"),
     ("host/api/src/operations/logins.rs", "the name of the token that a sign-in makes"),
     ("host/api/src/logins/mod.rs", "`npm-logins` as a path"),
-    ("host/api/src/logins/page.rs", "`npm-login` as a path"),
+    ("host/portal/src/pages/login.rs", "`npm-login` as a path"),
     ("host/app/src/login_links.rs", "`npm-login` in the address of its page"),
     ("host/wire/src/catalogue.rs", "codes and sentences of the specification"),
     ("host/api/src/tokens/request.rs", "`npm` as a token's format"),

@@ -26,6 +26,13 @@ const DRAIN_BYTES: u64 = 64 * 1024;
 /// How long that may take.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
+/// The bytes of a form, with what they take of the memory for bodies.
+pub struct Received {
+    /// As they came.
+    pub bytes: Bytes,
+    _share: Share,
+}
+
 /// A call's body, of which nothing has been read yet.
 pub(crate) struct CallBody {
     body: Body,
@@ -78,10 +85,16 @@ impl CallBody {
         Ok((Some(value), share))
     }
 
-    /// The bytes of a page's form, which is short.
-    pub(crate) async fn form(&mut self, limits: &Limits, mut share: Share) -> Result<Bytes, ApiError> {
+    /// The bytes of a page's form, which is short where a stranger sends it.
+    pub(crate) async fn form(
+        mut self,
+        limits: &Limits,
+        signed: bool,
+        mut share: Share,
+    ) -> Result<Received, ApiError> {
         self.json = false;
-        self.receive(most(false, limits), limits, &mut share).await
+        let bytes = self.receive(most(signed, limits), limits, &mut share).await?;
+        Ok(Received { bytes, _share: share })
     }
 
     async fn receive(&mut self, most: u64, limits: &Limits, share: &mut Share) -> Result<Bytes, ApiError> {

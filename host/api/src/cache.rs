@@ -140,7 +140,7 @@ async fn set_credentials(mut call: Call) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
+pub(crate) fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
     let text = |field: &Field| field.as_ref().and_then(Value::as_str).map(str::to_owned);
     let none = |field: &Field| field.as_ref().is_none_or(Value::is_null);
     if none(&wanted.username) && none(&wanted.password) {

@@ -234,7 +234,7 @@ fn query(parts: &Parts) -> Result<HashMap<String, String>, ApiError> {
 }
 
 /// From which address a request comes.
-pub(crate) fn address(parts: &Parts, app: &App) -> IpAddr {
+pub fn address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<crate::Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     caller(peer, &parts.headers, &app.config.trusted_proxies)
 }

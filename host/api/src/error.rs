@@ -38,7 +38,7 @@ impl ApiError {
     }
 
     /// Where the store was unavailable: which part of it, if it is one alone. Asked of the store only then.
-    pub(crate) async fn naming_the_part(self, store: &Store) -> ApiError {
+    pub async fn naming_the_part(self, store: &Store) -> ApiError {
         match &self {
             ApiError::Refused { code, .. } if std::ptr::eq(*code, &catalogue::DDB_UNAVAILABLE) => {}
             _ => return self,

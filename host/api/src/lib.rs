@@ -16,6 +16,7 @@ pub mod error;
 mod error_response;
 mod fields;
 mod formats;
+pub mod forms;
 mod health;
 mod json;
 mod logins;
@@ -25,7 +26,7 @@ pub mod operations;
 mod organization;
 mod packages;
 mod paging;
-mod portal;
+pub mod portal;
 pub mod repositories;
 mod search;
 mod sessions;
@@ -56,6 +57,7 @@ use packhouse_wire::request_id;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use call::Served;
+pub use call::address;
 use compression::compressed;
 use endpoint::Endpoint;
 use error::ApiError;
@@ -91,8 +93,8 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
     modules.into_iter().flatten().collect()
 }
 
-/// The API as a service. Fails where a handler describes no right.
-pub fn router(app: Arc<App>) -> anyhow::Result<Router> {
+/// The API as a service, with the pages for people on the same listener. Fails where a handler describes no right.
+pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     let mut api = OpenApiRouter::with_openapi(openapi::base(&app));
     for (schemas, mut paths, handler) in endpoints() {
         let (endpoint, operation) = Endpoint::read(&mut paths)?;
@@ -114,7 +116,7 @@ pub fn router(app: Arc<App>) -> anyhow::Result<Router> {
     }
     let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
     Ok(router
-        .merge(logins::router().with_state(Arc::clone(&app)))
+        .merge(pages)
         .merge(health.with_state(app))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
@@ -136,7 +138,8 @@ async fn one_host(request: Request, next: Next) -> Response {
     }
 }
 
-/// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it.
+/// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it. A page brings
+/// a policy of its own, and what belongs to pages and never changes may be kept.
 async fn secured(mut answer: Response) -> Response {
     let fields: [(HeaderName, &str); 5] = [
         (CACHE_CONTROL, "no-store"),
@@ -145,16 +148,10 @@ async fn secured(mut answer: Response) -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
     ];
-    // A page has a policy of its own, which is as narrow as it can be.
-    let own =
-        [CONTENT_SECURITY_POLICY, REFERRER_POLICY].map(|name| (answer.headers().get(&name).cloned(), name));
     for (name, value) in fields {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    // In the place of the general ones: of two policies a browser takes what both allow.
-    for (value, name) in own {
-        if let Some(value) = value {
-            answer.headers_mut().insert(name, value);
+        // In the place of the general one: of two policies a browser takes what both allow.
+        if !answer.headers().contains_key(&name) {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
     }
     answer

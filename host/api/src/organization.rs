@@ -63,7 +63,7 @@ pub(crate) struct ChangeOrganization {
 }
 
 impl ChangeOrganization {
-    fn change(self) -> Result<OrganizationChange, ApiError> {
+    pub(crate) fn change(self) -> Result<OrganizationChange, ApiError> {
         let name = self.name.is_some().then(|| fields::name(&self.name)).transpose()?;
         let quota_bytes = self.quota_bytes.as_ref().map(quota).transpose()?;
         Ok(OrganizationChange { name, quota_bytes })

@@ -69,6 +69,55 @@ fn declared(description: &Description) -> impl Iterator<Item = (&str, Shape<'_>,
     })
 }
 
+/// How a form asks for a setting.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// Yes or no.
+    Switch,
+    /// A whole number, or nothing.
+    Number,
+    /// A text, or nothing.
+    Text,
+    /// A text of several lines, or nothing.
+    Lines,
+    /// One of these.
+    Choice(Vec<String>),
+    /// Texts, one to a line.
+    List,
+}
+
+/// A setting that a form may ask for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Wanted {
+    /// How it is asked for.
+    pub shape: Form,
+    /// One line for people; may be empty.
+    pub summary: String,
+}
+
+/// Every setting by its name: the host's own, then those that the format's plugin declares.
+pub fn wanted(description: Option<&Description>) -> Vec<(String, Wanted)> {
+    let form = |shape: Shape<'_>| match shape {
+        Shape::Switch => Form::Switch,
+        Shape::Seconds | Shape::Bytes => Form::Number,
+        Shape::Text => Form::Lines,
+        Shape::Address => Form::Text,
+        Shape::Choice(choices) => Form::Choice(choices.into_iter().map(str::to_owned).collect()),
+        Shape::List => Form::List,
+    };
+    let own = own()
+        .into_iter()
+        .map(|(name, shape, _)| (name.to_owned(), Wanted { shape: form(shape), summary: String::new() }));
+    let declared = description.into_iter().flat_map(|one| {
+        declared(one).map(move |(name, shape, _)| {
+            let summary = one.settings.get(name).map(|setting| setting.summary.clone()).unwrap_or_default();
+            (name.to_owned(), (shape, summary))
+        })
+    });
+    let declared = declared.map(|(name, (shape, summary))| (name, Wanted { shape: form(shape), summary }));
+    own.chain(declared).collect()
+}
+
 /// Checks what a caller wants to set: an object of known names with values of their shapes; null takes a setting back
 /// to its default. The error is a sentence for the caller.
 pub fn check(wanted: &Value, description: Option<&Description>) -> Result<Map<String, Value>, String> {

@@ -6,11 +6,13 @@ use super::{come, put, server, settings, user};
 use packhouse_tests::{Api, Request};
 use serde_json::json;
 
-/// Where the page's link leads, as a path of the host.
+/// Where the page's link to the provider leads, as a path of the host.
 fn link(text: &str) -> String {
-    let address = text.split("href=\"").nth(1).unwrap_or_else(|| panic!("no link in {text}"));
-    let address = address.split('"').next().unwrap().replace("&amp;", "&");
-    super::browser::split(&address).1.to_owned()
+    let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let found = links
+        .into_iter()
+        .find_map(|address| address.find("/v1/sso/start?").map(|at| address[at..].to_owned()));
+    found.unwrap_or_else(|| panic!("no link in {text}")).replace("&amp;", "&")
 }
 
 #[test]
@@ -32,7 +34,9 @@ fn a_member_without_a_password_finishes_a_clients_sign_in() {
         come(&server, browser, &code, &asked["state"])
     };
 
-    let shown = browser.get(&page).expect(200).text();
+    let away = browser.get(&page).expect(303);
+    let shown = browser.get(&format!("http://{}{}", server.api(), away.header("location").unwrap()));
+    let shown = shown.expect(200).text();
     let back = visit(&mut browser, &link(&shown), "dev").expect(303);
     assert_eq!(back.header("location"), Some(path));
     let asked = browser.get(&page).expect(200).text();

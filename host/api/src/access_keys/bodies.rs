@@ -10,7 +10,7 @@ use crate::operations::access_keys::{AccessKeyRequest, ExpiryChange};
 /// An access key to be made.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateAccessKey {
+pub(crate) struct CreateAccessKey {
     /// 1 to 256 characters, where there is one.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
@@ -27,7 +27,7 @@ pub(super) struct CreateAccessKey {
 
 impl CreateAccessKey {
     /// What is wanted. `now` in ms since 1970.
-    pub(super) fn request(&self, now: i64) -> Result<AccessKeyRequest, ApiError> {
+    pub(crate) fn request(&self, now: i64) -> Result<AccessKeyRequest, ApiError> {
         let named = self.name.as_ref().is_some_and(|name| !name.is_null());
         let name = named.then(|| fields::name(&self.name)).transpose()?;
         Ok(AccessKeyRequest { name, expires_at: fields::stated_expiry(&self.expires_at, now)? })
@@ -37,7 +37,7 @@ impl CreateAccessKey {
 /// Another expiry.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChangeAccessKey {
+pub(crate) struct ChangeAccessKey {
     /// ms since 1970, or null for never; must be stated.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<i64>, required)]
@@ -54,7 +54,7 @@ pub(super) struct ChangeAccessKey {
 
 impl ChangeAccessKey {
     /// What is wanted. `now` in ms since 1970.
-    pub(super) fn change(&self, now: i64) -> Result<ExpiryChange, ApiError> {
+    pub(crate) fn change(&self, now: i64) -> Result<ExpiryChange, ApiError> {
         let expires_at = fields::stated_expiry(&self.expires_at, now)?;
         Ok(ExpiryChange { expires_at, expected: fields::read_expiry(&self.expected_expires_at)? })
     }

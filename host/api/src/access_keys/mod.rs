@@ -1,6 +1,6 @@
 //! Access keys of subscribers and of groups of subscribers. Each endpoint exists for both kinds of owner.
 
-mod bodies;
+pub(crate) mod bodies;
 mod view;
 
 use axum::Json;

@@ -1,8 +1,4 @@
-//! Sign-ins that a package client has begun and a person finishes. The page that a browser opens for it is in `page`, how it looks in
-//! `templates`.
-
-mod page;
-mod templates;
+//! Sign-ins that a package client has begun and a person finishes. The page that a browser opens for it is the portal's.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -18,7 +14,6 @@ use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
 use crate::operations::logins;
-pub(crate) use page::router;
 
 /// How long a token lives where nothing else is said: 90 days in ms.
 const TOKEN_MS: i64 = 90 * 24 * 60 * 60 * 1000;

@@ -11,7 +11,7 @@ use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
 /// A member to be made.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateMember {
+pub(crate) struct CreateMember {
     /// By which the member signs in.
     email: String,
     /// As people see it.
@@ -24,7 +24,7 @@ pub(super) struct CreateMember {
 
 impl CreateMember {
     /// What is wanted.
-    pub(super) fn request(self) -> Result<MemberRequest, ApiError> {
+    pub(crate) fn request(self) -> Result<MemberRequest, ApiError> {
         Ok(MemberRequest {
             name: name(self.name)?,
             email: email(&self.email)?,
@@ -37,24 +37,24 @@ impl CreateMember {
 /// All that a member may do from now on.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SetPermissions {
-    pub(super) permissions: Permissions,
+pub(crate) struct SetPermissions {
+    pub(crate) permissions: Permissions,
 }
 
 /// Who is invited.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Invite {
+pub(crate) struct Invite {
     /// By which the member will sign in.
-    pub(super) email: String,
+    pub(crate) email: String,
     /// No more than the caller's own.
-    pub(super) permissions: Permissions,
+    pub(crate) permissions: Permissions,
 }
 
 /// Who accepts.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Accept {
+pub(crate) struct Accept {
     /// As people see it.
     name: Option<String>,
     /// 8 characters or more.
@@ -63,7 +63,7 @@ pub(super) struct Accept {
 
 impl Accept {
     /// Who becomes the member.
-    pub(super) fn acceptance(self) -> Result<Acceptance, ApiError> {
+    pub(crate) fn acceptance(self) -> Result<Acceptance, ApiError> {
         Ok(Acceptance { name: name(self.name)?, password: password(self.password)? })
     }
 }
@@ -71,7 +71,7 @@ impl Accept {
 /// What a member changes of itself.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChangeMe {
+pub(crate) struct ChangeMe {
     /// As people see it; may be empty.
     name: Option<String>,
     /// The new one: 8 characters or more.
@@ -82,7 +82,7 @@ pub(super) struct ChangeMe {
 
 impl ChangeMe {
     /// What is wanted.
-    pub(super) fn change(self) -> Result<OwnChange, ApiError> {
+    pub(crate) fn change(self) -> Result<OwnChange, ApiError> {
         let named = self.name.is_some();
         let name = self.name.map(|text| name(Some(text))).transpose()?;
         let password = match (self.password, self.current_password) {
@@ -101,28 +101,28 @@ impl ChangeMe {
 /// Nothing: an empty object will do.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Empty {}
+pub(crate) struct Empty {}
 
 /// The new password.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Complete {
+pub(crate) struct Complete {
     /// 8 characters or more.
-    pub(super) password: String,
+    pub(crate) password: String,
 }
 
 /// An e-mail address as it is kept; 400 `invalid_request` where it is none.
-pub(super) fn email(text: &str) -> Result<String, ApiError> {
+pub(crate) fn email(text: &str) -> Result<String, ApiError> {
     identity::email(text).ok_or_else(|| ApiError::invalid("`email` is no e-mail address."))
 }
 
 /// A new password; 400 `invalid_request` where it is too short or too long, or is taken for a token.
-pub(super) fn password(text: String) -> Result<Secret, ApiError> {
+pub(crate) fn password(text: String) -> Result<Secret, ApiError> {
     identity::new_password(&text).map_err(|reason| ApiError::invalid(&format!("`password` {reason}.")))
 }
 
 /// A person's name, which may be empty; 400 `invalid_name` for one that a name cannot be.
-pub(super) fn name(text: Option<String>) -> Result<String, ApiError> {
+pub(crate) fn name(text: Option<String>) -> Result<String, ApiError> {
     match text.filter(|name| !name.is_empty()) {
         Some(name) => crate::fields::name(&Some(name.into())),
         None => Ok(String::new()),

@@ -1,6 +1,6 @@
 //! Members: who is in an organization and what each may do; invitations and password resets.
 
-mod bodies;
+pub(crate) mod bodies;
 mod view;
 
 use axum::Json;

@@ -2,7 +2,7 @@
 //! way there and back.
 
 mod callback;
-mod settings;
+pub(crate) mod settings;
 mod start;
 
 use utoipa_axum::router::UtoipaMethodRouter;

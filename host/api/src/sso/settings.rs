@@ -28,7 +28,7 @@ const LONGEST: usize = 2048;
 /// Sign-in settings to be set.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SetSso {
+pub(crate) struct SetSso {
     /// The provider's address, exactly as its ID tokens name it.
     issuer: String,
     client_id: String,
@@ -46,7 +46,7 @@ pub(super) struct SetSso {
 
 impl SetSso {
     /// What is wanted: 400 `invalid_sso_settings` for what settings cannot be.
-    fn request(self, app: &App) -> Result<SettingsRequest, ApiError> {
+    pub(crate) fn request(self, app: &App) -> Result<SettingsRequest, ApiError> {
         let secret = |secret: String| text("client_secret", &secret).map(Secret::new);
         Ok(SettingsRequest {
             issuer: issuer(app, &self.issuer)?,

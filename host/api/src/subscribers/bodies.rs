@@ -10,7 +10,7 @@ use crate::fields::{Field, given, name};
 use crate::operations::key_owners::KeyOwnerRequest;
 
 /// A body that says what a subscriber or a group is to be.
-pub(super) trait KeyOwnerBody: DeserializeOwned {
+pub(crate) trait KeyOwnerBody: DeserializeOwned {
     /// What is wanted.
     fn request(self) -> Result<KeyOwnerRequest, ApiError>;
 }
@@ -18,7 +18,7 @@ pub(super) trait KeyOwnerBody: DeserializeOwned {
 /// A subscriber to be made.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateSubscriber {
+pub(crate) struct CreateSubscriber {
     /// 1 to 256 characters.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
@@ -36,7 +36,7 @@ pub(super) struct CreateSubscriber {
 /// What is to change; what is absent stays.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChangeSubscriber {
+pub(crate) struct ChangeSubscriber {
     /// 1 to 256 characters.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
@@ -54,7 +54,7 @@ pub(super) struct ChangeSubscriber {
 /// A group of subscribers to be made.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CreateSubscriberGroup {
+pub(crate) struct CreateSubscriberGroup {
     /// 1 to 256 characters.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
@@ -72,7 +72,7 @@ pub(super) struct CreateSubscriberGroup {
 /// What is to change; what is absent stays.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ChangeSubscriberGroup {
+pub(crate) struct ChangeSubscriberGroup {
     /// 1 to 256 characters.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]

@@ -1,7 +1,7 @@
 //! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. Each endpoint exists for both;
 //! they differ in their bodies and views.
 
-mod bodies;
+pub(crate) mod bodies;
 mod fields;
 mod view;
 

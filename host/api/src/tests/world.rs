@@ -72,7 +72,7 @@ impl World {
         let organization =
             packhouse_store::NewOrganization { name: "default".to_owned(), base_url: None, host: None };
         let (organization, _) = app.store.bootstrap(organization, owner).await.unwrap().unwrap();
-        let router = router(Arc::clone(&app)).unwrap();
+        let router = router(Arc::clone(&app), Router::new()).unwrap();
         World { app, router, organization: organization.id, _folder: folder }
     }
 

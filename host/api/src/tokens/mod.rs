@@ -19,8 +19,8 @@ use crate::error_response::ErrorBody;
 use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
 use packhouse_wire::catalogue;
-use request::CreateToken;
-pub use request::{from_json, is_always_there};
+pub(crate) use request::CreateToken;
+pub use request::{formats, from_json, is_always_there};
 use view::TokenView;
 
 /// The endpoints of this module.

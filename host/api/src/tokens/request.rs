@@ -51,7 +51,7 @@ pub(crate) struct CreateToken {
 impl CreateToken {
     /// What is wanted, as far as the body shows that it may be. `own` are the formats whose descriptions say that there are tokens of
     /// theirs; `now` in ms since 1970.
-    pub(super) fn request(&self, own: &[&str], now: i64) -> Result<TokenRequest, ApiError> {
+    pub(crate) fn request(&self, own: &[&str], now: i64) -> Result<TokenRequest, ApiError> {
         let name = fields::name(&self.name)?;
         let scope = scope(&self.scope)?;
         let format = format(&self.format, own)?;
@@ -67,6 +67,11 @@ impl CreateToken {
     pub(super) fn confirmation(&self) -> Option<&Value> {
         self.confirmation_token.as_ref()
     }
+}
+
+/// The formats that tokens can have. `own` are those whose descriptions say that there are tokens of theirs.
+pub fn formats<'a>(own: &[&'a str]) -> Vec<&'a str> {
+    FORMATS.iter().chain(own.iter().filter(|format| !FORMATS.contains(format))).copied().collect()
 }
 
 /// Whether there are tokens of this format whatever plugins are loaded.

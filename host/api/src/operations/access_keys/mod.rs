@@ -87,6 +87,12 @@ pub async fn list(
     Ok(page.cut(actor.app.store.list_access_keys(owner.id, page.after, page.one_further()).await?))
 }
 
+/// The key of this id of this owner: 404 `access_key_not_found` where there is none. Never its secret.
+pub async fn show(actor: &Actor, owner: Owner<'_>, key: &str) -> Result<AccessKeyRow, ApiError> {
+    let owner = owner.find(actor).await?;
+    find(actor, owner.id, key).await
+}
+
 /// Changes when a key expires, if the expiry that was read still holds: 409 `access_key_changed` otherwise, and `access_key_revoked`
 /// for a key whose end is set or past, which keeps it.
 pub async fn change(

@@ -42,6 +42,22 @@ pub struct Acceptance {
     pub password: Secret,
 }
 
+/// Whom an invitation is for: 404 `not_found` for a code that is none, or has ended.
+pub async fn invited(origin: &Origin, code: &str) -> Result<String, ApiError> {
+    Ok(open(origin, code).await?.email)
+}
+
+/// The invitation of this code, as long as it holds.
+async fn open(origin: &Origin, code: &str) -> Result<InvitationRow, ApiError> {
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
+    let store = &origin.app.store;
+    let invitation = store.find_invitation(&sha256, origin.now).await?.ok_or_else(gone)?;
+    let inviter = store.find_member(invitation.organization, invitation.invited_by).await?;
+    inviter.filter(|inviter| rights::may_invite(inviter, &invitation)).ok_or_else(gone)?;
+    Ok(invitation)
+}
+
 /// Accepts an invitation, once: of many who try, one becomes the member. 404 `not_found` for a code that is none, or has ended. 409
 /// `user_already_exists` where the e-mail address has an account by now: the invitation is used up all the same.
 pub async fn accept(origin: &Origin, code: &str, acceptance: Acceptance) -> Result<MemberRow, ApiError> {
@@ -49,9 +65,7 @@ pub async fn accept(origin: &Origin, code: &str, acceptance: Acceptance) -> Resu
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
     // Looked at first, so that a code that is none costs no password's hash.
     let (app, store) = (&origin.app, &origin.app.store);
-    let invitation = store.find_invitation(&sha256, origin.now).await?.ok_or_else(gone)?;
-    let inviter = store.find_member(invitation.organization, invitation.invited_by).await?;
-    inviter.filter(|inviter| rights::may_invite(inviter, &invitation)).ok_or_else(gone)?;
+    let invitation = open(origin, code).await?;
     let password_hash = app.passwords.hash(acceptance.password).await?;
     let email = &invitation.email;
     let event = origin.event_of(invitation.organization, email, "invitation", "accept_invitation", email);

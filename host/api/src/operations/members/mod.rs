@@ -12,9 +12,9 @@ use packhouse_wire::catalogue;
 
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
-pub use invitations::{Acceptance, accept, invite};
+pub use invitations::{Acceptance, accept, invite, invited};
 pub use me::{Me, OwnChange, Reachable, change, me};
-pub use resets::{complete_reset, reset};
+pub use resets::{complete_reset, reset, resetting};
 pub use rights::repositories_exist;
 
 /// A member that is wanted.

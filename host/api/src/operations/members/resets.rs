@@ -31,6 +31,14 @@ pub async fn reset(actor: &Actor, id: &str) -> Result<Code, ApiError> {
     Ok(Code { secret, expires_at, mailed })
 }
 
+/// Whose password a code sets: 404 `not_found` for a code that is none, or has ended.
+pub async fn resetting(origin: &Origin, code: &str) -> Result<String, ApiError> {
+    let gone = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
+    let reset = origin.app.store.find_password_reset(&sha256, origin.now).await?.filter(rights::may_reset);
+    Ok(reset.ok_or_else(gone)?.member.email)
+}
+
 /// Sets a new password, once, and ends the member's sessions. A code ends when the permissions of who made it change, or those of the
 /// member, or when either is deleted: 404 `not_found` as for any other that is none.
 pub async fn complete_reset(origin: &Origin, code: &str, password: Secret) -> Result<(), ApiError> {

@@ -1,0 +1,71 @@
+//! `/formats`: the plugins, for operators; switching a format on or off.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
+
+use super::Routes;
+use crate::frame::{self, Sheet};
+use crate::visit::{self, Seat, see_other};
+use crate::{Answer, parts};
+
+/// What this file answers.
+pub(super) fn routes() -> Routes {
+    vec![("/formats", visit::page(show).merge(visit::form(switch)))]
+}
+
+async fn show(seat: Arc<Seat>) -> Answer {
+    let KnownFormats { loaded, missing } = formats::list(&seat.actor).await?;
+    let body = html! {
+        @if loaded.is_empty() {
+            div.card.empty { h2 { "No format is served" } p { "Put a plugin, a " code { ".wasm" } " file, into " code { (seat.actor.app.config.runtime.plugins.display()) } " and start the server anew." } }
+        }
+        @for format in &loaded { (one(&seat, format)) }
+        @for format in &missing {
+            div.card {
+                h2 { (parts::said(&format.format)) " " (parts::tag("off")) }
+                (parts::alert(&format!("No plugin of this format is loaded; {} repositories need it.", format.repositories)))
+            }
+        }
+    };
+    Ok(frame::page(&seat, Sheet::of("Formats"), &body))
+}
+
+fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
+    let description = plugin.description();
+    let format = description.format.as_str();
+    let runtime = &seat.actor.app.config.runtime;
+    let own = runtime.per_plugin.get(format).and_then(|plugin| plugin.limits.as_ref());
+    let limits = own.unwrap_or(&runtime.default_limits);
+    let (to, button) = if *enabled { ("off", "Switch off") } else { ("on", "Switch on") };
+    let button = html! { button type="submit" { (button) span.away { " " (format) } } };
+    html! {
+        div.card {
+            div.head {
+                h2 { (format) " " (parts::tag(if *enabled { "on" } else { "off" })) }
+                (parts::deed(seat, "/formats", &[("format", format), ("to", to)], &button))
+            }
+            @if !enabled { p { "Its repositories answer 503; nothing of them is lost." } }
+            dl {
+                dt { "Version" } dd { (plugin.version()) }
+                dt { "File" } dd { code { (plugin.file().file_name().unwrap_or_default().to_string_lossy()) } }
+                dt { "Kinds" } dd { (description.kinds.join(", ")) }
+                dt { "Largest file" } dd { @match plugin.max_file_bytes() { Some(bytes) => (parts::size(bytes)), None => "no bound" } }
+                dt { "Memory of a call" } dd { (parts::size(limits.memory_bytes as u64)) }
+                dt { "Time of a call" } dd { (limits.call_timeout.as_millis()) " ms" }
+                dt { "Calls at one time" } dd { (plugin.concurrency()) }
+                dt { "Takes down and marks" } dd { @if plugin.has_upkeep() { "yes" } @else { "no" } }
+                @if !description.request_headers.is_empty() { dt { "Sees of a request" } dd { (description.request_headers.join(", ")) } }
+                @if !description.claims.is_empty() {
+                    dt { "Paths of its own" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
+                }
+            }
+        }
+    }
+}
+
+async fn switch(seat: Arc<Seat>) -> Answer {
+    formats::switch(&seat.actor, seat.form.text("format"), seat.form.text("to") == "on").await?;
+    Ok(see_other("/formats?done=saved"))
+}

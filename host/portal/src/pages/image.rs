@@ -1,0 +1,86 @@
+//! What a version's page shows of a container image, and of statements about where a version comes from.
+
+use maud::{Markup, html};
+use packhouse_runtime::{Attestation, Image};
+
+use crate::parts;
+
+/// What of each list is shown at most.
+const ROWS: usize = 25;
+
+/// An image: platforms, layers, history, labels and what refers to it.
+pub(super) fn image(image: &Image) -> Markup {
+    html! {
+        h2 { "Image" }
+        div.card { dl { dt { "Manifest" } dd { code { (image.digest) } } dt { "Media type" } dd { (parts::short(&image.media_type)) } } }
+        @if !image.platforms.is_empty() { h3 { "Platforms" } (platforms(image)) }
+        @if !image.layers.is_empty() { h3 { "Layers" } (layers(image)) }
+        @if !image.history.is_empty() { h3 { "History" } (history(image)) }
+        @if !image.labels.is_empty() {
+            div.card {
+                h3 { "Labels" }
+                dl { @for (name, value) in image.labels.iter().take(ROWS) { dt { (parts::short(name)) } dd { (parts::short(value)) } } }
+            }
+        }
+        @if !image.referrers.is_empty() { h3 { "Signatures and other statements about it" } (referrers(image)) }
+    }
+}
+
+fn platforms(image: &Image) -> Markup {
+    let rows = html! {
+        @for one in image.platforms.iter().take(ROWS) {
+            tr {
+                th scope="row" { (parts::short(&format!("{}/{}", one.os, one.architecture))) @if !one.variant.is_empty() { " " (parts::short(&one.variant)) } }
+                td.num { @if let Some(size) = one.size { (parts::size(size)) } }
+                td { code { (one.digest) } }
+            }
+        }
+    };
+    parts::table("Platforms", &["Platform", "Size", "Manifest"], &rows)
+}
+
+fn layers(image: &Image) -> Markup {
+    let rows = html! {
+        @for one in image.layers.iter().take(ROWS) {
+            tr { td.num { (parts::size(one.size)) } td { code { (one.digest) } } td { (parts::short(&one.media_type)) } }
+        }
+    };
+    parts::table("Layers", &["Size", "Digest", "Media type"], &rows)
+}
+
+fn history(image: &Image) -> Markup {
+    let rows = html! {
+        @for one in image.history.iter().take(ROWS) {
+            tr { td { (parts::short(&one.created)) } td { code { (parts::short(&one.created_by)) } @if !one.comment.is_empty() { " " (parts::short(&one.comment)) } } }
+        }
+    };
+    parts::table("History", &["When", "What"], &rows)
+}
+
+fn referrers(image: &Image) -> Markup {
+    let rows = html! {
+        @for one in image.referrers.iter().take(ROWS) {
+            tr { th scope="row" { (parts::short(&one.artifact_type)) } td.num { (parts::size(one.size)) } td { code { (one.digest) } } }
+        }
+    };
+    parts::table("Referrers", &["Kind", "Size", "Manifest"], &rows)
+}
+
+/// Statements about where a version comes from.
+pub(super) fn attestations(all: &[Attestation]) -> Markup {
+    let rows = html! {
+        @for one in all.iter().take(ROWS) {
+            tr {
+                th scope="row" { (parts::short(if one.file.is_empty() { "the version" } else { &one.file })) }
+                td { (parts::short(&one.kind)) }
+                td { @for (name, value) in &one.publisher { (parts::short(name)) ": " (parts::short(value)) br; } }
+                td { code { (parts::short(&one.path)) } }
+            }
+        }
+    };
+    html! {
+        h2 { "Attestations" }
+        p.soft { "As they were published: nothing here has verified them." }
+        (parts::table("Attestations", &["Of", "Kind", "Who states it", "Where it is"], &rows))
+    }
+}

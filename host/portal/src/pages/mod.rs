@@ -1,0 +1,61 @@
+//! The pages, one file for each, with what each answers at which path.
+
+mod access_keys;
+mod account;
+mod audit;
+mod cache;
+mod codes;
+mod connection;
+mod formats;
+mod image;
+mod key_owners;
+mod login;
+mod members;
+mod new_repository;
+mod organization;
+mod package;
+mod permissions;
+mod repositories;
+mod repository;
+mod search;
+mod service_keys;
+mod settings;
+mod sign_in;
+mod tokens;
+mod version;
+
+use std::sync::Arc;
+
+use axum::routing::MethodRouter;
+
+use crate::Portal;
+
+/// Paths with what answers there.
+type Routes = Vec<(&'static str, MethodRouter<Arc<Portal>>)>;
+
+/// Every page.
+pub(crate) fn all() -> Routes {
+    let pages = [
+        sign_in::routes(),
+        repositories::routes(),
+        new_repository::routes(),
+        repository::routes(),
+        connection::routes(),
+        settings::routes(),
+        cache::routes(),
+        package::routes(),
+        version::routes(),
+        search::routes(),
+        tokens::routes(),
+        service_keys::routes(),
+        key_owners::routes(),
+        members::routes(),
+        codes::routes(),
+        formats::routes(),
+        audit::routes(),
+        organization::routes(),
+        account::routes(),
+        login::routes(),
+    ];
+    pages.into_iter().flatten().collect()
+}

@@ -1,0 +1,135 @@
+//! `/repositories/{name}`: the packages that a repository holds; and what its other pages have in common.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use packhouse_api::error::ApiError;
+use packhouse_api::operations::packages::{self, Packages, Search};
+use packhouse_api::operations::repositories;
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_store::{PackageSummary, RepositoryRow};
+
+use super::Routes;
+use super::repositories::ROWS;
+use crate::frame::{self, Sheet};
+use crate::visit::{self, Seat};
+use crate::{Answer, dates, parts};
+
+/// What this file answers.
+pub(super) fn routes() -> Routes {
+    vec![("/repositories/{name}", visit::page(show))]
+}
+
+/// The repository that the path names.
+pub(super) async fn named(seat: &Seat) -> Result<RepositoryRow, ApiError> {
+    repositories::named(&seat.actor, seat.named("name")).await
+}
+
+/// A page about a repository: its name, its tabs, and the tab's own content.
+pub(super) fn sheet<'a>(row: &'a RepositoryRow) -> Sheet<'a> {
+    let crumbs = html! {
+        p.crumbs { a href="/repositories" { "Repositories" } " / " (row.format) " " (row.kind) @if row.public { ", public" } }
+    };
+    Sheet { crumbs, ..Sheet::of(&row.name) }
+}
+
+/// The ways between the pages about a repository.
+pub(super) fn tabs(seat: &Seat, row: &RepositoryRow, here: &str) -> Markup {
+    let path = parts::repository(&row.name);
+    let manages = seat.holds(ManageRepositories);
+    let all = [
+        (true, "", "Packages"),
+        (true, "/connection", "Connection Settings"),
+        (manages, "/settings", "Settings"),
+        (manages && row.kind == repositories::PROXY, "/cache", "Cache"),
+    ];
+    html! {
+        nav.tabs aria-label="Repository" {
+            ul {
+                @for (_, below, name) in all.iter().filter(|(shown, ..)| *shown) {
+                    li { a href={ (path) (below) } aria-current=[(*below == here).then_some("page")] { (name) } }
+                }
+            }
+        }
+    }
+}
+
+async fn show(seat: Arc<Seat>) -> Answer {
+    let row = named(&seat).await?;
+    let words = seat.query.text("q");
+    let search = match words {
+        "" => Search::Names { after: seat.query.get("after").unwrap_or_default().to_owned() },
+        words => Search::Words { words: words.to_owned(), after: seat.query.get("after").map(str::to_owned) },
+    };
+    let listed = packages::list(&seat.actor, &row.id.to_string(), search, ROWS).await;
+    let Packages { summaries, next } = match listed {
+        Ok(packages) => packages,
+        // Who manages a repository and may not read there has the other tabs.
+        Err(error) if seat.holds(ManageRepositories) => {
+            let wrong = visit::wrong(&seat, error)?;
+            let body = html! { (tabs(&seat, &row, "")) (parts::alert(wrong.message())) };
+            let status = crate::fault::status(&wrong);
+            return Ok(frame::page(&seat, Sheet { status, ..sheet(&row) }, &body));
+        }
+        Err(error) => return Err(error),
+    };
+    let path = parts::repository(&row.name);
+    let begins = words.is_empty() && !seat.query.has("after");
+    let body = html! {
+        (tabs(&seat, &row, ""))
+        @if summaries.is_empty() && begins { (empty(&row, &path)) } @else {
+            (search_form(&path, words))
+            @if summaries.is_empty() { p { "No package matches " (parts::said(words)) "." } } @else {
+                ul.rows { @for summary in &summaries { li { (one(&row.name, summary)) } } }
+            }
+        }
+        (parts::further(&path, &[("q", words)], next.as_deref()))
+    };
+    Ok(frame::page(&seat, sheet(&row), &body))
+}
+
+/// A form that looks for something here.
+pub(super) fn search_form(path: &str, words: &str) -> Markup {
+    html! {
+        form.bar method="get" action=(path) role="search" {
+            div.field { label for="q" { "Search" } input id="q" name="q" type="search" value=(words) dir="auto"; }
+            button type="submit" { "Find" }
+        }
+    }
+}
+
+fn one(repository: &str, package: &PackageSummary) -> Markup {
+    html! {
+        div.what {
+            a href=(parts::package(repository, &package.name)) { (parts::said(&package.name)) }
+            p.meta {
+                @if let Some(latest) = &package.latest { span { (parts::said(latest)) } }
+                (parts::count(package.versions, "version", "versions"))
+                @if let Some(at) = package.updated_at { span { (dates::moment(at)) } }
+            }
+        }
+    }
+}
+
+fn empty(row: &RepositoryRow, path: &str) -> Markup {
+    let settings = format!("{path}/connection");
+    html! {
+        div.card.empty {
+            h2 { "Nothing is in it yet" }
+            @if row.kind == repositories::PROXY {
+                p { "What clients ask for is fetched from " code { (row.upstream.as_deref().unwrap_or_default()) } " and kept. Connect a client, and let it fetch something." }
+            } @else if row.members.is_empty() && row.kind != "hosted" {
+                p { "This group has no members yet, so there is nothing to show. Add some in its settings." }
+                p { a.button href={ (path) "/settings" } { "Settings" } }
+            } @else {
+                p { "Connect a client and publish the first package:" }
+                ol.steps {
+                    li { a href={ "/tokens?repository=" (parts::segment(&row.name)) } { "Make a token" } " that may read and write here." }
+                    li { "Put it into your client, as the " a href=(settings) { "Connection Settings" } " say, word for word." }
+                    li { "Publish as you always do." }
+                }
+            }
+            p { a.button.go href=(settings) { "Open the Connection Settings" } }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `/`, `/sign-in` and `/sign-out`.
+
+use std::sync::Arc;
+
+use axum::response::IntoResponse;
+use http::header::{LOCATION, SET_COOKIE};
+use http::{HeaderValue, StatusCode};
+use maud::{Markup, html};
+use packhouse_api::error::ApiError;
+use packhouse_api::operations::sessions::{self, SESSION_MS, SignIn};
+use packhouse_api::portal::{self, Visitor};
+use packhouse_app::sso::Settings;
+use packhouse_identity::Secret;
+use packhouse_store::OrganizationId;
+
+use super::{Routes, login};
+use crate::field::{Filled, Text};
+use crate::frame::{self, Sheet};
+use crate::guest::{self, Guest};
+use crate::visit::{self, Seat, see_other};
+use crate::{Answer, confirm, draft, fault, parts, policy};
+
+/// What this file answers.
+pub(super) fn routes() -> Routes {
+    vec![
+        ("/", visit::page(|_| async { Ok(see_other("/repositories")) })),
+        ("/sign-in", guest::page(show).merge(guest::form(sign_in))),
+        ("/sign-out", visit::page(ask_sign_out).merge(visit::form(sign_out))),
+    ]
+}
+
+async fn show(guest: Arc<Guest>) -> Answer {
+    if Visitor::of(guest.app(), &guest.headers).await?.is_some() {
+        return Ok(see_other(policy::return_to(guest.query.get("return_to"))));
+    }
+    form(&guest, None).await
+}
+
+/// The ways in by a provider.
+struct Providers {
+    /// Of the one organization that it can be: where its provider is reached, and the provider's origin.
+    one: Option<(String, Option<String>)>,
+    /// Whether one of several has a provider.
+    of_several: bool,
+}
+
+async fn form(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
+    let named = guest.form.get("return_to").or(guest.query.get("return_to"));
+    let return_to = policy::return_to(named);
+    let providers = providers(guest, return_to).await?;
+    let several = wrong
+        .is_some_and(|wrong| wrong.code().is_some_and(|code| code.code == "organization_required"))
+        || guest.form.has("organization");
+    let filled = Filled::new(&guest.form, wrong);
+    let email = Text {
+        label: "E-mail",
+        name: "email",
+        kind: "email",
+        autocomplete: "username",
+        required: true,
+        ..Text::default()
+    };
+    let password = Text {
+        label: "Password",
+        name: "password",
+        kind: "password",
+        autocomplete: "current-password",
+        required: true,
+        ..Text::default()
+    };
+    let organization = Text {
+        label: "Organization",
+        name: "organization",
+        hint: "Its name: your address is known in several.",
+        autocomplete: "organization",
+        required: true,
+        ..Text::default()
+    };
+    let fields = html! {
+        (filled.text(email))
+        (filled.text(password))
+        @if several { (filled.text(organization)) }
+        button.go type="submit" { "Sign in" }
+    };
+    let body = html! {
+        form.card method="post" action="/sign-in" {
+            (guest.guard())
+            (parts::hidden("return_to", return_to))
+            (filled.told(fields))
+        }
+        (ways(&providers, return_to))
+    };
+    let status = wrong.map_or(StatusCode::OK, fault::status);
+    let issuer = providers.one.and_then(|(_, issuer)| issuer);
+    Ok(guest.page(Sheet { status, issuer, ..Sheet::of("Sign in") }, &body))
+}
+
+fn ways(providers: &Providers, return_to: &str) -> Markup {
+    html! {
+        @if let Some((url, _)) = &providers.one {
+            p { a.button href=(url) { "Sign in with your organization" } }
+        }
+        @if providers.of_several {
+            form.card method="get" action="/v1/sso/start" {
+                (parts::hidden("return_to", return_to))
+                div.field {
+                    label for="provider" { "Name of your organization" }
+                    input id="provider" name="organization" autocomplete="organization" required;
+                }
+                button type="submit" { "Sign in with your organization" }
+            }
+        }
+    }
+}
+
+async fn providers(guest: &Guest, return_to: &str) -> Result<Providers, ApiError> {
+    let store = &guest.app().store;
+    let all = store.organizations().await?;
+    let of_login = login::organization(&guest.origin, return_to).await?;
+    let only = match all.as_slice() {
+        [only] => Some(only.id),
+        _ => of_login,
+    };
+    if let Some(id) = only {
+        let settings = settings(guest, id).await?;
+        let back: String = url::form_urlencoded::byte_serialize(return_to.as_bytes()).collect();
+        let way = |settings: Settings| {
+            let url = format!("/v1/sso/start?organization={id}&return_to={back}");
+            (url, confirm::issuer_origin(&settings.issuer))
+        };
+        return Ok(Providers { one: settings.map(way), of_several: false });
+    }
+    for organization in &all {
+        if settings(guest, organization.id).await?.is_some() {
+            return Ok(Providers { one: None, of_several: true });
+        }
+    }
+    Ok(Providers { one: None, of_several: false })
+}
+
+async fn settings(guest: &Guest, organization: OrganizationId) -> Result<Option<Settings>, ApiError> {
+    let json = guest.app().store.sso_settings(organization).await?;
+    Ok(json.as_deref().and_then(Settings::read))
+}
+
+async fn sign_in(guest: Arc<Guest>) -> Answer {
+    let return_to = policy::return_to(guest.form.get("return_to")).to_owned();
+    let named = Some(guest.form.text("organization").to_owned()).filter(|name| !name.is_empty());
+    let of_login = login::organization(&guest.origin, &return_to).await?.map(|id| id.to_string());
+    let wanted = SignIn {
+        email: guest.form.text("email").to_owned(),
+        password: Secret::new(guest.form.get("password").unwrap_or_default()),
+        organization: named.or(of_login),
+    };
+    let signed_in = match sessions::sign_in(&guest.origin, wanted).await {
+        Ok(signed_in) => signed_in,
+        Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
+            return form(&guest, Some(&wrong)).await;
+        }
+        Err(other) => return Err(other),
+    };
+    let mut answer = see_other(&return_to);
+    let cookie = portal::signed_in(guest.app(), &signed_in.secret, SESSION_MS / 1000)?;
+    answer.headers_mut().append(SET_COOKIE, cookie);
+    Ok(answer)
+}
+
+async fn ask_sign_out(seat: Arc<Seat>) -> Answer {
+    let button = html! { button.go type="submit" { "Sign out" } };
+    let body = html! { p { "You are signed in as " (parts::said(&seat.actor.member().email)) "." } (parts::deed(&seat, "/sign-out", &[], &button)) };
+    Ok(frame::page(&seat, Sheet::of("Sign out"), &body))
+}
+
+async fn sign_out(seat: Arc<Seat>) -> Answer {
+    sessions::sign_out(&seat.actor).await?;
+    let app = &seat.portal.app;
+    let mut answer =
+        (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/sign-in"))]).into_response();
+    for cookie in [portal::signed_out(app)?, portal::forget_confirmation(app)?, draft::forget(app)?] {
+        answer.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(answer)
+}
