@@ -20,6 +20,7 @@ mod error;
 mod gates;
 mod gc;
 mod ids;
+mod leases;
 mod marker;
 mod names;
 mod packages;

@@ -14,6 +14,7 @@ use crate::db::{Answering, Connections, Database, Generation, Sql, Value};
 use crate::error::StoreError;
 use crate::gates::Gates;
 use crate::ids::RepositoryId;
+use crate::leases::Leases;
 use crate::marker;
 use crate::records::cache::RecordCache;
 use crate::search;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) gates: Gates,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) changes: Arc<ChangeLog>,
+    /// Those that servers of one PostgreSQL hold; none with SQLite.
+    pub(crate) leases: Option<Leases>,
     pub(crate) record_cache: RecordCache,
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
@@ -67,7 +70,12 @@ impl Store {
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let changes = Arc::<ChangeLog>::default();
-        let memory = Memory { snapshots: Arc::clone(&snapshots), changes: Arc::clone(&changes) };
+        let leases = Leases::start(&db, &changes);
+        let memory = Memory {
+            snapshots: Arc::clone(&snapshots),
+            changes: Arc::clone(&changes),
+            leases: leases.clone(),
+        };
         let writer = Writer::start(db.clone(), memory, lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
         let orphans = Orphans::new(db.clone(), storage.clone(), config.upload_ttl);
@@ -85,6 +93,7 @@ impl Store {
             stored_bytes: StoredBytes::default(),
             snapshots,
             changes,
+            leases,
             record_cache: RecordCache::default(),
             db,
         });
@@ -146,6 +155,9 @@ impl Store {
         let _ = self.write_refusals().await;
         let _ = self.write_cache_use().await;
         let _ = self.write_downloads().await;
+        if let Some(leases) = &self.inner.leases {
+            leases.leave().await;
+        }
         self.inner.db.close().await;
     }
 
@@ -154,6 +166,12 @@ impl Store {
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.inner.db.generation()
+    }
+
+    /// Whether look-ups may be answered from memory at this moment under a lease; never with SQLite, which needs none.
+    #[must_use]
+    pub fn has_lease(&self) -> bool {
+        self.inner.leases.as_ref().is_some_and(Leases::are_held)
     }
 
     /// As [`Gates::execute`].

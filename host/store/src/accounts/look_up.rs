@@ -10,11 +10,12 @@ use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
+use crate::leases::Leases;
 use crate::store::Store;
 
 impl Store {
     /// Repository, revision, credential and its owner, in one statement; a group's members in one more. Where the store can
-    /// tell that nothing was written since the same was asked (SQLite), no statement runs at all.
+    /// tell that nothing of it was written since the same was asked (SQLite, and PostgreSQL under a lease), no statement runs at all.
     pub async fn look_up(
         &self,
         organization: OrganizationId,
@@ -30,12 +31,19 @@ impl Store {
         if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
             return Ok(answer);
         }
+        let facts = self.inner.leases.as_ref().and_then(Leases::facts);
+        if let Some(answer) = facts.and_then(|facts| facts.get(&question)) {
+            return Ok(answer);
+        }
+        let kept = facts.map(|facts| (facts, facts.asking()));
         let answer = match self.ask(&question).await {
             Ok(answer) => Arc::new(answer),
             Err(failed) => return Err(self.explain_failure(failed, organization, secret_sha256).await),
         };
         if let Some(before) = generation {
             self.inner.snapshots.put(before, question, &answer);
+        } else if let Some((facts, asked)) = kept {
+            facts.put(asked, question, &answer);
         }
         Ok(answer)
     }

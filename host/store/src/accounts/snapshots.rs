@@ -15,7 +15,7 @@ use crate::db::Generation;
 use crate::ids::{OrganizationId, RepositoryId};
 
 /// How many answers are kept.
-const CAPACITY: usize = 10_000;
+pub(super) const CAPACITY: usize = 10_000;
 
 /// What is known of a request's repository and credential.
 #[derive(Clone, Default, Debug)]
@@ -77,6 +77,16 @@ pub struct Reached {
 }
 
 impl LookUp {
+    /// Gives the repositories in it the revisions that commits have made of theirs.
+    pub(super) fn move_to(answer: &mut Arc<LookUp>, revisions: &HashMap<RepositoryId, u64>) {
+        let newer = |row: &RepositoryRow| revisions.get(&row.id).copied().filter(|now| *now > row.revision);
+        if answer.repositories().any(|row| newer(row).is_some()) {
+            for row in Arc::make_mut(answer).repositories_mut() {
+                row.revision = newer(row).unwrap_or(row.revision);
+            }
+        }
+    }
+
     fn repositories(&self) -> impl Iterator<Item = &RepositoryRow> {
         self.repository.iter().chain(self.members.iter().map(|member| &member.row))
     }
@@ -128,12 +138,7 @@ impl Snapshots {
         }
         let Kept { answers, revisions, .. } = &mut *kept;
         let mut answer = answers.get_mut(question)?;
-        let newer = |row: &RepositoryRow| revisions.get(&row.id).copied().filter(|now| *now > row.revision);
-        if answer.repositories().any(|row| newer(row).is_some()) {
-            for row in Arc::make_mut(&mut answer).repositories_mut() {
-                row.revision = newer(row).unwrap_or(row.revision);
-            }
-        }
+        LookUp::move_to(&mut answer, revisions);
         Some(Arc::clone(&answer))
     }
 

@@ -1,4 +1,4 @@
-//! The log of what this process's commits touched, for each repository.
+//! The log of what commits touched, for each repository: this process's, and those that others announced.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -22,10 +22,10 @@ pub(crate) struct Touched {
     pub(crate) first: u64,
     /// And of the last.
     pub(crate) last: u64,
-    records: Vec<Box<str>>,
-    packages: Vec<Box<str>>,
-    blobs: Vec<i64>,
-    answers: Vec<CacheName>,
+    pub(super) records: Vec<Box<str>>,
+    pub(super) packages: Vec<Box<str>>,
+    pub(super) blobs: Vec<i64>,
+    pub(super) answers: Vec<CacheName>,
 }
 
 impl Touched {
@@ -114,6 +114,12 @@ impl ChangeLog {
     pub(crate) fn latest(&self, repository: RepositoryId, seen: u64) -> u64 {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
         repositories.get(&repository).map_or(seen, |log| log.head.max(seen))
+    }
+
+    /// Whether commits are missing between those that are known of and these, which begin at the revision `first`.
+    pub(crate) fn has_gap(&self, repository: RepositoryId, first: u64) -> bool {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        repositories.get(&repository).is_some_and(|log| first > log.head + 1)
     }
 
     #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The database: statements outside of a transaction, and the beginning of one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::clock::{self, Clock};
+use super::committed::Announcer;
 use super::counters::Counters;
 use super::generation::{Generation, Header};
 use super::multi_row::MultiRow;
@@ -25,6 +26,8 @@ pub(crate) struct Database {
     counters: Arc<Counters>,
     clock: Arc<Clock>,
     limits: DatabaseLimits,
+    /// Who is told of each commit to PostgreSQL.
+    announcer: Arc<OnceLock<Arc<dyn Announcer>>>,
 }
 
 /// Which database it is.
@@ -36,7 +39,21 @@ pub(super) enum Engine {
 
 impl Database {
     pub(super) fn new(engine: Engine, limits: DatabaseLimits) -> Database {
-        Database { engine, counters: Arc::default(), clock: Arc::default(), limits }
+        let announcer = Arc::default();
+        Database { engine, counters: Arc::default(), clock: Arc::default(), limits, announcer }
+    }
+
+    /// From now on it is told of each commit, where several processes may share the database.
+    pub(crate) fn announce_to(&self, announcer: Arc<dyn Announcer>) {
+        let _ = self.announcer.set(announcer);
+    }
+
+    /// How a connection beside the pool's is made; none with SQLite.
+    pub(crate) fn options(&self) -> Option<PgConnectOptions> {
+        match &self.engine {
+            Engine::Sqlite { .. } => None,
+            Engine::Postgres(pool) => Some(pool.options().clone()),
+        }
     }
 
     /// Milliseconds since 1970 by the clock that all servers of this database go by: the database's own, and with SQLite the
@@ -76,7 +93,7 @@ impl Database {
                 tokio::time::sleep(clock::EVERY).await;
                 let Some(counters) = counters.upgrade() else { return };
                 let (engine, clock) = (Engine::Postgres(pool.clone()), Arc::clone(&clock));
-                let database = Database { engine, counters, clock, limits };
+                let database = Database { engine, counters, clock, limits, announcer: Arc::default() };
                 if let Err(problem) = database.sync_clock().await {
                     tracing::debug!(%problem, "the database's clock could not be looked at");
                 }
@@ -184,7 +201,7 @@ impl Database {
             )),
             Engine::Postgres(pool) => {
                 let mut leased = pool.take(purpose).await?;
-                if let Err(problem) = transaction::begin(&mut leased, pool, patience).await {
+                if let Err(problem) = transaction::begin(&mut leased, pool, patience, purpose).await {
                     // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try
                     // another.
                     if !leased.is_reused() || !leased.has_ended() {
@@ -192,9 +209,10 @@ impl Database {
                     }
                     drop(leased);
                     leased = pool.take_new(purpose).await?;
-                    transaction::begin(&mut leased, pool, patience).await?;
+                    transaction::begin(&mut leased, pool, patience, purpose).await?;
                 }
-                Ok(Transaction::postgres(leased, Arc::clone(&self.counters), Arc::clone(&self.clock)))
+                let (counters, clock) = (Arc::clone(&self.counters), Arc::clone(&self.clock));
+                Ok(Transaction::postgres(leased, counters, clock, self.announcer.get().cloned()))
             }
         }
     }

@@ -7,6 +7,9 @@ use super::value::values;
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
+/// The number of a step, and what it does on PostgreSQL besides.
+const OF_POSTGRES: &[(i64, &str)] = &[(11, include_str!("../migrations/0011_leases.postgres.sql"))];
+
 const STEPS: &[&str] = &[
     include_str!("../migrations/0001_schema.sql"),
     include_str!("../migrations/0002_accounts.sql"),
@@ -18,6 +21,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0008_open_logins.sql"),
     include_str!("../migrations/0009_lists.sql"),
     include_str!("../migrations/0010_people.sql"),
+    include_str!("../migrations/0011_leases.sql"),
 ];
 
 /// Where the databases differ in more than a word: what counts, and the index of texts.
@@ -52,6 +56,9 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     for (step, sql) in (1_i64..).zip(STEPS).skip(done) {
         for statement in statements(sql, &database.engine) {
             transaction.execute(statement, vec![]).await?;
+        }
+        for (_, script) in OF_POSTGRES.iter().filter(|(of, _)| *of == step) {
+            transaction.script(script).await?;
         }
         transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![step, now_ms()]).await?;
     }

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod clock;
+mod committed;
 mod counters;
 mod database;
 mod generation;
@@ -19,6 +20,7 @@ mod sqlite_writer;
 mod transaction;
 mod value;
 
+pub(crate) use committed::{Acknowledgement, Announcer, Committed, Holder, outlasting};
 pub(crate) use database::Database;
 pub use generation::Generation;
 pub(crate) use multi_row::{MultiRow, placeholders};

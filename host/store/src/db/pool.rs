@@ -277,12 +277,12 @@ impl Leased {
         self.in_transaction = in_transaction;
     }
 
-    /// Statements without values.
-    pub(super) async fn simple(&mut self, sql: Sql) -> Result<(), StoreError> {
+    /// Statements without values; the rows that they returned.
+    pub(super) async fn simple(&mut self, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
         let Some(connection) = &mut self.connection else { return Err(given_back()) };
         self.sound = false;
-        let done = timeout(self.deadline, sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection)).await;
-        self.ended(done).map(|_| ())
+        let done = timeout(self.deadline, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await;
+        self.ended(done)
     }
 
     pub(super) async fn fetch(

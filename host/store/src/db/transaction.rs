@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::committed::{Acknowledgement, Announcer, Committed, commit_sql, outlasting};
 use super::counters::Counters;
 use super::multi_row::MultiRow;
-use super::pool::{Leased, Pool};
+use super::pool::{Leased, Pool, Purpose};
 use super::sqlite_writer::{Failed, LocalTransaction, Ran};
 use super::value::{Row, Sql, Value, postgres_arguments};
 use crate::error::StoreError;
@@ -19,6 +20,20 @@ pub(crate) struct Transaction {
     clock: Arc<Clock>,
     /// Whether a request causes it.
     counted: bool,
+    /// Who is told of its commit.
+    announcer: Option<Arc<dyn Announcer>>,
+    /// What it touched of repositories.
+    touched: Option<Arc<[u8]>>,
+}
+
+/// What a transaction says of itself to the triggers of PostgreSQL: that its process waits for the leases of others after its
+/// commit, and what it announces itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Announces {
+    /// What it touches of repositories: the triggers announce the rest.
+    Facts,
+    /// Revisions too: the writer.
+    All,
 }
 
 enum Inner {
@@ -45,7 +60,11 @@ const BEGIN: Duration = Duration::from_secs(3);
 impl Patience {
     /// The statements that begin a transaction, in one message. What is set in it holds in it alone, so that a pooler in between
     /// may give each transaction another connection.
-    fn begin(self, pool: &Pool) -> String {
+    fn begin(self, pool: &Pool, announces: Announces) -> String {
+        let announces = match announces {
+            Announces::Facts => "facts",
+            Announces::All => "all",
+        };
         let limits = pool.limits();
         let (statement, lock) = match self {
             Patience::Ordinary => (limits.statement, limits.lock),
@@ -54,7 +73,8 @@ impl Patience {
         };
         format!(
             "BEGIN; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}; \
-             SET LOCAL idle_in_transaction_session_timeout = {statement}",
+             SET LOCAL idle_in_transaction_session_timeout = {statement}; \
+             SET LOCAL packhouse.announces = '{announces}'",
             statement = statement.as_millis(),
             lock = lock.as_millis()
         )
@@ -71,12 +91,17 @@ impl Patience {
 
 impl Transaction {
     pub(super) fn sqlite(inner: LocalTransaction, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
-        Transaction { inner: Inner::Sqlite(inner), counters, clock, counted: true }
+        Transaction { inner: Inner::Sqlite(inner), counters, clock, counted: true, announcer: None, touched: None }
     }
 
     /// On a connection that [`begin`] was run on.
-    pub(super) fn postgres(leased: Leased, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
-        Transaction { inner: Inner::Postgres(leased), counters, clock, counted: true }
+    pub(super) fn postgres(
+        leased: Leased,
+        counters: Arc<Counters>,
+        clock: Arc<Clock>,
+        announcer: Option<Arc<dyn Announcer>>,
+    ) -> Transaction {
+        Transaction { inner: Inner::Postgres(leased), counters, clock, counted: true, announcer, touched: None }
     }
 
     /// The same of the server's own: no request causes its statements, so they are not counted.
@@ -87,6 +112,19 @@ impl Transaction {
     fn count(&self, statements: u64) {
         if self.counted {
             self.counters.statements_ran(statements);
+        }
+    }
+
+    /// The commit will say that it touched this of repositories.
+    pub(crate) fn announce(&mut self, touched: Vec<u8>) {
+        self.touched = Some(touched.into());
+    }
+
+    /// Statements of PostgreSQL's own, without values.
+    pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        match &mut self.inner {
+            Inner::Sqlite(_) => Ok(()),
+            Inner::Postgres(leased) => leased.simple(sql.into()).await.map(drop),
         }
     }
 
@@ -188,28 +226,39 @@ impl Transaction {
         Ok(changed)
     }
 
-    /// Runs these one after the other and commits: durable when this returns. The rows that each of them returned.
-    pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, Failed> {
+    /// Runs these one after the other and commits: durable when this returns. Whoever waits for what was written may be told when
+    /// the acknowledgement ends.
+    pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Acknowledgement, Failed> {
         if let Inner::Sqlite(inner) = self.inner {
             self.counters.statements_ran(parts(&changes));
             let done = inner.run_each_and_commit(changes).await;
             self.counters.commits.fetch_add(1, Ordering::Release);
-            return done.map(rows);
+            return done.map(|_| Acknowledgement::at_once());
         }
-        let returned = self.fetch_each(changes).await.map_err(Failed::Before)?;
-        self.commit().await.map_err(Failed::Commit)?;
-        Ok(returned)
+        self.fetch_each(changes).await.map_err(Failed::Before)?;
+        self.commit_unacknowledged().await.map_err(Failed::Commit)
     }
 
-    /// Durable when this returns. After an error it is not known whether it is.
+    /// Durable when this returns, and no other server answers from memory any more what it changed. After an error it is not known
+    /// whether it is.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        self.commit_unacknowledged().await?.wait().await;
+        Ok(())
+    }
+
+    /// Durable when this returns; others may answer what was before until the acknowledgement ends.
+    async fn commit_unacknowledged(self) -> Result<Acknowledgement, StoreError> {
         let done = match self.inner {
-            Inner::Sqlite(inner) => inner.commit().await,
+            Inner::Sqlite(inner) => inner.commit().await.map(|()| Acknowledgement::at_once()),
             Inner::Postgres(mut leased) => {
                 // A timeout of the server's would end the wait for its standby, and be told as success.
-                let done = leased.simple("SET LOCAL statement_timeout = 0; COMMIT".into()).await;
+                let done = leased.simple(commit_sql(self.touched.as_deref()).into()).await;
                 leased.set_in_transaction(done.is_err());
-                done
+                let committed = done.and_then(|rows| Committed::read(&rows, self.touched));
+                committed.map(|committed| match self.announcer {
+                    Some(announcer) => announcer.committed(committed),
+                    None => outlast(&committed),
+                })
             }
         };
         // After a failure too: what is there then is not known.
@@ -249,6 +298,15 @@ impl Transaction {
     }
 }
 
+/// Where nobody announces anything, as when the schema is changed: all leases are waited for.
+fn outlast(committed: &Committed) -> Acknowledgement {
+    let longest = committed.holders.iter().map(|holder| outlasting(holder.lease)).max();
+    match longest.filter(|_| committed.is_announced()) {
+        Some(longest) => Acknowledgement::after(tokio::time::sleep(longest)),
+        None => Acknowledgement::at_once(),
+    }
+}
+
 /// How many statements these are.
 fn parts(statements: &[MultiRow]) -> u64 {
     statements.iter().map(|statement| statement.parts() as u64).sum()
@@ -259,10 +317,16 @@ fn rows(ran: Vec<Ran>) -> Vec<Vec<Row>> {
 }
 
 /// Begins a transaction on a connection.
-pub(super) async fn begin(leased: &mut Leased, pool: &Pool, patience: Patience) -> Result<(), StoreError> {
+pub(super) async fn begin(
+    leased: &mut Leased,
+    pool: &Pool,
+    patience: Patience,
+    purpose: Purpose,
+) -> Result<(), StoreError> {
+    let announces = if matches!(purpose, Purpose::Commit) { Announces::All } else { Announces::Facts };
     leased.set_deadline(BEGIN);
     leased.set_in_transaction(true);
-    leased.simple(patience.begin(pool).into()).await?;
+    leased.simple(patience.begin(pool, announces).into()).await?;
     leased.set_deadline(patience.deadline(pool));
     Ok(())
 }

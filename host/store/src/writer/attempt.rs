@@ -1,14 +1,17 @@
 //! Attempts to write a batch: one transaction each.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::batch::{Batch, Changes};
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
-use crate::accounts::Snapshots;
-use crate::changes::ChangeLog;
-use crate::db::{Database, Failed, Patience, Purpose, is_retryable};
+use crate::accounts::{Revisions, Snapshots};
+use crate::changes::{ChangeLog, Touched, announced};
+use crate::db::{Acknowledgement, Database, Failed, Generation, Patience, Purpose, is_retryable};
 use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::leases::Leases;
 
 /// How often a transaction is run again that another process stood in the way of.
 const ATTEMPTS: u32 = 8;
@@ -19,6 +22,29 @@ pub(crate) struct Memory {
     pub(crate) snapshots: Arc<Snapshots>,
     /// What commits touched.
     pub(crate) changes: Arc<ChangeLog>,
+    /// Who tells other servers of it.
+    pub(crate) leases: Option<Leases>,
+}
+
+impl Memory {
+    /// Takes in a commit between these generations.
+    fn remember(
+        &self,
+        [before, after]: [Option<Generation>; 2],
+        touched: BTreeMap<RepositoryId, Touched>,
+        bumped: Revisions,
+        acknowledgement: Acknowledgement,
+    ) -> Acknowledgement {
+        if let Some(leases) = &self.leases {
+            return leases.remember(touched, bumped, acknowledgement);
+        }
+        // First what was touched: whoever sees a new revision shall find out what it left alone.
+        self.changes.remember(touched);
+        if let (Some(before), Some(after)) = (before, after) {
+            self.snapshots.carry(before, after, &bumped);
+        }
+        acknowledgement
+    }
 }
 
 /// What a batch is written to.
@@ -32,7 +58,12 @@ pub(super) struct Target {
 /// The result of each job; none: its repository is locked.
 pub(super) type Answers = Vec<Option<Result<Done, StoreError>>>;
 
-pub(super) async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
+/// The answers, and when they may be given.
+pub(super) async fn attempt(
+    target: &Target,
+    jobs: &[Job],
+    waiting: Waiting,
+) -> Result<(Answers, Acknowledgement), Failed> {
     let mut attempts = 1;
     loop {
         match transact(target, jobs, waiting).await {
@@ -46,7 +77,11 @@ pub(super) async fn attempt(target: &Target, jobs: &[Job], waiting: Waiting) -> 
     }
 }
 
-async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Answers, Failed> {
+async fn transact(
+    target: &Target,
+    jobs: &[Job],
+    waiting: Waiting,
+) -> Result<(Answers, Acknowledgement), Failed> {
     let Target { database, memory, lease_ms, .. } = target;
     let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
     let mut transaction = begun.map_err(Failed::Before)?;
@@ -57,14 +92,14 @@ async fn transact(target: &Target, jobs: &[Job], waiting: Waiting) -> Result<Ans
     if batch.changes_anything() {
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
         let Changes { statements, bumped, touched } = changes;
-        transaction.commit_each(statements).await?;
-        // First what was touched: whoever sees a new revision shall find out what it left alone.
-        memory.changes.remember(touched);
-        if let (Some(before), Some(after)) = (before, database.generation()) {
-            memory.snapshots.carry(before, after, &bumped);
+        if transaction.is_shared() && !touched.is_empty() {
+            transaction.announce(announced::write(&touched));
         }
+        let acknowledgement = transaction.commit_each(statements).await?;
+        let generations = [before, database.generation()];
+        return Ok((answers, memory.remember(generations, touched, bumped, acknowledgement)));
     }
-    Ok(answers)
+    Ok((answers, Acknowledgement::at_once()))
 }
 
 /// Commits an update without effect, so that the end of a failure is noticed though no client publishes.

@@ -9,17 +9,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 
 use super::attempt::{Target, attempt};
-use super::job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
-use crate::db::{Failed, is_silent};
+use super::job::{Done, Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
+use crate::db::{Acknowledgement, Failed, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
 /// Lanes that use a connection at one time: one fewer than the writer and they have together.
 const AT_ONCE: usize = 3;
+
+/// To whom a result goes.
+pub(super) type Answered = (oneshot::Sender<Result<Done, StoreError>>, Result<Done, StoreError>);
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -86,6 +89,19 @@ impl Lanes {
         self.tasks.reopen();
     }
 
+    /// Answers jobs once no server gives out any more what was before them; other batches are written meanwhile.
+    pub(super) fn answer(&self, done: Vec<Answered>, acknowledgement: Acknowledgement) {
+        // The caller may have stopped waiting.
+        let answer = |done: Vec<Answered>| done.into_iter().for_each(|(to, answer)| drop(to.send(answer)));
+        if acknowledgement.is_at_once() {
+            return answer(done);
+        }
+        self.tasks.spawn(async move {
+            acknowledgement.wait().await;
+            answer(done);
+        });
+    }
+
     async fn run(&self, repository: RepositoryId) {
         // Never closed.
         while let Ok(turn) = self.turns.acquire().await {
@@ -135,11 +151,10 @@ impl Lanes {
         let mut again = true;
         loop {
             match attempt(&self.target, &jobs, Waiting::Yes).await {
-                Ok(answers) => {
-                    for (job, answer) in jobs.into_iter().zip(answers) {
-                        let _ = job.done.send(answer.unwrap_or_else(|| Err(locked())));
-                    }
-                    return;
+                Ok((answers, acknowledgement)) => {
+                    let answered = jobs.into_iter().zip(answers);
+                    let done = answered.map(|(job, answer)| (job.done, answer.unwrap_or_else(|| Err(locked()))));
+                    return self.answer(done.collect(), acknowledgement);
                 }
                 // A new connection may be better: this one is not used again.
                 Err(Failed::Before(problem)) if again && is_silent(&problem) => again = false,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::blobs::row::BlobRow;
-use crate::db::{Database, Failed, is_blocked, is_silent};
+use crate::db::{Acknowledgement, Database, Failed, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Commit;
@@ -162,9 +162,9 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
     target.progress.begun();
     match attempt(target, &jobs, Waiting::No).await {
-        Ok(answers) => {
+        Ok((answers, acknowledgement)) => {
             target.progress.committed();
-            answer(jobs, answers, lanes);
+            answer(jobs, answers, acknowledgement, lanes);
         }
         Err(Failed::Before(problem)) if is_blocked(&problem) || is_silent(&problem) => {
             tracing::warn!(commits = jobs.len(), %problem, "a batch of commits is tried again, each repository alone");
@@ -181,9 +181,9 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
 
 async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
     match attempt(target, std::slice::from_ref(&job), Waiting::No).await {
-        Ok(answers) => {
+        Ok((answers, acknowledgement)) => {
             target.progress.committed();
-            answer(vec![job], answers, lanes);
+            answer(vec![job], answers, acknowledgement, lanes);
         }
         Err(Failed::Before(problem)) if is_blocked(&problem) => lanes.give(vec![job]),
         Err(Failed::Before(problem) | Failed::Commit(problem)) => fail(vec![job], &problem),
@@ -201,14 +201,14 @@ fn is_refusal(problem: &StoreError) -> bool {
     }
 }
 
-fn answer(jobs: Vec<Job>, answers: Answers, lanes: &Lanes) {
-    let mut locked = Vec::new();
+fn answer(jobs: Vec<Job>, answers: Answers, acknowledgement: Acknowledgement, lanes: &Lanes) {
+    let (mut locked, mut done) = (Vec::new(), Vec::new());
     for (job, answer) in jobs.into_iter().zip(answers) {
         match answer {
-            // The caller may have stopped waiting.
-            Some(answer) => drop(job.done.send(answer)),
+            Some(answer) => done.push((job.done, answer)),
             None => locked.push(job),
         }
     }
     lanes.give(locked);
+    lanes.answer(done, acknowledgement);
 }

@@ -201,7 +201,7 @@ async fn another_servers_commits_are_seen(world: &World) {
     let second = applied(other.commit(world.repository, commit([change])).await.unwrap());
     assert!(!world.store.unchanged(world.repository, first, second, &on_a));
     let third = world.put("b/1", "3").await;
-    assert!(!world.store.unchanged(world.repository, first, third, &on_a), "the second is not known here");
+    assert!(!world.store.unchanged(world.repository, first, third, &on_a), "the second touched it");
     let seen = |revision| Seen { repository: world.repository, revision };
     let value = async |at| {
         let found = world.store.cached_get(seen(at), "a/1".to_owned()).await.unwrap();

@@ -19,4 +19,5 @@ mod kept_reads;
 mod key_owners;
 mod keys;
 mod people;
+mod leases;
 mod support;

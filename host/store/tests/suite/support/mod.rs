@@ -49,6 +49,11 @@ impl World {
         World { store, config, organization: organization.id, repository, _folder: folder }
     }
 
+    /// Returns when look-ups may be answered from memory.
+    pub async fn wait_for_lease(&self) {
+        wait_for_lease(&self.store).await;
+    }
+
     /// Another repository.
     pub async fn another(&self, name: &str) -> RepositoryId {
         let row = self.store.create_repository(self.organization, repository(name), None).await.unwrap();
@@ -65,6 +70,14 @@ impl World {
     pub async fn value(&self, key: &str) -> Option<String> {
         let entry = self.store.get(self.repository, key).await.unwrap()?;
         Some(String::from_utf8(entry.value.to_vec()).unwrap())
+    }
+}
+
+/// Returns when the store's look-ups may be answered from memory: at once with SQLite.
+pub async fn wait_for_lease(store: &Store) {
+    while store.generation().is_none() && !store.has_lease() {
+        store.look_up(OrganizationId(1), "nothing", None).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 

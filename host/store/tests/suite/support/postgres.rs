@@ -68,6 +68,16 @@ impl Cluster {
         format!("postgres://packhouse@127.0.0.1:{}/{name}", self.port)
     }
 
+    /// What a person's client says to a statement, without the server's knowing of it.
+    pub fn sql(&self, database_url: &str, sql: &str) -> String {
+        let output = Command::new(self.binaries.join("psql"))
+            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", database_url, "-c", sql])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     /// Takes the server away, at once; its data stay.
     pub fn stop(&self) {
         let mut child = self.process.lock().unwrap().take().unwrap();

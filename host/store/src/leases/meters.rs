@@ -1,0 +1,98 @@
+//! What is counted of leases.
+
+use std::time::Instant;
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use super::clock::Moment;
+
+/// The counts of a process.
+pub(super) struct Meters {
+    held: Gauge,
+    holders: Gauge,
+    age: Gauge,
+    renewed: Counter,
+    lost: Counter,
+    dropped: Counter,
+    waits: Histogram,
+    expired: Counter,
+    sent: Counter,
+    received: Counter,
+    recovered: Counter,
+}
+
+impl Default for Meters {
+    fn default() -> Meters {
+        const NOTICES: &str = "packhouse_lease_notices_total";
+        Meters {
+            held: gauge!("packhouse_lease_held"),
+            holders: gauge!("packhouse_lease_holders"),
+            age: gauge!("packhouse_lease_age_seconds"),
+            renewed: counter!("packhouse_lease_renewals_total"),
+            lost: counter!("packhouse_lease_losses_total"),
+            dropped: counter!("packhouse_lease_invalidations_total"),
+            waits: histogram!("packhouse_lease_wait_seconds"),
+            expired: counter!("packhouse_lease_expiries_waited_total"),
+            sent: counter!(NOTICES, "kind" => "sent"),
+            received: counter!(NOTICES, "kind" => "received"),
+            recovered: counter!(NOTICES, "kind" => "recovered"),
+        }
+    }
+}
+
+impl Meters {
+    /// The lease was renewed, as it was asked at this moment; so many servers hold one, this one included.
+    pub(super) fn renewed(&self, asked: Moment, holders: usize) {
+        self.held.set(1.0);
+        self.age.set(asked.elapsed().as_secs_f64());
+        self.holders.set(f64::from(u32::try_from(holders).unwrap_or(u32::MAX)));
+        self.renewed.increment(1);
+    }
+
+    /// It is not held any more.
+    pub(super) fn lost(&self) {
+        self.held.set(0.0);
+        self.lost.increment(1);
+    }
+
+    /// So many answers of look-ups were dropped.
+    pub(super) fn dropped(&self, answers: usize) {
+        self.dropped.increment(answers as u64);
+    }
+
+    /// A commit waits for others, until this is dropped.
+    pub(super) fn waiting(&self) -> impl Drop + use<> {
+        Waiting { begun: Instant::now(), waits: self.waits.clone() }
+    }
+
+    /// A commit waited for the end of a lease.
+    pub(super) fn expired(&self) {
+        self.expired.increment(1);
+    }
+
+    /// Notices went out.
+    pub(super) fn sent(&self, notices: usize) {
+        self.sent.increment(notices as u64);
+    }
+
+    /// Notices came.
+    pub(super) fn received(&self, notices: usize) {
+        self.received.increment(notices as u64);
+    }
+
+    /// Changes were read from the table that no notice had told of.
+    pub(super) fn recovered(&self, changes: usize) {
+        self.recovered.increment(changes as u64);
+    }
+}
+
+struct Waiting {
+    begun: Instant,
+    waits: Histogram,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.waits.record(self.begun.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,276 @@
+//! Servers of one PostgreSQL: each answers from memory, and never what was before a change whose caller was told of it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use packhouse_store::{
+    AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow,
+};
+
+use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
+
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Two servers with a lease, or three; none where PostgreSQL is not installed.
+async fn servers<const N: usize>() -> Option<(World, [Store; N])> {
+    let world = World::postgres().await?;
+    wait_for_lease(&world.store).await;
+    let mut others = Vec::new();
+    for _ in 0..N {
+        let store = Store::open(world.config.clone()).await.unwrap();
+        wait_for_lease(&store).await;
+        others.push(store);
+    }
+    Some((world, others.try_into().unwrap_or_else(|_| unreachable!())))
+}
+
+fn secret(number: u64) -> [u8; 32] {
+    let mut secret = [0; 32];
+    secret[..8].copy_from_slice(&number.to_be_bytes());
+    secret
+}
+
+async fn token(world: &World, number: u64) -> TokenRow {
+    let token = NewToken {
+        secret_sha256: secret(number),
+        name: "ci".to_owned(),
+        scope: Scope { read: true, write: false },
+        format: "generic".to_owned(),
+        owner: None,
+        created_by: "owner@localhost".to_owned(),
+        backing: None,
+        backing_repository: None,
+        repositories: vec![world.repository],
+        expires_at: None,
+    };
+    world.store.create_token(world.organization, token, None).await.unwrap()
+}
+
+async fn look_up(store: &Store, world: &World, number: u64) -> std::sync::Arc<LookUp> {
+    store.look_up(world.organization, "main", Some(&secret(number))).await.unwrap()
+}
+
+/// How many statements this takes.
+async fn statements(store: &Store, of: impl AsyncFnOnce()) -> u64 {
+    let before = store.statements();
+    of().await;
+    store.statements() - before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_revoked_is_known_everywhere_when_the_call_returns() {
+    let Some((world, [two, three])) = servers().await else { return };
+    let mut times = Vec::new();
+    for number in 0..100 {
+        // Asked before it is made: that there is none is remembered as well.
+        assert!(look_up(&two, &world, number).await.token.is_none());
+        let made = token(&world, number).await;
+        for store in [&world.store, &two, &three] {
+            let found = look_up(store, &world, number).await;
+            assert!(found.reaches && found.token.as_ref().unwrap().revoked_at.is_none());
+        }
+        let begun = Instant::now();
+        assert!(world.store.revoke_token(world.organization, made.id, 9, None).await.unwrap());
+        times.push(begun.elapsed());
+        for store in [&world.store, &two, &three] {
+            assert_eq!(look_up(store, &world, number).await.token.as_ref().unwrap().revoked_at, Some(9));
+        }
+    }
+    times.sort();
+    println!("a revocation took {:?}, at most {:?}", times[times.len() / 2], times[times.len() - 1]);
+    assert!(times[times.len() / 2] < LEASE / 2, "no lease is waited for: {times:?}");
+    two.close().await;
+    three.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
+    let Some((world, [two])) = servers().await else { return };
+    token(&world, 1).await;
+    look_up(&two, &world, 1).await;
+    let ran = statements(&two, async || {
+        for _ in 0..1000 {
+            look_up(&two, &world, 1).await;
+        }
+    });
+    assert_eq!(ran.await, 0);
+    // A publish by either moves the revision and nothing else.
+    for number in 0..20 {
+        let key = format!("b/{number}");
+        let (here, there) = if number % 2 == 0 { (&world.store, &two) } else { (&two, &world.store) };
+        look_up(there, &world, 1).await;
+        let change = put(&key, "", Expectation::Anything);
+        let revision = applied(here.commit(world.repository, commit([change])).await.unwrap());
+        let ran = statements(there, async || {
+            let found = look_up(there, &world, 1).await;
+            assert_eq!(found.repository.as_ref().unwrap().revision, revision);
+        });
+        assert_eq!(ran.await, 0, "{number}");
+    }
+    // What changes nothing that a look-up answers drops nothing.
+    let event = AuditEvent { organization: world.organization, ..AuditEvent::default() };
+    world.store.audit(event).await.unwrap();
+    two.token_used(look_up(&two, &world, 1).await.token.as_ref().unwrap().id, 5);
+    two.write_token_use().await.unwrap();
+    assert_eq!(statements(&two, async || drop(look_up(&two, &world, 1).await)).await, 0);
+    two.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_publish_leaves_what_it_did_not_touch() {
+    let Some((world, [two])) = servers().await else { return };
+    let mut on_a = Dependencies::default();
+    on_a.on_record("a/1");
+    let first = world.put("a/1", "1").await;
+    let publish = async |store: &Store, key: String| {
+        applied(
+            store
+                .commit(world.repository, commit([put(&key, "", Expectation::Anything)]))
+                .await
+                .unwrap(),
+        )
+    };
+    let mut last = first;
+    for number in 0..20 {
+        let store = if number % 2 == 0 { &two } else { &world.store };
+        last = publish(store, format!("b/{number}")).await;
+        for store in [&world.store, &two] {
+            assert!(store.unchanged(world.repository, first, last, &on_a), "{number}");
+        }
+    }
+    // Beside one another, so that what comes is out of order.
+    let beside = (0..200).map(|number| {
+        let store = if number % 2 == 0 { &two } else { &world.store };
+        publish(store, format!("c/{number}"))
+    });
+    last = last.max(*futures::future::join_all(beside).await.iter().max().unwrap());
+    for store in [&world.store, &two] {
+        let seen = store.look_up(world.organization, "main", None).await.unwrap();
+        assert_eq!(seen.repository.as_ref().unwrap().revision, last);
+        assert!(store.unchanged(world.repository, first, last, &on_a));
+    }
+    let touched = publish(&two, "a/1".to_owned()).await;
+    for store in [&world.store, &two] {
+        assert!(!store.unchanged(world.repository, last, touched, &on_a));
+    }
+    two.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_gone_is_waited_for_once() {
+    let Some((world, [two])) = servers().await else { return };
+    let rows = || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
+    assert_eq!(rows(), "2");
+    two.close().await;
+    assert_eq!(rows(), "1", "who closes leaves");
+    // One that ended without a word: a row that nobody renews.
+    let ghost = "INSERT INTO server_leases VALUES ('ghost', 1, 1000)";
+    postgres::shared().unwrap().sql(&world.config.database_url, ghost);
+    let begun = Instant::now();
+    world.put("a", "1").await;
+    let first = begun.elapsed();
+    assert!(first < LEASE * 2, "{first:?}");
+    while rows() != "1" {
+        assert!(begun.elapsed() < LEASE * 10);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let begun = Instant::now();
+    for _ in 0..10 {
+        world.put("a", "1").await;
+    }
+    assert!(begun.elapsed() < LEASE / 2, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_announces_nothing_waits_for_the_leases_and_ends_them() {
+    let Some((world, [two])) = servers().await else { return };
+    let made = token(&world, 1).await;
+    for store in [&world.store, &two] {
+        assert!(look_up(store, &world, 1).await.token.as_ref().unwrap().revoked_at.is_none());
+    }
+    let url = world.config.database_url.clone();
+    let sql = format!("UPDATE tokens SET revoked_at = 9 WHERE id = {}", made.id);
+    let by_hand = tokio::task::spawn_blocking(move || postgres::shared().unwrap().sql(&url, &sql));
+    let begun = Instant::now();
+    while !by_hand.is_finished() {
+        look_up(&two, &world, 1).await;
+        tokio::task::yield_now().await;
+    }
+    assert!(begun.elapsed() >= LEASE, "{:?}", begun.elapsed());
+    by_hand.await.unwrap();
+    for store in [&world.store, &two] {
+        assert_eq!(look_up(store, &world, 1).await.token.as_ref().unwrap().revoked_at, Some(9));
+        assert!(!store.has_lease(), "each request asks the database for a while");
+    }
+    // A second time nobody has a lease: nothing is waited for.
+    let begun = Instant::now();
+    let url = world.config.database_url.clone();
+    let moved = format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", world.repository);
+    postgres::shared().unwrap().sql(&url, &moved);
+    assert!(begun.elapsed() < LEASE, "{:?}", begun.elapsed());
+    let revision = world.put("a", "1").await;
+    let found = look_up(&two, &world, 1).await;
+    assert_eq!(found.repository.as_ref().unwrap().revision, revision);
+    two.close().await;
+}
+
+/// Every column that a look-up reads is announced when it changes; but for when a credential was used last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_column_of_a_look_up_is_announced() {
+    let Some(world) = World::postgres().await else { return };
+    let sql = |sql: &str| postgres::shared().unwrap().sql(&world.config.database_url, sql);
+    let columns = |sql: String| -> BTreeMap<String, Vec<String>> {
+        let mut of: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in sql.lines() {
+            let (table, column) = line.split_once('|').unwrap();
+            of.entry(table.to_owned()).or_default().push(column.to_owned());
+        }
+        of
+    };
+    let tables = "'tokens', 'token_repositories', 'access_keys', 'key_owners', 'key_owner_repositories', \
+        'subscriber_groups', 'members', 'sso_settings', 'formats', 'organizations', 'repositories'";
+    let there = columns(sql(&format!(
+        "SELECT table_name, column_name FROM information_schema.columns \
+         WHERE table_schema = 'public' AND table_name IN ({tables}) ORDER BY 1, 2"
+    )));
+    assert_eq!(there.len(), 11);
+    let whole = sql(&format!(
+        "SELECT DISTINCT event_object_table FROM information_schema.triggers t WHERE event_manipulation = 'UPDATE' \
+         AND trigger_name LIKE 'announce%' AND event_object_table IN ({tables}) AND NOT EXISTS (SELECT 1 FROM \
+         information_schema.triggered_update_columns c WHERE c.trigger_name = t.trigger_name \
+         AND c.event_object_table = t.event_object_table)"
+    ));
+    let announced = columns(sql(&format!(
+        "SELECT DISTINCT event_object_table, event_object_column FROM information_schema.triggered_update_columns \
+         WHERE trigger_name LIKE 'announce%' AND event_object_table IN ({tables}) ORDER BY 1, 2"
+    )));
+    for (table, columns) in there {
+        if whole.lines().any(|line| line == table) {
+            continue;
+        }
+        let announced = &announced[&table];
+        let missing: Vec<_> = columns.iter().filter(|column| !announced.contains(column)).collect();
+        let allowed = if table == "repositories" { vec![] } else { vec!["last_used_at"] };
+        assert_eq!(missing, allowed, "{table}");
+    }
+}
+
+/// What this version does is announced by itself: nothing waits as if it came from an older one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_this_version_is_foreign() {
+    let Some((world, [two])) = servers().await else { return };
+    let made = token(&world, 1).await;
+    let other = two.create_repository(world.organization, repository("other"), None).await.unwrap().unwrap();
+    for store in [&world.store, &two] {
+        assert!(store.look_up(world.organization, "other", None).await.unwrap().repository.is_some());
+    }
+    assert!(two.delete_repository(world.organization, other.id, None).await.unwrap());
+    for store in [&world.store, &two] {
+        assert!(store.look_up(world.organization, "other", None).await.unwrap().repository.is_none());
+    }
+    world.store.revoke_token(world.organization, made.id, 9, None).await.unwrap();
+    world.put("a", "1").await;
+    let foreign = "SELECT count(*) FROM announced_changes WHERE facts = '!'";
+    assert_eq!(postgres::shared().unwrap().sql(&world.config.database_url, foreign), "0");
+    two.close().await;
+}
