@@ -25,18 +25,17 @@ run *ARGS: build
 # Everything that a change must pass
 test: lint build guests (suite "")
 
-# The same, with the large sizes and the many rounds
-test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1")
+# The same, with the large sizes and the many rounds, and with the packages
+test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-dist
 
 # Every package, in target/packages: tarball, Debian package, container image, wheel, Helm chart; or those named
 dist *KINDS:
     packaging/dist {{ KINDS }}
 
-# Makes every package, installs each where nothing else is, and uses it; it takes a quarter of an hour and more
-test-dist: dist plugins
-    cargo build --release --locked --workspace --bin packhouse
+# Makes every package, installs each where nothing else is, and uses it; it takes half an hour and more
+test-dist: build dist
     @mkdir -p target && rm -f target/skipped.txt
-    PACKHOUSE_TEST_DIST=1 cargo test --workspace --release --locked --no-fail-fast --test 'dist_*'
+    cargo test --workspace --release --locked --no-fail-fast --test dist
     @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
 
 # Formatting and clippy
