@@ -114,11 +114,9 @@ impl Debian {
         self.run(&["bash", "-euo", "pipefail", "-c", lines])
     }
 
-    /// One of this machine's programs, in its network.
-    pub fn client(&self, program: &Path) -> Command {
-        let mut command = self.enter(&["-n"]);
-        command.arg("--").arg(program);
-        command
+    /// Its first process, by the number that this machine knows it by.
+    pub fn init(&self) -> u32 {
+        self.init
     }
 
     /// Where one of its files is on this machine.

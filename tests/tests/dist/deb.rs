@@ -49,8 +49,7 @@ fn a_new_debian_comes_to_a_first_install_by_the_documented_lines() {
     let said = debian.shell(&format!("cd /root\n{}", lines(PAGE, "### Debian"))).well();
     assert!(said.text.contains("The first owner is owner@localhost"), "{}", said.text);
     ready(&debian);
-    let init = debian.path("").display().to_string();
-    let init = init.split('/').nth(2).unwrap().to_owned();
+    let init = debian.init().to_string();
     let command = lines(PAGE, "#### The program's other commands");
     let done = to_a_first_install(
         |text| debian.shell(&format!("{command}\n{text}")),
