@@ -43,7 +43,7 @@ fn serves(name: &str, ports: [u16; 2], shell: &dyn Fn(&str) -> Said) {
     }
     // The volume outlives the container; a stop is heard, and ends well.
     let began = std::time::Instant::now();
-    shell("docker stop --time 60 packhouse").well();
+    shell("docker stop -t 60 packhouse").well();
     assert!(began.elapsed().as_secs() < 40, "it did not hear the signal");
     assert_eq!(inspect("{{.State.ExitCode}}"), "0");
     shell("docker start packhouse").well();
