@@ -11,8 +11,12 @@ pub(crate) fn folders(root: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let home = env::home_dir().context("nobody's home: set HOME")?;
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     let registries = cargo.join("registry/src");
-    let mut renamed =
-        vec![(home, "/home"), (cargo, "/cargo"), (toolchain::sysroot()?, "/rust"), (root.to_owned(), "/packhouse")];
+    let mut renamed = vec![
+        (home, "/home"),
+        (cargo, "/cargo"),
+        (toolchain::sysroot()?, "/rust"),
+        (root.to_owned(), "/packhouse"),
+    ];
     let mut sources: Vec<PathBuf> = Vec::new();
     if registries.is_dir() {
         for entry in registries.read_dir().context("failed to list cargo's registries")? {
