@@ -25,8 +25,18 @@ run *ARGS: build
 # Everything that a change must pass
 test: lint build guests (suite "")
 
-# The same, with the large sizes and the many rounds
-test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1")
+# The same, with the large sizes and the many rounds, and with the packages
+test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-dist
+
+# Every package, in target/packages: tarball, Debian package, container image, wheel, Helm chart; or those named
+dist *KINDS:
+    packaging/dist {{ KINDS }}
+
+# Makes every package, installs each where nothing else is, and uses it; it takes half an hour and more
+test-dist: build dist
+    @mkdir -p target && rm -f target/skipped.txt
+    cargo test --workspace --release --locked --no-fail-fast --test dist
+    @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
 
 # Formatting and clippy
 lint:

@@ -70,5 +70,10 @@ impl Drop for Docker {
         // Asked to end, it takes its containerd with it.
         let _ = Command::new("kill").arg(self.daemon.id().to_string()).status();
         let _ = self.daemon.wait();
+        // What is left of a container that had the machine's network, and keeps the folder from being removed.
+        let _ = Command::new("umount")
+            .args(["--lazy", "--quiet"])
+            .arg(self.home.path().join("run/netns/default"))
+            .status();
     }
 }

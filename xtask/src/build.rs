@@ -1,5 +1,6 @@
 //! Builds crates into core modules, and says where cargo put them.
 
+use crate::renamed;
 use crate::toolchain::{TARGET, Toolchain};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -58,9 +59,8 @@ pub(crate) fn elsewhere(folder: &Path) -> Result<Selection> {
 pub(crate) fn run(root: &Path, toolchain: &Toolchain, selection: &Selection) -> Result<Vec<Module>> {
     let mut command = toolchain.cargo_build();
     command.args(["--lib", "--locked", "--profile", "plugin", "--target", TARGET]).args(&selection.0);
-    command
-        .arg("--config")
-        .arg(format!("target.{TARGET}.rustflags = ['-Clink-arg=--initial-memory={INITIAL_MEMORY}']"));
+    let flags = Value::from(flags(root)?);
+    command.arg("--config").arg(format!("target.{TARGET}.rustflags = {flags}"));
     command.arg("--target-dir").arg(root.join("target/wasm"));
     command.arg("--message-format=json-render-diagnostics");
     command.current_dir(root).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -70,6 +70,15 @@ pub(crate) fn run(root: &Path, toolchain: &Toolchain, selection: &Selection) -> 
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     Ok(messages.lines().filter_map(|line| module(&serde_json::from_str(line).ok()?)).collect())
+}
+
+/// What the compiler is told besides. A list of JSON's strings is one of TOML's as well.
+fn flags(root: &Path) -> Result<Vec<String>> {
+    let mut flags = vec![format!("-Clink-arg=--initial-memory={INITIAL_MEMORY}")];
+    for (folder, name) in renamed::folders(root)? {
+        flags.push(format!("--remap-path-prefix={}={name}", folder.display()));
+    }
+    Ok(flags)
 }
 
 /// The module that one of cargo's messages tells of, fresh or not.

@@ -5,6 +5,7 @@
 
 mod build;
 mod component;
+mod renamed;
 mod toolchain;
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins
        xtask plugins FOLDER    builds the crate in that folder, wherever it lies, into the same
+       xtask renamed    prints what stands in compiled code for which folder of this machine, as FOLDER=NAME
        xtask guests    builds tests/guests/* into target/release/guests
 PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (what is there; rustup's first)";
 
@@ -22,6 +24,12 @@ fn main() -> Result<()> {
         ["plugins"] => make(&root, build::plugins(&root)?, "target/release/plugins"),
         ["plugins", folder] => make(&root, build::elsewhere(Path::new(folder))?, "target/release/plugins"),
         ["guests"] => make(&root, build::guests(&root), "target/release/guests"),
+        ["renamed"] => {
+            for (folder, name) in renamed::folders(&root)? {
+                println!("{}={name}", folder.display());
+            }
+            Ok(())
+        }
         _ => bail!(USAGE),
     }
 }

@@ -1,6 +1,6 @@
 //! Which compiler makes Wasm: rustup's with its target, or Debian's, which builds the standard library from source.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -71,6 +71,14 @@ fn has_target(root: &Path) -> bool {
     command.args(["--print", "target-libdir", "--target", TARGET]).current_dir(root).stderr(Stdio::null());
     let Ok(output) = command.output() else { return false };
     output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+}
+
+/// Where the compiler that makes the program has its own files.
+pub(crate) fn sysroot() -> Result<PathBuf> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).args(["--print", "sysroot"]).stderr(Stdio::inherit()).output();
+    let output = output.context("failed to start rustc")?;
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
 /// Debian's packages that are not there.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accounts;
+mod health;
 mod plugins;
 mod upkeep;
 
@@ -25,6 +26,14 @@ pub(crate) struct Cli {
 enum Command {
     /// Serve package clients and the management API.
     Serve {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Ask the server of these settings whether requests should be sent to it; 0 when they should.
+    Healthcheck {
+        /// Ask no more than whether the process runs.
+        #[arg(long)]
+        live: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
@@ -169,6 +178,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let work = async {
         match cli.command {
             Command::Serve { settings: flags } => serve::serve(settings(flags)?).await,
+            Command::Healthcheck { live, settings } => {
+                let (config, _) = Config::load(&settings.inputs(), &program()?)?;
+                health::check(&config, live).await
+            }
             Command::Config { command: ConfigCommand::Show { json, settings } } => {
                 print(&config::show(&settings.inputs(), &program()?, json)?)
             }

@@ -1,0 +1,5 @@
+"""`python -m packhouse`."""
+
+from packhouse import main
+
+main()
