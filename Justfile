@@ -77,6 +77,10 @@ fuzz TARGET SECONDS="60":
 fuzz-all SECONDS="20":
     for target in fuzz/targets/*.rs; do just fuzz "$(basename "$target" .rs)" {{ SECONDS }} || exit 1; done
 
+# Load and faults over two servers, then three, with PostgreSQL and S3; what clients saw is checked: `just chaos --minutes 60 --seed 7`
+chaos *ARGS: build
+    cargo run --release --locked --quiet -p packhouse-chaos -- {{ ARGS }}
+
 # What the server is to reach, as one table of ratios: `just bench --only kept`, `just bench --help`
 bench *ARGS: build
     cargo bench --locked -p packhouse-benches --bench goals -- {{ ARGS }}

@@ -1,11 +1,28 @@
-/* A clock of the wall that is wrong by CLOCK_AHEAD seconds. Preloaded into the server; what counts time on is left alone. */
+/* A clock of the wall that is wrong by CLOCK_AHEAD seconds, or by as many as stand in the file CLOCK_CONTROL, a 64-bit number that
+ * may change at any time. Preloaded into the server; what counts time on is left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
+
+static atomic_llong *control;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("CLOCK_CONTROL");
+    int fd = path ? open(path, O_RDONLY) : -1;
+    if (fd < 0) return;
+    void *map = mmap(NULL, sizeof *control, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map != MAP_FAILED) control = map;
+}
 
 static long ahead(void) {
+    if (control) return (long)atomic_load(control);
     const char *text = getenv("CLOCK_AHEAD");
     return text ? atol(text) : 0;
 }

@@ -1,5 +1,7 @@
 //! Databases seen from beside the server: what is stored at all, and a PostgreSQL that can be taken away.
 
+mod standby;
+
 use crate::digests;
 use crate::server::{Server, eventually, free_port};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -152,6 +154,14 @@ impl Postgres {
     pub fn sql(&self, sql: &str) {
         let mut psql = self.psql();
         run(psql.args(["-q", "-c", sql, "packhouse"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// Runs SQL as the superuser and answers its rows, fields parted by `|`.
+    #[track_caller]
+    pub fn query(&self, sql: &str) -> String {
+        let output = self.psql().args(["-q", "-t", "-A", "-c", sql, "packhouse"]).output().expect("psql");
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
     /// `psql` as the superuser; it ends at the first error.

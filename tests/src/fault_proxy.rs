@@ -19,12 +19,21 @@ pub enum Mode {
     HangAfter(u64),
     /// Passes this many bytes of answers on each connection, then closes it.
     CutAfter(u64),
+    /// Holds everything back, in both directions, until the mode is another: then it goes on where it was.
+    Freeze,
+    /// Passes everything on after this long, piece by piece.
+    Slow(Duration),
+    /// Closes what is open, and whatever is opened.
+    Away,
 }
 
 /// A running one; its listener ends with the process.
 #[derive(Clone, Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
+    upstream: Arc<Mutex<SocketAddr>>,
+    /// What is open, so that it can be closed although nothing is said on it.
+    open: Arc<Mutex<Vec<TcpStream>>>,
     /// With how often it was set: bytes are counted anew each time.
     mode: Arc<Mutex<(Mode, u64)>>,
     requests: Arc<AtomicU64>,
@@ -35,15 +44,34 @@ impl FaultProxy {
     pub fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let proxy = Self { address, mode: Arc::new(Mutex::new((Mode::Pass, 0))), requests: Arc::default() };
+        let proxy = Self {
+            address,
+            upstream: Arc::new(Mutex::new(upstream)),
+            open: Arc::default(),
+            mode: Arc::new(Mutex::new((Mode::Pass, 0))),
+            requests: Arc::default(),
+        };
         let of_thread = proxy.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let proxy = of_thread.clone();
-                std::thread::spawn(move || proxy.serve(client, upstream));
+                std::thread::spawn(move || proxy.serve(client));
             }
         });
         proxy
+    }
+
+    /// Leads there from now on; what is open is closed.
+    pub fn lead_to(&self, upstream: SocketAddr) {
+        *self.upstream.lock().expect("the upstream") = upstream;
+        self.cut();
+    }
+
+    /// Closes what is open.
+    pub fn cut(&self) {
+        for stream in self.open.lock().expect("what is open").drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     /// Where it listens.
@@ -55,6 +83,10 @@ impl FaultProxy {
     pub fn set(&self, mode: Mode) {
         let mut now = self.mode.lock().expect("the mode");
         *now = (mode, now.1 + 1);
+        drop(now);
+        if mode == Mode::Away {
+            self.cut();
+        }
     }
 
     /// How many times somebody sent something since the start: about as many as there were requests.
@@ -66,25 +98,50 @@ impl FaultProxy {
         *self.mode.lock().expect("the mode")
     }
 
-    fn serve(&self, mut client: TcpStream, upstream: SocketAddr) {
+    /// Remembers one that is open, and forgets those that are not any more.
+    fn remember(&self, stream: &TcpStream) {
+        let mut open = self.open.lock().expect("what is open");
+        open.retain(|stream| stream.peer_addr().is_ok());
+        open.extend(stream.try_clone());
+    }
+
+    /// Waits as long as everything is held back, or is slow.
+    fn hold(&self) {
+        while self.mode().0 == Mode::Freeze {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if let Mode::Slow(time) = self.mode().0 {
+            std::thread::sleep(time);
+        }
+    }
+
+    fn serve(&self, mut client: TcpStream) {
+        if self.mode().0 == Mode::Away {
+            return;
+        }
+        self.remember(&client);
         let mut server = None;
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = client.read(&mut buffer) {
             self.requests.fetch_add(1, Ordering::Relaxed);
+            self.hold();
             match self.mode().0 {
                 Mode::Hang => continue,
+                Mode::Away => break,
                 Mode::Err => {
                     let _ = client.write_all(
                         b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
                     );
                     break;
                 }
-                Mode::Pass | Mode::HangAfter(_) | Mode::CutAfter(_) => {}
+                _ => {}
             }
             let server = match &mut server {
                 Some(server) => server,
                 None => {
+                    let upstream = *self.upstream.lock().expect("the upstream");
                     let Ok(connected) = TcpStream::connect(upstream) else { break };
+                    self.remember(&connected);
                     let (Ok(from), Ok(to)) = (connected.try_clone(), client.try_clone()) else { break };
                     let proxy = self.clone();
                     std::thread::spawn(move || proxy.answer(from, to));
@@ -105,6 +162,7 @@ impl FaultProxy {
     fn answer(&self, mut from: TcpStream, mut to: TcpStream) {
         let (mut buffer, mut passed, mut since) = (vec![0; 16 * 1024], 0, 0);
         while let Ok(length @ 1..) = from.read(&mut buffer) {
+            self.hold();
             loop {
                 let (mode, set) = self.mode();
                 if set != since {

@@ -127,9 +127,14 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        Self::open_within(address, PATIENCE)
+    }
+
+    /// Connects; the peer may stay silent for this long, then and afterwards.
+    pub fn open_within(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::new() })
     }
@@ -306,12 +311,13 @@ fn parse_head(head: &str) -> io::Result<Response> {
 pub struct Client {
     address: SocketAddr,
     headers: Vec<(String, String)>,
+    patience: Duration,
 }
 
 impl Client {
     /// A client without a credential.
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, headers: Vec::new() }
+        Self { address, headers: Vec::new(), patience: PATIENCE }
     }
 
     /// The same with one more header on every request.
@@ -324,6 +330,18 @@ impl Client {
     pub fn basic(self, user: &str, password: &str) -> Self {
         let value = basic(user, password);
         self.with("Authorization", &value)
+    }
+
+    /// The same, which gives up on a server that is silent for this long.
+    pub fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The same for another address.
+    pub fn at(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
     }
 
     /// Where it sends.
@@ -344,7 +362,7 @@ impl Client {
     /// Sends it whole and reads the answer. A server that answers before it has read everything is heard all the same.
     pub fn try_send(&self, request: Request) -> io::Result<Response> {
         let request = self.complete(request);
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = Connection::open_within(self.address, self.patience)?;
         connection.send(&request.head(&self.address.to_string()))?;
         let sent = request.body.as_deref().map_or(Ok(()), |body| connection.send(body));
         connection.read_response(request.method == "HEAD").map_err(|error| sent.err().unwrap_or(error))
@@ -377,7 +395,7 @@ impl Client {
     /// Sends a request whose body is `length` bytes read from `source`.
     pub fn send_from(&self, request: Request, source: &mut dyn Read, length: u64) -> io::Result<Response> {
         let head = request.header("Content-Length", &length.to_string());
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = Connection::open_within(self.address, self.patience)?;
         connection.send(&self.head_bytes(head))?;
         let sent = connection.send_from(source, length);
         connection.read_response(false).map_err(|error| sent.err().unwrap_or(error))
@@ -385,7 +403,7 @@ impl Client {
 
     /// GET, handing the content on as it comes.
     pub fn get_to(&self, target: &str, sink: &mut dyn FnMut(&[u8])) -> io::Result<Response> {
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = Connection::open_within(self.address, self.patience)?;
         connection.send(&self.head_bytes(Request::new("GET", target)))?;
         connection.read_streaming(false, sink)
     }

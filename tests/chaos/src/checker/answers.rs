@@ -1,0 +1,26 @@
+//! Each answer by itself: one that its question cannot have is wrong whatever else happened.
+
+use super::{Rule, Violation, violation};
+use crate::history::{Event, Outcome, What};
+
+/// Answers that are never right, and answers that are missing when there must be one.
+pub(super) fn check(events: &[Event]) -> Vec<Violation> {
+    let judge = |event: &Event| {
+        if event.last && event.outcome.unknown() {
+            return Some(violation(Rule::Recovery, event, "nothing is amiss any more"));
+        }
+        match (&event.what, &event.outcome) {
+            (_, Outcome::Odd(answer)) => Some(violation(Rule::Answer, event, answer.clone())),
+            // The tokens' own rules say when they may be refused.
+            (What::Use { .. }, _) => None,
+            (_, Outcome::Refused) => Some(violation(Rule::WrongRefusal, event, "a good credential")),
+            (What::Publish { .. } | What::Create { .. } | What::Revoke { .. }, Outcome::NotThere) => {
+                Some(violation(Rule::Answer, event, "404"))
+            }
+            (What::Publish { .. }, Outcome::Conflict) => None,
+            (_, Outcome::Conflict) => Some(violation(Rule::Answer, event, "409")),
+            _ => None,
+        }
+    };
+    events.iter().filter_map(judge).collect()
+}

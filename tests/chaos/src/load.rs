@@ -1,0 +1,214 @@
+//! The load: publishes, reads, indexes and deletions in all formats, by workers that take a breath between two requests.
+
+use crate::cluster::{Addresses, PATIENCE};
+use crate::formats::{FORMATS, Format, Item, Shop, delete, index, publish, read};
+use crate::history::{History, Outcome, Way, What};
+use crate::random::Random;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Versions of a package, before another package is begun.
+const VERSIONS: u64 = 120;
+/// Between two requests of a worker.
+const BREATH: Duration = Duration::from_millis(25);
+/// Lengths of files: the first two lie in the database, the others in S3.
+const LENGTHS: [usize; 4] = [200, 3_000, 60_000, 150_000];
+
+/// A version that somebody tried to publish.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its format.
+    pub format: Format,
+    /// Its package.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// Whether one try was acknowledged and there was no other: a late one would bring it back after its deletion.
+    clean: bool,
+    deleted: bool,
+}
+
+/// What workers share.
+#[derive(Debug)]
+pub struct Load<'a> {
+    /// Where they go.
+    pub addresses: &'a Addresses,
+    /// As whom.
+    pub shop: &'a Shop,
+    /// What they write.
+    pub history: &'a History,
+    /// Whether they are to end.
+    pub stop: AtomicBool,
+    /// Whether some requests go past the balancer.
+    pub direct: AtomicBool,
+    seed: u64,
+    next: AtomicU64,
+    known: Mutex<Vec<Known>>,
+}
+
+impl<'a> Load<'a> {
+    /// One that the seed names.
+    pub fn new(addresses: &'a Addresses, shop: &'a Shop, history: &'a History, seed: u64) -> Self {
+        Self {
+            addresses,
+            shop,
+            history,
+            stop: AtomicBool::new(false),
+            direct: AtomicBool::new(true),
+            seed,
+            next: AtomicU64::new(0),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Works until it is to stop.
+    pub fn work(&self, worker: u64) {
+        let mut random = Random::new(self.seed, worker);
+        while !self.stop.load(Ordering::SeqCst) {
+            match random.below(100) {
+                0..35 => self.publish_something(&mut random),
+                35..80 => self.read_something(&mut random),
+                80..95 => self.index_something(&mut random),
+                _ => self.delete_something(&mut random),
+            }
+            std::thread::sleep(BREATH);
+        }
+    }
+
+    /// All that somebody tried to publish.
+    pub fn known(&self) -> Vec<Known> {
+        self.known.lock().unwrap().clone()
+    }
+
+    /// Publishes something large by this way and reads it; whether both were done.
+    pub fn probe(&self, way: Way) -> bool {
+        let item = self.item(Format::Maven, LENGTHS[2]);
+        self.try_publish(&item, way);
+        let known = Known {
+            format: item.format,
+            package: item.package.clone(),
+            version: item.version.clone(),
+            clean: false,
+            deleted: false,
+        };
+        self.known.lock().unwrap().push(known.clone());
+        self.read(&known, way, false) == Outcome::Done
+    }
+
+    fn way(&self, random: &mut Random, direct: usize) -> Way {
+        if self.direct.load(Ordering::SeqCst) && random.percent(direct) {
+            Way::Server(random.below(self.addresses.servers.len()))
+        } else {
+            Way::Balanced
+        }
+    }
+
+    fn item(&self, format: Format, length: usize) -> Item {
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        // Three packages of a format at a time.
+        let package = format!("p{}", number / FORMATS.len() as u64 / VERSIONS * 3 + number % 3);
+        Item::new(format, &package, &format!("1.{number}.0"), self.seed ^ (number << 8), length)
+    }
+
+    fn publish_something(&self, random: &mut Random) {
+        let format = FORMATS[random.below(FORMATS.len())];
+        let length = LENGTHS[[0, 0, 0, 1, 1, 1, 2, 2, 3][random.below(9)]];
+        let item = self.item(format, length);
+        let way = self.way(random, 30);
+        let duel = format.once() && random.percent(10);
+        let outcome =
+            if duel { self.duel(&item, [way, self.way(random, 50)]) } else { self.try_publish(&item, way) };
+        let again = outcome.unknown() && random.percent(50);
+        if again {
+            let again = self.way(random, 30);
+            self.try_publish(&item, again);
+        }
+        self.known.lock().unwrap().push(Known {
+            format,
+            package: item.package,
+            version: item.version,
+            clean: outcome == Outcome::Done && !duel && !again,
+            deleted: false,
+        });
+    }
+
+    fn try_publish(&self, item: &Item, way: Way) -> Outcome {
+        let begun = self.history.now();
+        let outcome = publish(&self.shop.by(way, self.addresses), item);
+        let what = What::Publish { path: item.path(), digest: item.digest(), once: item.format.once() };
+        self.history.record(begun, way, what, outcome.clone(), false);
+        outcome
+    }
+
+    /// Two at the same path at one time, with different bytes.
+    fn duel(&self, item: &Item, ways: [Way; 2]) -> Outcome {
+        let other =
+            Item::new(item.format, &item.package, &item.version, !self.seed, item.bytes.len() / 2 + 50);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| self.try_publish(&other, ways[1]));
+            let first = self.try_publish(item, ways[0]);
+            let second = second.join().expect("the second publisher");
+            if first.unknown() { first } else { second }
+        })
+    }
+
+    /// Somewhat often one of the newest.
+    fn pick(&self, random: &mut Random) -> Option<(usize, Known)> {
+        let known = self.known.lock().unwrap();
+        let newest = known.len().min(20);
+        let at = match known.len() {
+            0 => return None,
+            all if random.percent(50) => all - 1 - random.below(newest),
+            all => random.below(all),
+        };
+        Some((at, known[at].clone()))
+    }
+
+    fn read_something(&self, random: &mut Random) {
+        if let Some((_, known)) = self.pick(random) {
+            let way = self.way(random, 60);
+            self.read(&known, way, false);
+        }
+    }
+
+    /// Reads a version by this way.
+    pub fn read(&self, known: &Known, way: Way, last: bool) -> Outcome {
+        let Known { format, package, version, .. } = known;
+        let client = self.shop.by(way, self.addresses);
+        let begun = self.history.now();
+        let (outcome, digest) = read(&client, *format, package, version);
+        let path = format!("{}/{package}/{version}", format.name());
+        self.history.record(begun, way, What::Read { path, digest }, outcome.clone(), last);
+        outcome
+    }
+
+    fn index_something(&self, random: &mut Random) {
+        if let Some((_, known)) = self.pick(random) {
+            let way = self.way(random, 60);
+            self.index(known.format, &known.package, way, false);
+        }
+    }
+
+    /// Reads a package's index by this way.
+    pub fn index(&self, format: Format, package: &str, way: Way, last: bool) {
+        let client = self.shop.by(way, self.addresses);
+        let begun = self.history.now();
+        let (outcome, listed) = index(&client, format, package);
+        let package = format!("{}/{package}", format.name());
+        self.history.record(begun, way, What::Index { package, listed }, outcome, last);
+    }
+
+    fn delete_something(&self, random: &mut Random) {
+        let Some((at, known)) = self.pick(random).filter(|(_, known)| known.clean && !known.deleted) else {
+            return;
+        };
+        self.known.lock().unwrap()[at].deleted = true;
+        let Known { format, package, version, .. } = &known;
+        let api = self.shop.api.client().clone().at(self.addresses.api).within(PATIENCE);
+        let begun = self.history.now();
+        let outcome = delete(&api, self.shop.id(*format), *format, package, version);
+        let path = format!("{}/{package}/{version}", format.name());
+        self.history.record(begun, Way::Balanced, What::Delete { path }, outcome, false);
+    }
+}

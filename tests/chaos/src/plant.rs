@@ -1,0 +1,182 @@
+//! Faults planted in a history that is in order: what a server with each of them would have let its clients see. A checker that
+//! does not find one of them is worth nothing.
+
+use crate::checker::Rule;
+use crate::history::{Event, Outcome, Way, What};
+
+/// A fault of a server, as it would show.
+#[derive(Clone, Copy, Debug)]
+pub struct Plant {
+    /// What the server would have done.
+    pub name: &'static str,
+    /// The rule that must find it.
+    pub rule: Rule,
+    plant: fn(&mut Vec<Event>) -> Option<()>,
+}
+
+impl Plant {
+    /// The history with the fault; none when nothing in it can be so changed.
+    pub fn planted(&self, events: &[Event]) -> Option<Vec<Event>> {
+        let mut events = events.to_vec();
+        (self.plant)(&mut events).map(|()| events)
+    }
+}
+
+/// All of them.
+pub const PLANTS: [Plant; 14] = [
+    Plant { name: "an acknowledgement before the flush", rule: Rule::Lost, plant: lost_from_then_on },
+    Plant { name: "a kept answer that was not dropped", rule: Rule::Lost, plant: stale_on_one_server },
+    Plant { name: "an index that was not dropped", rule: Rule::Index, plant: stale_index },
+    Plant { name: "a kept credential that was not dropped", rule: Rule::Revoked, plant: still_accepted },
+    Plant { name: "a lost file", rule: Rule::Recovery, plant: away_in_the_end },
+    Plant { name: "a file that is listed and not there", rule: Rule::Index, plant: listed_and_gone },
+    Plant { name: "bytes of another file", rule: Rule::Bytes, plant: other_bytes },
+    Plant { name: "two who were first", rule: Rule::Once, plant: published_twice },
+    Plant { name: "a deletion that one server did not hear of", rule: Rule::Undead, plant: undead },
+    Plant { name: "401 for want of a database", rule: Rule::WrongRefusal, plant: wrong_refusal },
+    Plant { name: "a good token refused", rule: Rule::WrongRefusal, plant: wrong_refusal_of_a_token },
+    Plant { name: "500", rule: Rule::Answer, plant: odd },
+    Plant { name: "409 for what nobody published", rule: Rule::Answer, plant: wrong_conflict },
+    Plant { name: "an orphan", rule: Rule::Storage, plant: orphan },
+];
+
+fn published(event: &Event) -> Option<&String> {
+    match &event.what {
+        What::Publish { path, .. } if event.outcome == Outcome::Done => Some(path),
+        _ => None,
+    }
+}
+
+fn read(event: &Event) -> Option<&String> {
+    match &event.what {
+        What::Read { path, .. } if event.outcome == Outcome::Done => Some(path),
+        _ => None,
+    }
+}
+
+/// The number of a read that found what was acknowledged before it began.
+fn settled_read(events: &[Event], wanted: impl Fn(&Event) -> bool) -> Option<usize> {
+    events.iter().position(|event| {
+        let Some(path) = read(event).filter(|_| wanted(event)) else { return false };
+        events.iter().any(|other| published(other) == Some(path) && other.ended <= event.begun)
+    })
+}
+
+fn lost_from_then_on(events: &mut Vec<Event>) -> Option<()> {
+    let first = settled_read(events, |_| true)?;
+    let path = read(&events[first])?.clone();
+    for event in events.iter_mut().skip(first).filter(|event| read(event) == Some(&path)) {
+        event.outcome = Outcome::NotThere;
+    }
+    Some(())
+}
+
+fn stale_on_one_server(events: &mut Vec<Event>) -> Option<()> {
+    let at = settled_read(events, |event| matches!(event.way, Way::Server(_)))?;
+    events[at].outcome = Outcome::NotThere;
+    Some(())
+}
+
+fn stale_index(events: &mut Vec<Event>) -> Option<()> {
+    let (at, version) = events.iter().enumerate().rev().find_map(|(at, event)| match &event.what {
+        What::Index { listed, .. } if event.last && event.outcome == Outcome::Done => {
+            Some((at, listed.iter().next_back()?.clone()))
+        }
+        _ => None,
+    })?;
+    if let What::Index { listed, .. } = &mut events[at].what {
+        listed.remove(&version);
+    }
+    Some(())
+}
+
+fn still_accepted(events: &mut Vec<Event>) -> Option<()> {
+    let refused =
+        |event: &&mut Event| matches!(event.what, What::Use { .. }) && event.outcome == Outcome::Refused;
+    // The last refusal of all: its token's revocation was answered long before.
+    events.iter_mut().rev().find(refused)?.outcome = Outcome::Done;
+    Some(())
+}
+
+fn away_in_the_end(events: &mut Vec<Event>) -> Option<()> {
+    let last = |event: &&mut Event| event.last && read(event).is_some();
+    events.iter_mut().rev().find(last)?.outcome = Outcome::Away;
+    Some(())
+}
+
+fn listed_and_gone(events: &mut Vec<Event>) -> Option<()> {
+    let last = |event: &&mut Event| event.last && read(event).is_some();
+    events.iter_mut().rev().find(last)?.outcome = Outcome::NotThere;
+    Some(())
+}
+
+fn other_bytes(events: &mut Vec<Event>) -> Option<()> {
+    let at = settled_read(events, |_| true)?;
+    if let What::Read { digest, .. } = &mut events[at].what {
+        *digest = "0".repeat(64);
+    }
+    Some(())
+}
+
+fn published_twice(events: &mut Vec<Event>) -> Option<()> {
+    let once =
+        |event: &&Event| matches!(event.what, What::Publish { once: true, .. }) && published(event).is_some();
+    let mut second = events.iter().find(once)?.clone();
+    second.begun = second.ended + 1;
+    second.ended += 2;
+    events.push(second);
+    Some(())
+}
+
+fn undead(events: &mut Vec<Event>) -> Option<()> {
+    let gone = events.iter().find_map(|event| match &event.what {
+        What::Delete { path } if event.outcome == Outcome::Done => Some((path.clone(), event.ended)),
+        _ => None,
+    })?;
+    let publish = events.iter().find(|event| published(event) == Some(&gone.0))?;
+    let What::Publish { path, digest, .. } = publish.what.clone() else { return None };
+    let mut late = publish.clone();
+    (late.begun, late.ended, late.way) = (gone.1 + 1, gone.1 + 2, Way::Server(1));
+    late.what = What::Read { path, digest };
+    events.push(late);
+    Some(())
+}
+
+fn wrong_refusal(events: &mut Vec<Event>) -> Option<()> {
+    let at = settled_read(events, |_| true)?;
+    events[at].outcome = Outcome::Refused;
+    Some(())
+}
+
+fn wrong_refusal_of_a_token(events: &mut Vec<Event>) -> Option<()> {
+    let accepted =
+        |event: &&mut Event| matches!(event.what, What::Use { .. }) && event.outcome == Outcome::Done;
+    events.iter_mut().find(accepted)?.outcome = Outcome::Refused;
+    Some(())
+}
+
+fn odd(events: &mut Vec<Event>) -> Option<()> {
+    events.first_mut()?.outcome = Outcome::Odd("500".to_owned());
+    Some(())
+}
+
+fn wrong_conflict(events: &mut Vec<Event>) -> Option<()> {
+    let at = events.iter().position(|event| published(event).is_some())?;
+    let path = published(&events[at])?.clone();
+    events.retain(|event| !matches!(&event.what, What::Read { path: of, .. } if *of == path));
+    let publishes: Vec<usize> = (0..events.len())
+        .filter(|at| matches!(&events[*at].what, What::Publish { path: of, .. } if *of == path))
+        .collect();
+    publishes.into_iter().for_each(|at| events[at].outcome = Outcome::Conflict);
+    Some(())
+}
+
+fn orphan(events: &mut Vec<Event>) -> Option<()> {
+    events.iter_mut().find_map(|event| match &mut event.what {
+        What::Storage { orphans, .. } => {
+            *orphans += 1;
+            Some(())
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,189 @@
+//! The checker by itself: a history that is in order passes, and every fault that is planted in it is found by the rule that is
+//! there for it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code: to fail is how it speaks")]
+
+use packhouse_chaos::checker::{Rule, UNACKNOWLEDGED, check};
+use packhouse_chaos::history::{Event, Outcome, Way, What};
+use packhouse_chaos::plant::PLANTS;
+use std::collections::BTreeSet;
+
+fn event(begun: u64, ended: u64, way: Way, what: What, outcome: Outcome) -> Event {
+    Event { begun, ended, way, what, outcome, last: false }
+}
+
+fn publish(begun: u64, ended: u64, path: &str, digest: &str, outcome: Outcome) -> Event {
+    let what = What::Publish { path: path.into(), digest: digest.into(), once: true };
+    event(begun, ended, Way::Balanced, what, outcome)
+}
+
+fn read(begun: u64, ended: u64, path: &str, digest: &str, outcome: Outcome) -> Event {
+    event(begun, ended, Way::Server(0), What::Read { path: path.into(), digest: digest.into() }, outcome)
+}
+
+fn delete(begun: u64, ended: u64, path: &str, outcome: Outcome) -> Event {
+    event(begun, ended, Way::Balanced, What::Delete { path: path.into() }, outcome)
+}
+
+fn index(begun: u64, ended: u64, listed: &[&str]) -> Event {
+    let listed: BTreeSet<String> = listed.iter().map(|version| (*version).to_owned()).collect();
+    event(begun, ended, Way::Server(0), What::Index { package: "f/p".into(), listed }, Outcome::Done)
+}
+
+fn token(begun: u64, ended: u64, what: fn(String) -> What, outcome: Outcome) -> Event {
+    event(begun, ended, Way::Balanced, what("t".into()), outcome)
+}
+
+fn made(token: String) -> What {
+    What::Create { token }
+}
+
+fn revoked(token: String) -> What {
+    What::Revoke { token }
+}
+
+fn used(token: String) -> What {
+    What::Use { token }
+}
+
+fn last(mut event: Event) -> Event {
+    event.last = true;
+    event
+}
+
+/// A short history in which everything happens that faults are planted in.
+fn in_order() -> Vec<Event> {
+    vec![
+        publish(10, 20, "f/p/1", "one", Outcome::Done),
+        publish(10, 21, "f/p/1", "other", Outcome::Conflict),
+        read(15, 19, "f/p/1", "", Outcome::NotThere),
+        read(20, 25, "f/p/1", "one", Outcome::Done),
+        publish(30, 40, "f/p/2", "two", Outcome::Done),
+        delete(50, 60, "f/p/2", Outcome::Done),
+        read(55, 58, "f/p/2", "two", Outcome::Done),
+        read(61, 65, "f/p/2", "", Outcome::NotThere),
+        publish(70, 80, "f/p/3", "three", Outcome::Broken),
+        index(62, 90, &["1"]),
+        token(10, 20, made, Outcome::Done),
+        token(21, 22, used, Outcome::Done),
+        token(30, 40, revoked, Outcome::Broken),
+        token(35, 45, used, Outcome::Done),
+        token(50, 60, revoked, Outcome::Done),
+        token(55, 65, used, Outcome::Done),
+        token(60, 70, used, Outcome::Refused),
+        last(read(100, 101, "f/p/1", "one", Outcome::Done)),
+        last(read(100, 101, "f/p/2", "", Outcome::NotThere)),
+        last(read(100, 101, "f/p/3", "three", Outcome::Done)),
+        last(index(102, 103, &["1", "3"])),
+        last(event(
+            110,
+            120,
+            Way::Balanced,
+            What::Storage { missing: 0, orphans: 0, unnamed: 0, unfinished: 0 },
+            Outcome::Done,
+        )),
+    ]
+}
+
+#[test]
+fn what_is_in_order_passes_and_every_planted_fault_is_found() {
+    let events = in_order();
+    let found = check(&events);
+    assert!(found.is_empty(), "{found:#?}");
+    for plant in PLANTS {
+        let planted = plant.planted(&events).unwrap();
+        let found = check(&planted);
+        assert!(found.iter().any(|violation| violation.rule == plant.rule), "{}: {found:#?}", plant.name);
+    }
+}
+
+/// What may be either way is no fault, and a hair more is.
+#[test]
+fn the_bounds_are_sharp() {
+    let none: &[Rule] = &[];
+    let cases: [(&str, Vec<Event>, &[Rule]); 11] = [
+        (
+            "a read that began before the acknowledgement",
+            vec![publish(10, 20, "f/p/1", "a", Outcome::Done), read(19, 30, "f/p/1", "", Outcome::NotThere)],
+            none,
+        ),
+        (
+            "one that began at it",
+            vec![publish(10, 20, "f/p/1", "a", Outcome::Done), read(20, 30, "f/p/1", "", Outcome::NotThere)],
+            &[Rule::Lost],
+        ),
+        (
+            "a publish without an answer that never was",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Broken),
+                read(20, 30, "f/p/1", "", Outcome::NotThere),
+            ],
+            none,
+        ),
+        (
+            "one that was seen, and is not seen elsewhere for a moment",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Broken),
+                read(20, 30, "f/p/1", "a", Outcome::Done),
+                read(31, 40, "f/p/1", "", Outcome::NotThere),
+            ],
+            none,
+        ),
+        (
+            "and not afterwards",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Broken),
+                read(20, 30, "f/p/1", "a", Outcome::Done),
+                read(30 + UNACKNOWLEDGED, 40 + UNACKNOWLEDGED, "f/p/1", "", Outcome::NotThere),
+            ],
+            &[Rule::Lost],
+        ),
+        (
+            "a deletion without an answer",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Done),
+                delete(30, 40, "f/p/1", Outcome::Away),
+                read(50, 60, "f/p/1", "a", Outcome::Done),
+                read(70, 80, "f/p/1", "", Outcome::NotThere),
+            ],
+            none,
+        ),
+        (
+            "a second try after one without an answer",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Broken),
+                publish(30, 40, "f/p/1", "a", Outcome::Conflict),
+                read(50, 60, "f/p/1", "a", Outcome::Done),
+            ],
+            none,
+        ),
+        (
+            "the loser's bytes",
+            vec![
+                publish(10, 20, "f/p/1", "a", Outcome::Done),
+                publish(10, 20, "f/p/1", "b", Outcome::Conflict),
+                read(50, 60, "f/p/1", "b", Outcome::Done),
+            ],
+            &[Rule::Bytes],
+        ),
+        (
+            "an index made before a publish was acknowledged",
+            vec![publish(10, 20, "f/p/1", "a", Outcome::Done), index(19, 30, &[])],
+            none,
+        ),
+        ("an index of what nobody published", vec![index(19, 30, &["9"])], &[Rule::Index]),
+        (
+            "a token that was never answered to be revoked, refused after somebody asked",
+            vec![
+                token(10, 20, made, Outcome::Done),
+                token(30, 40, revoked, Outcome::Broken),
+                token(35, 45, used, Outcome::Refused),
+                token(50, 60, used, Outcome::Done),
+            ],
+            none,
+        ),
+    ];
+    for (name, events, rules) in cases {
+        let found: Vec<Rule> = check(&events).iter().map(|violation| violation.rule).collect();
+        assert_eq!(found, rules, "{name}");
+    }
+}
