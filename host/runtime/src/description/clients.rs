@@ -141,6 +141,7 @@ fn quoted(value: &str, language: &str) -> String {
         "shell" => format!("'{}'", value.replace('\'', r"'\''")),
         "xml" => value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
         "text" => value.to_owned(),
+        "groovy" => value.replace('\\', r"\\").replace('\'', r"\'"),
         _ => value.replace('\\', r"\\").replace('"', r#"\""#).replace('$', r"\$"),
     }
 }
