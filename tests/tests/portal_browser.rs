@@ -231,7 +231,7 @@ fn a_service_key_and_an_access_key_are_made_and_changed() {
         assert_eq!(status(&server, &key), 404);
         browser.follow("Back");
         browser.comes_to("A customer - Packhouse");
-        browser.press("Change expiry of theirs");
+        browser.press("Change expiry theirs");
         browser.comes_to("Change when an access key expires - Packhouse");
         browser.tick("Never");
         confirm(browser);

@@ -1,7 +1,7 @@
 //! Fields of forms, with what was filled in and what was wrong with it: the API's sentence stands beside the field that it is about,
 //! and above the form where it is about none.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
@@ -18,7 +18,7 @@ pub(crate) struct Filled<'a> {
     /// What was filled in.
     pub(crate) fields: &'a Fields,
     wrong: Option<&'a ApiError>,
-    told: Cell<bool>,
+    told: AtomicBool,
 }
 
 /// A field for text.
@@ -58,13 +58,13 @@ impl Choice {
 impl<'a> Filled<'a> {
     /// What was filled in.
     pub(crate) fn new(fields: &'a Fields, wrong: Option<&'a ApiError>) -> Filled<'a> {
-        Filled { fields, wrong, told: Cell::new(false) }
+        Filled { fields, wrong, told: AtomicBool::new(false) }
     }
 
     /// The form's content, with what was wrong above it where no field of it has said so.
     pub(crate) fn told(&self, content: Markup) -> Markup {
         match self.wrong {
-            Some(wrong) if !self.told.get() => html! { (parts::alert(wrong.message())) (content) },
+            Some(wrong) if !self.told.load(Ordering::Relaxed) => html! { (parts::alert(wrong.message())) (content) },
             _ => content,
         }
     }
@@ -72,10 +72,10 @@ impl<'a> Filled<'a> {
     /// What was wrong with this field.
     fn wrong(&self, name: &str) -> Option<Markup> {
         let wrong = self.wrong?;
-        if self.told.get() || fields_of(wrong.code()?.code).iter().all(|about| *about != name) {
+        if self.told.load(Ordering::Relaxed) || fields_of(wrong.code()?.code).iter().all(|about| *about != name) {
             return None;
         }
-        self.told.set(true);
+        self.told.store(true, Ordering::Relaxed);
         Some(html! { p role="alert" id={ (name) "-wrong" } { (wrong.message()) } })
     }
 

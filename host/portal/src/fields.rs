@@ -38,13 +38,6 @@ impl Fields {
         self.all(name).any(|known| known == value)
     }
 
-    /// The same with this value in the place of what was there.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Fields {
-        self.0.retain(|(known, _)| known != name);
-        self.0.push((name.to_owned(), value.into()));
-        self
-    }
-
     /// All values of this name as a list of JSON.
     pub(crate) fn list(&self, name: &str) -> Value {
         self.all(name).map(Value::from).collect()

@@ -86,7 +86,7 @@ where
 
 async fn serve<F, Fut>(portal: &Arc<Portal>, request: Request, sends: bool, handler: F) -> Response
 where
-    F: Fn(Arc<Guest>) -> Fut,
+    F: FnOnce(Arc<Guest>) -> Fut,
     Fut: Future<Output = Answer>,
 {
     let (mut parts, body) = request.into_parts();

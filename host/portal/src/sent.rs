@@ -76,7 +76,11 @@ impl Sent {
     fn join(&self, key: [u8; 32]) -> Result<Waiting, watch::Sender<Option<Kept>>> {
         let mut forms = self.forms();
         let now = Instant::now();
-        forms.retain(|_, waiting| waiting.borrow().as_ref().is_none_or(|kept| kept.until > now));
+        // One whose work broke off has neither an answer nor anybody at it.
+        forms.retain(|_, waiting| match waiting.borrow().as_ref() {
+            Some(kept) => kept.until > now,
+            None => waiting.has_changed().is_ok(),
+        });
         if let Some(waiting) = forms.get(&key) {
             return Ok(waiting.clone());
         }

@@ -102,7 +102,7 @@ where
 /// The form's deed, unless it was sent before, wherever that was.
 async fn first<F, Fut>(seat: Arc<Seat>, key: [u8; 32], act: F) -> Answer
 where
-    F: Fn(Arc<Seat>) -> Fut,
+    F: FnOnce(Arc<Seat>) -> Fut,
     Fut: Future<Output = Answer>,
 {
     if seat.actor.app.store.spend_sso_state(&key, seat.actor.now + NOTED_MS).await? {
@@ -114,7 +114,7 @@ where
 
 async fn answered<F, Fut>(seat: Arc<Seat>, handler: F) -> Response
 where
-    F: Fn(Arc<Seat>) -> Fut,
+    F: FnOnce(Arc<Seat>) -> Fut,
     Fut: Future<Output = Answer>,
 {
     let answer = match handler(Arc::clone(&seat)).await {

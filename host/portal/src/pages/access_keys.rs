@@ -76,7 +76,7 @@ fn called(key: &AccessKeyRow) -> String {
 
 fn one(seat: &Seat, key: &AccessKeyRow) -> Markup {
     let (state, name, id) = (state(key, seat.actor.now), called(key), key.id.to_string());
-    let button = |deed: &str, class: &str| html! { button class=(class) type="submit" { (deed) " " (parts::said(&name)) } };
+    let button = |deed: &str, class: &str| html! { button class=(class) type="submit" { (deed) span.away { " " (parts::said(&name)) } } };
     html! {
         div.what {
             div { (parts::said(&name)) " " (parts::tag(state.name())) }
@@ -90,7 +90,7 @@ fn one(seat: &Seat, key: &AccessKeyRow) -> Markup {
         @if state.works() {
             div.acts {
                 (parts::ask(&seat.path, "rotate", &id, &button("Rotate", "")))
-                @if state == State::Active { (parts::ask(&seat.path, "change", &id, &button("Change expiry of", ""))) }
+                @if state == State::Active { (parts::ask(&seat.path, "change", &id, &button("Change expiry", ""))) }
                 (parts::ask(&seat.path, "revoke", &id, &button("Revoke", "bad")))
             }
         }

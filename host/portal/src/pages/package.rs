@@ -15,7 +15,7 @@ use crate::visit::{self, Seat, see_other};
 use crate::{Answer, dates, fault, parts};
 
 /// Versions of a page.
-const ROWS: usize = 100;
+const ROWS: usize = 60;
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {

@@ -96,8 +96,8 @@ fn of_whom(whose: Option<&str>) -> Markup {
 pub(super) fn one(seat: &Seat, page: &str, token: &OwnedToken, choices: &[Choice]) -> Markup {
     let row = &token.row;
     let state = state(row, seat.actor.now);
-    let rotate = html! { button type="submit" { "Rotate " (parts::said(&row.name)) } };
-    let revoke = html! { button.bad type="submit" { "Revoke " (parts::said(&row.name)) } };
+    let rotate = html! { button type="submit" { "Rotate" span.away { " " (parts::said(&row.name)) } } };
+    let revoke = html! { button.bad type="submit" { "Revoke" span.away { " " (parts::said(&row.name)) } } };
     let id = row.id.to_string();
     let owner =
         token.owner.as_deref().filter(|owner| *owner != seat.actor.member().email).unwrap_or_default();
