@@ -144,7 +144,7 @@ impl Store {
     async fn forget_leases(&self) -> Result<(), StoreError> {
         // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for a renewal of the lease.
         let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
-                   (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
+                   (SELECT blob, repository FROM leases WHERE until <= $1 ORDER BY until LIMIT $2)";
         while self.inner.db.execute_slowly(sql, values![self.now_ms(), PAGE]).await? > 0 {}
         Ok(())
     }

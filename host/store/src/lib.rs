@@ -24,6 +24,7 @@ mod marker;
 mod names;
 mod packages;
 mod records;
+mod removals;
 mod scrub;
 mod sqlite;
 mod store;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::Notify;
+
 use crate::accounts::Snapshots;
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
@@ -50,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
+    /// A repository was deleted, and waits for what it held to be removed.
+    pub(crate) deleted: Notify,
 }
 
 impl Store {
@@ -77,6 +81,7 @@ impl Store {
             used_credentials: WriteBehind::start(&db, &snapshots),
             used_answers: WriteBehind::start(&db, &snapshots),
             refusals: WriteBehind::start(&db, &snapshots),
+            deleted: Notify::new(),
             snapshots,
             changes,
             record_cache: RecordCache::default(),
@@ -96,6 +101,12 @@ impl Store {
     #[must_use]
     pub fn commits_waiting(&self) -> usize {
         self.inner.writer.waiting()
+    }
+
+    /// The age of the oldest commit that was handed in and is not answered; none: there is none.
+    #[must_use]
+    pub fn oldest_commit(&self) -> Option<Duration> {
+        self.inner.writer.oldest()
     }
 
     /// The connections to the database at the moment.

@@ -159,6 +159,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     let background = vec![
         tokio::spawn(background::collect(Arc::clone(app))),
         tokio::spawn(background::forget_audit(Arc::clone(app))),
+        tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(watch.run()),

@@ -30,7 +30,7 @@ pub use access_keys::{KeyRotation, NewAccessKey};
 pub use audit::{AuditFilter, AuditRow};
 pub use confirmations::ConfirmationRow;
 pub use event::AuditEvent;
-pub(crate) use event::insert as insert_audit;
+pub(crate) use event::{insert as insert_audit, remember};
 pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};
 pub use logins::{LoginBegun, LoginRow, NewLogin};

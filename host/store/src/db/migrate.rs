@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0007_codes.sql"),
     include_str!("../migrations/0008_open_logins.sql"),
     include_str!("../migrations/0009_lists.sql"),
+    include_str!("../migrations/0010_growth.sql"),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
