@@ -47,7 +47,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     transaction.commit().await
 }
 
-/// The statements of a step, with what differs between the databases filled in.
+/// The statements of a step, with what differs between the databases filled in; one that begins with `{sqlite}` is for SQLite alone.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
@@ -63,6 +63,10 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         .split(';')
         .map(str::trim)
         .filter(|statement| !statement.is_empty())
-        .map(str::to_owned)
+        .filter_map(|statement| match statement.strip_prefix("{sqlite}") {
+            Some(_) if matches!(engine, Engine::Postgres(_)) => None,
+            Some(own) => Some(own.trim_start().to_owned()),
+            None => Some(statement.to_owned()),
+        })
         .collect()
 }

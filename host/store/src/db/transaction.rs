@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use super::counters::Counters;
-use super::multi_row::MultiRow;
+use super::multi_row::{MultiRow, together};
 use super::pool::{Leased, Pool};
 use super::sqlite_writer::{Failed, LocalTransaction, Ran};
 use super::value::{Row, Sql, Value, postgres_arguments};
@@ -171,17 +171,19 @@ impl Transaction {
         Ok(changed)
     }
 
-    /// Runs these one after the other and commits: durable when this returns. The rows that each of them returned.
-    pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, Failed> {
+    /// Runs these and commits: durable when this returns. What several of them change are different rows, unless one is
+    /// [`later`](MultiRow::later).
+    pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<(), Failed> {
         if let Inner::Sqlite(inner) = self.inner {
             self.counters.statements_ran(parts(&changes));
             let done = inner.run_each_and_commit(changes).await;
             self.counters.commits.fetch_add(1, Ordering::Release);
-            return done.map(rows);
+            return done.map(drop);
         }
-        let returned = self.fetch_each(changes).await.map_err(Failed::Before)?;
-        self.commit().await.map_err(Failed::Commit)?;
-        Ok(returned)
+        for (sql, values, keep) in together(changes) {
+            self.execute_prepared(sql.into(), values, keep).await.map_err(Failed::Before)?;
+        }
+        self.commit().await.map_err(Failed::Commit)
     }
 
     /// Durable when this returns. After an error it is not known whether it is.

@@ -238,8 +238,9 @@ impl<'a> Batch<'a> {
             sql::name(rows.named),
             sql::set_revisions(bumped.clone()),
         ];
-        for shown in Shown::phases(&self.catalog) {
-            statements.extend(shown.changes()?);
+        for (number, shown) in Shown::phases(&self.catalog).into_iter().enumerate() {
+            let changes = shown.changes()?.into_iter();
+            statements.extend(changes.map(|one| if number > 0 { one.later() } else { one }));
         }
         statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));

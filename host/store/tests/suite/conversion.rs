@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use packhouse_store::{Change, Commit, Expectation, RepositoryId, Sha256, Store};
+use packhouse_store::{CatalogChange, Change, Commit, Expectation, RepositoryId, Sha256, Store};
 use sqlx::Connection as _;
 
 use crate::support::{World, applied, in_both};
@@ -19,7 +19,12 @@ const ROWS: &str = "INSERT INTO organizations (id, name, created_at) VALUES (1, 
     INSERT INTO blobs (id, sha256, size, checked, data, digests, created_at) VALUES \
     (11, {11}, 0, {check}, {empty}, '', 0), (12, {12}, 0, {check}, {empty}, '', 0), (13, {13}, 0, {check}, {empty}, '', 0);
     INSERT INTO records (repository, key, value, revision) VALUES (2, 'two', {empty}, 3), (2, 'none', {empty}, 4);
-    INSERT INTO record_blobs (repository, key, blob) VALUES (2, 'two', 12), (2, 'two', 11)";
+    INSERT INTO record_blobs (repository, key, blob) VALUES (2, 'two', 12), (2, 'two', 11);
+    INSERT INTO packages (repository, name, search, updated_at) VALUES (2, 'package', 'package', 0);
+    INSERT INTO versions (repository, name, version, published, summary, search, properties, state, shown_at, updated_at) \
+    VALUES (2, 'package', '1', NULL, 'a summary', 'package', '[[\"a\",\"b\"]]', 'yanked', 5, 6);
+    INSERT INTO files (repository, name, version, path, digest, size) VALUES (2, 'package', '1', 'a/path', '{digest}', 3)";
+const DIGEST: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 fn sha256(number: u8) -> Sha256 {
     Sha256([number; 32])
@@ -49,6 +54,7 @@ fn before(sqlite: bool) -> String {
         .replace("{text_collate_c}", text)
         .replace("{without_rowid}", without)
         .replace("{empty}", &bytes(""))
+        .replace("{digest}", DIGEST)
         .replace("{check}", &xxhash_rust::xxh3::xxh3_64(b"").cast_signed().to_string());
     for number in 11..14_u8 {
         all = all.replace(&format!("{{{number}}}"), &bytes(&format!("{number:02x}").repeat(32)));
@@ -84,6 +90,15 @@ async fn records_keep_the_blobs_that_they_named(world: &World) {
     make(&config.database_url).await;
     let (store, repository) = (Store::open(config).await.unwrap(), RepositoryId(2));
     assert_eq!(store.get(repository, "none").await.unwrap().unwrap().revision, 4);
+    let shown = store.versions(repository, "package").await.unwrap();
+    assert_eq!((shown.len(), shown[0].files.len()), (1, 1));
+    let (version, file) = (&shown[0], &shown[0].files[0]);
+    assert_eq!((version.summary.as_str(), version.state.as_str(), version.published), ("a summary", "yanked", Some(5)));
+    assert_eq!((file.path.as_str(), file.digest.to_string().as_str(), file.size), ("a/path", DIGEST, 3));
+    let hide = CatalogChange::Hide { name: "package".to_owned(), version: "1".to_owned() };
+    applied(store.commit(repository, Commit { catalog: vec![hide], ..Commit::default() }).await.unwrap());
+    assert!(store.versions(repository, "package").await.unwrap().is_empty());
+    assert!(store.package_names(repository, "", 10).await.unwrap().is_empty());
     assert_eq!(store.collect_garbage().await.unwrap().blobs, 1);
     for (number, there) in [(11, true), (12, true), (13, false)] {
         assert_eq!(store.held_blob(repository, sha256(number)).await.unwrap().is_some(), there, "{number}");
@@ -92,12 +107,12 @@ async fn records_keep_the_blobs_that_they_named(world: &World) {
     let (key, value) = ("two".to_owned(), bytes::Bytes::from("value"));
     let change = Change::Put { key, value, expect: Expectation::Revision(3), blobs: vec![sha256(12)] };
     let commit = Commit { changes: vec![change], ..Commit::default() };
-    assert_eq!(applied(store.commit(repository, commit).await.unwrap()), 8);
+    assert_eq!(applied(store.commit(repository, commit).await.unwrap()), 9);
     assert_eq!(store.collect_garbage().await.unwrap().blobs, 1);
     assert!(store.held_blob(repository, sha256(12)).await.unwrap().is_some());
     let change = Change::Remove { key: "two".to_owned(), expect: Expectation::Present };
     let commit = Commit { changes: vec![change], ..Commit::default() };
-    assert_eq!(applied(store.commit(repository, commit).await.unwrap()), 9);
+    assert_eq!(applied(store.commit(repository, commit).await.unwrap()), 10);
     assert_eq!(store.collect_garbage().await.unwrap().blobs, 1);
     store.close().await;
 }
