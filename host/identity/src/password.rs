@@ -38,7 +38,7 @@ pub struct Hashing {
 
 /// A password was not looked at: too many others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
+pub(crate) struct Busy;
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +98,7 @@ impl Passwords {
     }
 
     /// Whether the password is that of the hash. With no hash, as for a member who is not known, one that no password has
-    /// is checked instead, so that the answer takes as long. [`Busy`] when too many wait already: anybody can make one wait.
+    /// is checked instead, so that the answer takes as long. An error when too many wait already: anybody can make one wait.
     pub async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
         let Hashing { waiting, most_waiting, .. } = self.now();
         if waiting >= most_waiting {

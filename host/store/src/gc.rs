@@ -14,8 +14,8 @@ use crate::db::{Value, is_retryable, placeholders, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Rows looked at in one transaction: few enough that a publish does not wait long.
-const PAGE: i64 = 1000;
+/// Rows looked at in one transaction: few enough that a publish does not wait long, though each may hold a file's bytes.
+const PAGE: i64 = 250;
 /// Blobs removed in one go, and the pause after it: removing files slows down the writing of others.
 const REMOVED: i64 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
