@@ -1,19 +1,60 @@
 //! Passwords: Argon2id, on threads of its own and a few at a time, because one check costs tens of milliseconds and
 //! megabytes by design.
 
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use packhouse_config::Secret;
+
+/// Checks that may wait for each that runs: a second and a half of work, which whoever comes later would wait for in vain.
+const WAITING: usize = 64;
 
 /// Checks passwords, at most as many at once as there are processors.
 #[derive(Clone)]
 pub struct Passwords {
     places: Arc<Semaphore>,
+    at_once: usize,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Hashes of passwords that are being made, and those that wait for their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashing {
+    /// Those that are being made.
+    pub running: usize,
+    /// The most that are at one time.
+    pub at_once: usize,
+    /// Those that wait.
+    pub waiting: usize,
+    /// The most checks that wait; what comes then is refused.
+    pub most_waiting: usize,
+}
+
+/// A password was not looked at: too many others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too many passwords wait to be checked")
+    }
+}
+
+impl std::error::Error for Busy {}
+
+/// A hash that waits for its turn.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Default for Passwords {
@@ -25,21 +66,46 @@ impl Default for Passwords {
 impl Passwords {
     /// A checker for this process.
     pub fn new() -> Passwords {
-        let places = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Passwords { places: Arc::new(Semaphore::new(places)) }
+        Passwords::at_once(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+    }
+
+    fn at_once(at_once: usize) -> Passwords {
+        Passwords { places: Arc::new(Semaphore::new(at_once)), at_once, waiting: Arc::default() }
+    }
+
+    /// What runs and what waits at the moment.
+    pub fn now(&self) -> Hashing {
+        let running = self.at_once.saturating_sub(self.places.available_permits());
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        Hashing { running, at_once: self.at_once, waiting, most_waiting: self.at_once * WAITING }
+    }
+
+    /// Waits for a turn, which ends when the permit is dropped.
+    async fn turn(&self) -> anyhow::Result<SemaphorePermit<'_>> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(Arc::clone(&self.waiting));
+        Ok(self.places.acquire().await?)
     }
 
     /// The hash to be kept, in PHC form.
     pub async fn hash(&self, password: Secret) -> anyhow::Result<String> {
-        let _place = self.places.acquire().await?;
+        let _place = self.turn().await?;
         metrics::counter!("packhouse_password_hashes_total").increment(1);
         tokio::task::spawn_blocking(move || hash(&password)).await?
     }
 
     /// Whether the password is that of the hash. With no hash, as for a member who is not known, one that no password has
-    /// is checked instead, so that the answer takes as long.
+    /// is checked instead, so that the answer takes as long. An error when too many wait already: anybody can make one wait.
     pub async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
-        let _place = self.places.acquire().await?;
+        let Hashing { waiting, most_waiting, .. } = self.now();
+        if waiting >= most_waiting {
+            metrics::counter!("packhouse_password_checks_refused_total").increment(1);
+            return Err(Busy.into());
+        }
+        let _place = self.turn().await?;
         metrics::counter!("packhouse_password_hashes_total").increment(1);
         let known = known.filter(|hash| !hash.is_empty());
         let right =
@@ -76,6 +142,24 @@ mod tests {
         assert!(kept.starts_with("$argon2id$"), "{kept}");
         assert!(passwords.check(Secret::new("correct horse"), Some(kept.clone())).await.unwrap());
         assert!(!passwords.check(Secret::new("correct hors"), Some(kept)).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn no_more_wait_than_there_is_room_for() {
+        let passwords = Passwords::at_once(1);
+        let place = passwords.turn().await.unwrap();
+        let check = || passwords.check(Secret::new("x"), None);
+        let mut waiting: Vec<_> = (0..WAITING).map(|_| Box::pin(check())).collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one).is_pending());
+        }
+        let now = Hashing { running: 1, at_once: 1, waiting: WAITING, most_waiting: WAITING };
+        assert_eq!(passwords.now(), now);
+        assert!(check().await.unwrap_err().is::<Busy>());
+        drop(waiting);
+        assert_eq!(passwords.now().waiting, 0);
+        drop(place);
+        assert!(!check().await.unwrap());
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::throttle::{Throttle, Turn, Who};
+use super::password::Busy;
 use super::{Passwords, Secret};
 use packhouse_config::client_network::ClientNetwork;
 
@@ -20,6 +21,8 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 const MOST: usize = 10_000;
 /// How long an attempt waits for those that are under way.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For how many seconds whoever comes while too many wait is held up.
+const BUSY: u64 = 2;
 
 /// One attempt.
 pub struct Attempt {
@@ -147,6 +150,10 @@ impl SignIns {
             Ok(_) => {
                 self.throttle.wrong(ticket, guess, Instant::now());
                 Outcome::Wrong
+            }
+            Err(error) if error.is::<Busy>() => {
+                self.throttle.undecided(&ticket);
+                Outcome::HeldUp(BUSY)
             }
             Err(error) => {
                 self.throttle.undecided(&ticket);

@@ -125,8 +125,14 @@ pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResp
     if size > FILE_BYTES {
         return Ok(response);
     }
-    let mut bytes = bytes::BytesMut::new();
     let mut chunks = blob.stream(0..size);
+    let first = chunks.next().await.transpose()?.unwrap_or_default();
+    // What comes in one piece is what the store has in memory itself: held once, not twice.
+    if first.len() as u64 == size {
+        return Ok(PreparedResponse { content: Content::Inline(first), ..response });
+    }
+    let mut bytes = bytes::BytesMut::with_capacity(usize::try_from(size).unwrap_or_default());
+    bytes.extend_from_slice(&first);
     while let Some(chunk) = chunks.next().await {
         bytes.extend_from_slice(&chunk?);
     }

@@ -50,7 +50,7 @@ pub use presentation::{
 pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use routed::{Routed, RoutedInstance};
-pub use runtime::{Inspection, Runtime, inspect};
+pub use runtime::{Examined, Inspection, Runtime, inspect};
 pub use services::{
     CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
     ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,

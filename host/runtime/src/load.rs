@@ -38,21 +38,45 @@ pub(crate) struct Loaded {
     code: Code,
 }
 
-/// Loads all plugins of the configured folder, sorted by format.
-pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<Arc<Plugin>>, LoadError> {
+/// What was found in the files of a folder.
+pub(crate) struct Found {
+    engine: Engine,
+    files: Vec<(PathBuf, Loaded)>,
+}
+
+/// Compiles all files of the configured folder and asks each what it is.
+pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let files = files(&config.plugins)?;
     let engine = engine::engine(&EngineOptions {
         pool: Some(pool_size(config, files.len())),
         memory_bytes: most_memory(config),
         cache: config.cache.as_deref(),
     })?;
-    let (count, memos) = (files.len(), Arc::<Memos>::default());
-    let mut loading = futures::stream::iter(files)
-        .map(|file| load_file(&engine, file, config, storage, &memos, count))
+    let mut examining = futures::stream::iter(files)
+        .map(|file| {
+            let (engine, wasi) = (&engine, wasi_for(config, &engine::file_name(&file)));
+            async move { examine(engine, &file, wasi).await.map(|loaded| (file, loaded)) }
+        })
         .buffer_unordered(PARALLEL);
+    let mut files = Vec::new();
+    while let Some(found) = examining.next().await {
+        files.push(found?);
+    }
+    drop(examining);
+    Ok(Found { engine, files })
+}
+
+/// The plugins of what was found, sorted by format.
+pub(crate) fn plugins(
+    found: Found,
+    config: &RuntimeConfig,
+    storage: &Store,
+) -> Result<Vec<Arc<Plugin>>, LoadError> {
+    let Found { engine, files } = found;
+    let (count, memos) = (files.len(), Arc::<Memos>::default());
     let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
-    while let Some(plugin) = loading.next().await {
-        let plugin = plugin?;
+    for (file, loaded) in files {
+        let plugin = plugin(&engine, file, loaded, config, storage, &memos, count)?;
         if let Some(other) = plugins.get(&plugin.format) {
             return Err(twice(other, &plugin));
         }
@@ -63,16 +87,16 @@ pub(crate) async fn load(config: &RuntimeConfig, storage: &Store) -> Result<Vec<
     Ok(plugins.into_values().collect())
 }
 
-async fn load_file(
+fn plugin(
     engine: &Engine,
     file: PathBuf,
+    loaded: Loaded,
     config: &RuntimeConfig,
     storage: &Store,
     memos: &Arc<Memos>,
     count: usize,
 ) -> Result<Plugin, LoadError> {
     let wasi = wasi_for(config, &engine::file_name(&file));
-    let loaded = examine(engine, &file, wasi).await?;
     let format: Arc<str> = loaded.description.format.as_str().into();
     if wasi && !wasi_for(config, &format) {
         let reason =

@@ -17,11 +17,29 @@ pub struct Runtime {
     plugins: Vec<Arc<Plugin>>,
 }
 
+/// The plugins of a folder, compiled, before they have a store.
+pub struct Examined {
+    config: RuntimeConfig,
+    found: load::Found,
+}
+
+impl Examined {
+    /// The plugins over this store.
+    pub fn with(self, store: &Store) -> Result<Runtime, LoadError> {
+        Ok(Runtime { plugins: load::plugins(self.found, &self.config, store)? })
+    }
+}
+
 impl Runtime {
     /// Loads every `*.wasm` of the configured folder, compiling in parallel. One that cannot be loaded is an error that names the
     /// file and says what was wanted and what was found; so are two of one format, and a configured plugin that is not there.
     pub async fn load(config: RuntimeConfig, store: Store) -> Result<Runtime, LoadError> {
-        Ok(Runtime { plugins: load::load(&config, &store).await? })
+        Runtime::examine(config).await?.with(&store)
+    }
+
+    /// The part of [`Runtime::load`] that needs no store, so that one can be opened meanwhile.
+    pub async fn examine(config: RuntimeConfig) -> Result<Examined, LoadError> {
+        Ok(Examined { found: load::find(&config).await?, config })
     }
 
     /// The plugin of this format.

@@ -14,8 +14,8 @@ use crate::db::{Value, is_retryable, placeholders, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Rows looked at in one transaction: few enough that a publish does not wait long.
-const PAGE: i64 = 1000;
+/// Rows looked at in one transaction: few enough that a publish does not wait long, though each may hold a file's bytes.
+const PAGE: i64 = 250;
 /// Blobs removed in one go, and the pause after it: removing files slows down the writing of others.
 const REMOVED: i64 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -144,7 +144,7 @@ impl Store {
     async fn forget_leases(&self) -> Result<(), StoreError> {
         // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for a renewal of the lease.
         let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
-                   (SELECT blob, repository FROM leases WHERE until <= $1 LIMIT $2)";
+                   (SELECT blob, repository FROM leases WHERE until <= $1 ORDER BY until LIMIT $2)";
         while self.inner.db.execute_slowly(sql, values![self.now_ms(), PAGE]).await? > 0 {}
         Ok(())
     }

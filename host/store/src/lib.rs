@@ -25,6 +25,7 @@ mod marker;
 mod names;
 mod packages;
 mod records;
+mod removals;
 mod scrub;
 mod search;
 mod sqlite;

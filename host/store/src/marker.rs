@@ -70,7 +70,7 @@ pub(crate) async fn check(
         }
     }
     let note = "INSERT INTO meta (name, value) VALUES ($1, $2) \
-                ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value";
     transaction.execute(note, values![WHERE, here]).await?;
     transaction.commit().await
 }

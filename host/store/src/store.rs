@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::Notify;
+
 use crate::accounts::Snapshots;
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
@@ -57,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
     pub(crate) stored_bytes: StoredBytes,
+    /// A repository was deleted, and waits for what it held to be removed.
+    pub(crate) deleted: Notify,
 }
 
 impl Store {
@@ -91,6 +95,7 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
             stored_bytes: StoredBytes::default(),
+            deleted: Notify::new(),
             snapshots,
             changes,
             leases,
@@ -112,6 +117,12 @@ impl Store {
     #[must_use]
     pub fn commits_waiting(&self) -> usize {
         self.inner.writer.waiting()
+    }
+
+    /// The age of the oldest commit that was handed in and is not answered; none: there is none.
+    #[must_use]
+    pub fn oldest_commit(&self) -> Option<Duration> {
+        self.inner.writer.oldest()
     }
 
     /// The connections to the database at the moment.

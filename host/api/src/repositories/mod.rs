@@ -83,7 +83,8 @@ async fn change(mut call: Call) -> Answer {
     shown(&call, row).await
 }
 
-/// Deletes a repository with all that it holds.
+/// Deletes a repository with all that it holds. Nobody sees it and its name is free from the answer on; what it held is removed
+/// afterwards, also when the server is restarted.
 #[utoipa::path(delete, path = "/v1/repositories/{id}", operation_id = "delete_repository",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),

@@ -21,6 +21,7 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
         "packhouse_blobs_corrupt_total",
         "packhouse_blobs_collected_total",
         "packhouse_password_hashes_total",
+        "packhouse_password_checks_refused_total",
         "packhouse_store_statements_total",
     ] {
         metrics::counter!(name).increment(0);
@@ -56,6 +57,11 @@ fn describe() {
     describe_gauge!("packhouse_database_connections", "Connections to the database by state");
     describe_gauge!("packhouse_database_connections_max", "As many as there may be");
     describe_gauge!("packhouse_store_commits_waiting", "Commits that wait to be written");
+    describe_gauge!("packhouse_store_commits_oldest_seconds", Unit::Seconds, "Age of the oldest commit that is not durable");
+    describe_gauge!("packhouse_password_hashes_running", "Hashes of passwords that are being made");
+    describe_gauge!("packhouse_password_hashes_max", "Hashes of passwords that are made at one time");
+    describe_gauge!("packhouse_password_hashes_waiting", "Hashes of passwords that wait for their turn");
+    describe_gauge!("packhouse_password_hashes_waiting_max", "Checks of passwords that may wait; later ones are refused");
     describe_gauge!("packhouse_plugin_calls_in_flight", "Calls of a plugin that run");
     describe_gauge!("packhouse_plugin_calls_waiting", "Calls of a plugin that wait for their turn");
     describe_gauge!("packhouse_plugin_calls_max", "Calls of a plugin that can run at one time");
@@ -70,6 +76,7 @@ fn describe() {
     describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");
     describe_counter!("packhouse_store_statements_total", "Statements that requests put to the database");
     describe_counter!("packhouse_password_hashes_total", "Passwords hashed");
+    describe_counter!("packhouse_password_checks_refused_total", "Passwords that were not looked at: too many waited");
     describe_histogram!("packhouse_store_batch_commits", "Commits that shared a flush");
 }
 
@@ -90,6 +97,13 @@ fn set(app: &App) {
     metrics::gauge!("packhouse_database_connections", "state" => "idle").set(f64::from(connections.idle));
     metrics::gauge!("packhouse_database_connections_max").set(f64::from(connections.most));
     metrics::gauge!("packhouse_store_commits_waiting").set(app.store.commits_waiting() as f64);
+    let oldest = app.store.oldest_commit().unwrap_or_default();
+    metrics::gauge!("packhouse_store_commits_oldest_seconds").set(oldest.as_secs_f64());
+    let hashing = app.passwords.now();
+    metrics::gauge!("packhouse_password_hashes_running").set(hashing.running as f64);
+    metrics::gauge!("packhouse_password_hashes_max").set(hashing.at_once as f64);
+    metrics::gauge!("packhouse_password_hashes_waiting").set(hashing.waiting as f64);
+    metrics::gauge!("packhouse_password_hashes_waiting_max").set(hashing.most_waiting as f64);
     for plugin in app.runtime.plugins() {
         let (running, waiting) = plugin.calls_now();
         let name = || plugin.description().format.clone();

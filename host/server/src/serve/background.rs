@@ -14,6 +14,8 @@ const TEND: Duration = Duration::from_secs(30);
 const FORGET: Duration = Duration::from_hours(1);
 /// How many events are forgotten in one transaction.
 const FORGET_AT_ONCE: u32 = 2000;
+/// How often it is looked for repositories that others deleted: another server that is gone, or the command line.
+const LOOK_FOR_DELETED: Duration = Duration::from_secs(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Collects garbage at the configured interval until the stop.
@@ -46,6 +48,24 @@ pub(crate) async fn forget_audit(app: Arc<App>) {
         };
         if !pause(pause_for, &app.stop).await {
             return;
+        }
+    }
+}
+
+/// Removes what deleted repositories held until the stop, which what is being removed does not hold up.
+pub(crate) async fn remove_deleted(app: Arc<App>) {
+    loop {
+        let removed = tokio::select! {
+            removed = app.store.remove_deleted() => removed,
+            () = app.stop.cancelled() => return,
+        };
+        if let Err(error) = removed {
+            tracing::warn!(%error, "what a deleted repository held could not be removed; the next time will do");
+        }
+        tokio::select! {
+            () = app.store.until_deleted() => {}
+            () = tokio::time::sleep(LOOK_FOR_DELETED) => {}
+            () = app.stop.cancelled() => return,
         }
     }
 }

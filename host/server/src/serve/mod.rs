@@ -55,10 +55,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     descriptors::raise();
     let _lock = lock::take(&config)?;
     let mail = Mail::new(&config)?;
-    let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
+    // Neither needs the other, and each waits: for the disk, and for compiled code.
+    let (opened, examined) =
+        tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
+    let store = opened.context("failed to open the store")?;
     admitted(&store).await?;
     let runtime =
-        Runtime::load(config.runtime.clone(), store.clone()).await.context("failed to load the plugins")?;
+        examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
     let app = Arc::new(App::new(config, store, runtime, mail));
     metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
     sealing::check(&app).await?;
@@ -159,6 +162,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     let background = vec![
         tokio::spawn(background::collect(Arc::clone(app))),
         tokio::spawn(background::forget_audit(Arc::clone(app))),
+        tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(watch.run()),

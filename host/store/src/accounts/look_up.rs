@@ -130,7 +130,7 @@ const REACHES: &str = "COALESCE(x.repository, y.repository, (SELECT z.repository
 /// An organization's repositories with what [`REACHES`] is about.
 const AMONG: &str = "FROM repositories r \
     LEFT JOIN token_repositories x ON x.token = $2 AND x.repository = r.id \
-    LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id WHERE r.organization = $1";
+    LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id WHERE r.organization = $1 AND r.deleted_at IS NULL";
 
 /// Repositories by one of their keys, each with whether the token or the key's owner reaches it.
 pub(crate) fn reached_sql(column: &str, count: usize) -> String {
@@ -154,7 +154,7 @@ pub(crate) static LOOK_UP: LazyLock<String> = LazyLock::new(|| {
          JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
          WHERE g.subscriber = k.owner LIMIT 1)) AS reaches, s.settings AS sign_in, f.enabled \
          FROM (SELECT 1 AS one) AS q \
-         LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 \
+         LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 AND r.deleted_at IS NULL \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
          LEFT JOIN members m ON m.id = t.owner \
          LEFT JOIN token_repositories x ON x.token = t.id AND x.repository = r.id \

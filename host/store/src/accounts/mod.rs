@@ -32,7 +32,7 @@ pub use access_keys::{KeyRotation, NewAccessKey};
 pub use audit::{AuditFilter, AuditRow};
 pub use confirmations::ConfirmationRow;
 pub use event::AuditEvent;
-pub(crate) use event::insert as insert_audit;
+pub(crate) use event::{insert as insert_audit, remember};
 pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub(crate) use facts::Facts;
 pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};

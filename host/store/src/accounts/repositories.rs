@@ -90,11 +90,12 @@ impl Store {
         organization: Option<OrganizationId>,
     ) -> Result<Vec<(String, u64)>, StoreError> {
         let (condition, values) = match organization {
-            Some(organization) => ("WHERE organization = $1", values![organization.0]),
+            Some(organization) => ("AND organization = $1", values![organization.0]),
             None => ("", vec![]),
         };
         let sql = format!(
-            "SELECT format, COUNT(*) AS repositories FROM repositories {condition} GROUP BY format ORDER BY format"
+            "SELECT format, COUNT(*) AS repositories FROM repositories WHERE deleted_at IS NULL {condition} \
+             GROUP BY format ORDER BY format"
         );
         let rows = self.inner.db.fetch_uncounted(sql, values).await?;
         let read = |row: &Row| {
@@ -115,7 +116,7 @@ impl Store {
         let mut transaction = self.inner.db.begin().await?;
         let update = "UPDATE repositories SET public = $4, settings = $5, upstream = $6, members = $7, \
                       settings_revision = settings_revision + 1 \
-                      WHERE organization = $1 AND id = $2 AND settings_revision = $3";
+                      WHERE organization = $1 AND id = $2 AND settings_revision = $3 AND deleted_at IS NULL";
         let values = values![
             row.organization.0,
             row.id.0,
@@ -135,31 +136,6 @@ impl Store {
             transaction.commit().await?;
         }
         Ok(changed)
-    }
-
-    /// Deletes a repository with all that it holds; false when there is none. Its blobs are left to the collection of
-    /// garbage.
-    pub async fn delete_repository(
-        &self,
-        organization: OrganizationId,
-        id: RepositoryId,
-        audit: Option<AuditEvent>,
-    ) -> Result<bool, StoreError> {
-        let mut transaction = self.inner.db.begin().await?;
-        // What names blobs has no key to the repository's row, so that a commit has one look-up less.
-        let mine = "(SELECT id FROM repositories WHERE organization = $1 AND id = $2)";
-        let unname = format!("DELETE FROM record_blobs WHERE repository IN {mine}");
-        transaction.execute(unname, values![organization.0, id.0]).await?;
-        let delete = "DELETE FROM repositories WHERE organization = $1 AND id = $2";
-        let deleted = transaction.execute(delete, values![organization.0, id.0]).await? == 1;
-        if deleted {
-            // What the index has of it goes in pieces.
-            let queue = "INSERT INTO search_queue (id, repository, name) VALUES ($1, $2, '')";
-            transaction.execute(queue, values![new_id(), id.0]).await?;
-            remember(&mut transaction, audit).await?;
-            transaction.commit().await?;
-        }
-        Ok(deleted)
     }
 
     /// The groups that have this repository as a member.
@@ -188,8 +164,8 @@ impl Store {
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<RepositoryRow>, StoreError> {
-        let sql =
-            format!("SELECT {} FROM repositories r WHERE {condition}", columns_of("r", REPOSITORY_COLUMNS));
+        let columns = columns_of("r", REPOSITORY_COLUMNS);
+        let sql = format!("SELECT {columns} FROM repositories r WHERE r.deleted_at IS NULL AND {condition}");
         let rows = self.inner.db.fetch(sql, values).await?;
         rows.iter().map(|row| repository(&mut row.columns_of("r"))).collect()
     }

@@ -22,7 +22,8 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let changed = "UPDATE repositories SET settings_revision = settings_revision + 1 WHERE id = $1";
+        let changed = "UPDATE repositories SET settings_revision = settings_revision + 1 \
+                       WHERE id = $1 AND deleted_at IS NULL";
         if transaction.execute(changed, values![repository.0]).await? == 0 {
             return Ok(false);
         }

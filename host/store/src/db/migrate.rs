@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::ids::now_ms;
 
 /// The number of a step, and what it does on PostgreSQL besides.
-const OF_POSTGRES: &[(i64, &str)] = &[(11, include_str!("../migrations/0011_leases.postgres.sql"))];
+const OF_POSTGRES: &[(i64, &str)] = &[(12, include_str!("../migrations/0012_leases.postgres.sql"))];
 
 const STEPS: &[&str] = &[
     include_str!("../migrations/0001_schema.sql"),
@@ -20,8 +20,9 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0007_codes.sql"),
     include_str!("../migrations/0008_open_logins.sql"),
     include_str!("../migrations/0009_lists.sql"),
-    include_str!("../migrations/0010_people.sql"),
-    include_str!("../migrations/0011_leases.sql"),
+    include_str!("../migrations/0010_growth.sql"),
+    include_str!("../migrations/0011_people.sql"),
+    include_str!("../migrations/0012_leases.sql"),
 ];
 
 /// Where the databases differ in more than a word: what counts, and the index of texts.
@@ -65,7 +66,7 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
     transaction.commit().await
 }
 
-/// The statements of a step, with what differs between the databases filled in.
+/// The statements of a step, with what differs between the databases filled in; one that begins with `{sqlite}` is for SQLite alone.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
@@ -86,6 +87,11 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         .split(';')
         .map(str::trim)
         .filter(|statement| !statement.is_empty())
+        .filter_map(|statement| match statement.strip_prefix("{sqlite}") {
+            Some(_) if matches!(engine, Engine::Postgres(_)) => None,
+            Some(own) => Some(own.trim_start().to_owned()),
+            None => Some(statement.to_owned()),
+        })
         // Those within a statement.
         .map(|statement| statement.replace("{semicolon}", ";"))
         .collect()

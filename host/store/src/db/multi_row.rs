@@ -13,6 +13,7 @@ pub(crate) struct MultiRow {
     width: usize,
     values: Vec<Value>,
     after: Sql,
+    later: bool,
 }
 
 impl MultiRow {
@@ -27,7 +28,13 @@ impl MultiRow {
             width: N.max(1),
             values: rows.into_iter().flatten().collect(),
             after: after.into(),
+            later: false,
         }
+    }
+
+    /// The same as one that sees what those before it did: it is never a part of the same statement.
+    pub(crate) fn later(self) -> MultiRow {
+        MultiRow { later: true, ..self }
     }
 
     fn most(&self) -> usize {
@@ -64,6 +71,41 @@ impl MultiRow {
             (rows > 0).then(|| (sql(), values, rows <= MAX_PREPARED_ROWS))
         })
     }
+
+    /// The text with its placeholders from this number on.
+    fn numbered_from(&self, first: usize) -> String {
+        format!("{}{}{}", self.before, placeholders_from(first, self.rows(), self.width), self.after)
+    }
+}
+
+/// Statements that change different rows, as the parts of as few statements as may be, in the form of [`MultiRow::numbered`]: what each
+/// costs on PostgreSQL is the way there and back. None of a statement's parts sees what the others did, but for what the schema
+/// says of them, which is judged at its end.
+pub(super) fn together(statements: Vec<MultiRow>) -> Vec<(String, Vec<Value>, bool)> {
+    let (mut all, mut group): (_, Vec<MultiRow>) = (Vec::new(), Vec::new());
+    for statement in statements.into_iter().filter(|statement| !statement.values.is_empty()) {
+        let variables: usize = group.iter().map(|part| part.values.len()).sum();
+        if statement.later || variables + statement.values.len() > MAX_VARIABLES {
+            all.extend(one_of(std::mem::take(&mut group)));
+        }
+        group.push(statement);
+    }
+    all.extend(one_of(group));
+    all
+}
+
+fn one_of(mut group: Vec<MultiRow>) -> Vec<(String, Vec<Value>, bool)> {
+    if group.len() < 2 {
+        return group.pop().into_iter().flat_map(MultiRow::numbered).collect();
+    }
+    let (mut parts, mut values) = (Vec::with_capacity(group.len()), Vec::new());
+    let rows: usize = group.iter().map(MultiRow::rows).sum();
+    for (number, statement) in group.into_iter().enumerate() {
+        parts.push(format!("p{number} AS ({})", statement.numbered_from(values.len() + 1)));
+        values.extend(statement.values);
+    }
+    // Parts that change something are carried out, whether anybody asks for them or not.
+    vec![(format!("WITH {} SELECT 1", parts.join(", ")), values, rows <= MAX_PREPARED_ROWS * 2)]
 }
 
 /// `(?,?)` for a row of two.
@@ -73,9 +115,50 @@ fn anonymous(width: usize) -> String {
 
 /// `($1,$2),($3,$4)` for two rows of two.
 pub(crate) fn placeholders(rows: usize, width: usize) -> String {
+    placeholders_from(1, rows, width)
+}
+
+fn placeholders_from(first: usize, rows: usize, width: usize) -> String {
     let tuple = |row: usize| {
-        let names: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
+        let names: Vec<String> =
+            (first..first + width).map(|column| format!("${}", row * width + column)).collect();
         format!("({})", names.join(","))
     };
     (0..rows).map(tuple).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(before: &'static str, rows: i64) -> MultiRow {
+        MultiRow::new(before, (0..rows).map(|row| [Value::from(row), Value::from(row)]).collect(), " END")
+    }
+
+    #[test]
+    fn statements_are_put_together_unless_one_must_see_what_others_did() {
+        let all = vec![
+            statement("A ", 1),
+            statement("B ", 0),
+            statement("C ", 2),
+            statement("D ", 1).later(),
+            statement("E ", 0).later(),
+            statement("F ", 1),
+            statement("G ", 1).later(),
+        ];
+        let made = together(all);
+        let texts: Vec<_> = made.iter().map(|(text, ..)| text.as_str()).collect();
+        let first = "WITH p0 AS (A ($1,$2) END), p1 AS (C ($3,$4),($5,$6) END) SELECT 1";
+        let second = "WITH p0 AS (D ($1,$2) END), p1 AS (F ($3,$4) END) SELECT 1";
+        assert_eq!(texts, [first, second, "G ($1,$2) END"]);
+        assert_eq!(made.iter().map(|(_, values, _)| values.len()).collect::<Vec<_>>(), [6, 4, 2]);
+    }
+
+    #[test]
+    fn a_statement_stays_below_the_most_variables() {
+        let many = i64::try_from(MAX_VARIABLES).unwrap();
+        let made = together(vec![statement("A ", 1), statement("B ", many), statement("C ", 1)]);
+        assert!(made.iter().all(|(_, values, _)| values.len() <= MAX_VARIABLES));
+        assert_eq!(made.iter().map(|(_, values, _)| values.len()).sum::<usize>(), 2 * MAX_VARIABLES + 4);
+    }
 }

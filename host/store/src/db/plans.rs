@@ -62,7 +62,7 @@ async fn hot_statements_seek() {
         reached_sql("r.name", 3),
         rows(sql::ENTRIES, 2),
         rows(sql::BLOBS, 3),
-        rows(sql::UNNAME, 2),
+        rows(sql::UNNAME, 3),
         rows(sql::REMOVE, 2),
         rows(sql::REVISIONS, 2),
         rows(answers::FORGET, 2),

@@ -5,7 +5,8 @@
 //! again: its text never differs, so it is prepared once.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -21,6 +22,8 @@ use super::value::{Sql, Value};
 use crate::error::StoreError;
 use crate::sqlite::{BUSY_TIMEOUT, STATEMENTS};
 
+/// How long nothing may be written before the connection gives its memory back.
+const IDLE: Duration = Duration::from_secs(10);
 /// How long a transaction waits for those before it.
 const TURN: Duration = Duration::from_secs(30);
 /// A commit that finds so many pages in the log copies them into the database itself, when nobody else has done it.
@@ -33,6 +36,8 @@ const LOG_PAGES_AT_LAST: u32 = 64_000;
 pub(super) struct SqliteWriter {
     connection: Arc<Mutex<Option<Connection>>>,
     checkpoints: Arc<OnceLock<Arc<Checkpoints>>>,
+    /// How many transactions were begun.
+    begun: Arc<AtomicU64>,
 }
 
 /// A transaction that may write. It begins with the first statement. Dropped before its commit, nothing happens.
@@ -63,7 +68,10 @@ impl SqliteWriter {
         let file = file.to_owned();
         let opened = spawn_blocking(move || open(&file)).await.map_err(StoreError::database)?;
         let connection = opened.map_err(StoreError::database)?;
-        Ok(SqliteWriter { connection: Arc::new(Mutex::new(Some(connection))), checkpoints: Arc::default() })
+        let connection = Arc::new(Mutex::new(Some(connection)));
+        let begun = Arc::<AtomicU64>::default();
+        tokio::spawn(give_back_when_idle(Arc::downgrade(&connection), Arc::clone(&begun)));
+        Ok(SqliteWriter { connection, checkpoints: Arc::default(), begun })
     }
 
     /// Leaves it to a task of its own to copy the log into the database, so that no commit waits for it.
@@ -79,6 +87,7 @@ impl SqliteWriter {
     /// Waits for its turn: SQLite has one transaction that writes at a time.
     pub(super) async fn begin(&self) -> Result<LocalTransaction, StoreError> {
         let turn = Some(self.turn().await?);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         Ok(LocalTransaction { turn, begun: false, checkpoints: Arc::clone(&self.checkpoints) })
     }
 
@@ -102,6 +111,25 @@ impl SqliteWriter {
     }
 }
 
+/// Gives the pages that were kept in memory back once nothing was written for a while. Ends with the writer.
+async fn give_back_when_idle(connection: Weak<Mutex<Option<Connection>>>, begun: Arc<AtomicU64>) {
+    let (mut last, mut given_back) = (0, 0);
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let Some(connection) = connection.upgrade() else { return };
+        let now = begun.load(Ordering::Relaxed);
+        if now == last && now != given_back {
+            let turn = Turn(connection.lock_owned().await);
+            let done = spawn_blocking(move || turn.connection().map(Connection::release_memory)).await;
+            if let Ok(Ok(Err(problem))) = done {
+                tracing::debug!(%problem, "the database's pages stay in memory");
+            }
+            given_back = now;
+        }
+        last = now;
+    }
+}
+
 fn open(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -109,9 +137,10 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // Larger than the default of 2 MiB: the upper pages of the indexes of a million artifacts lie in it.
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    connection.pragma_update(None, "cache_size", -32768)?;
+    // Larger than the default of 2 MiB: the upper pages of the indexes of some million artifacts lie in it. None of it is taken
+    // before it is needed, and it is given back when nothing is written.
+    connection.pragma_update(None, "cache_size", -65536)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::committed::{Acknowledgement, Announcer, Committed, commit_sql, outlasting};
 use super::counters::Counters;
-use super::multi_row::MultiRow;
+use super::multi_row::{MultiRow, together};
 use super::pool::{Leased, Pool, Purpose};
 use super::sqlite_writer::{Failed, LocalTransaction, Ran};
 use super::value::{Row, Sql, Value, postgres_arguments};
@@ -226,8 +226,8 @@ impl Transaction {
         Ok(changed)
     }
 
-    /// Runs these one after the other and commits: durable when this returns. Whoever waits for what was written may be told when
-    /// the acknowledgement ends.
+    /// Runs these and commits: durable when this returns. What several of them change are different rows, unless one is
+    /// [`later`](MultiRow::later). Whoever waits for what was written may be told when the acknowledgement ends.
     pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Acknowledgement, Failed> {
         if let Inner::Sqlite(inner) = self.inner {
             self.counters.statements_ran(parts(&changes));
@@ -235,7 +235,9 @@ impl Transaction {
             self.counters.commits.fetch_add(1, Ordering::Release);
             return done.map(|_| Acknowledgement::at_once());
         }
-        self.fetch_each(changes).await.map_err(Failed::Before)?;
+        for (sql, values, keep) in together(changes) {
+            self.execute_prepared(sql.into(), values, keep).await.map_err(Failed::Before)?;
+        }
         self.commit_unacknowledged().await.map_err(Failed::Commit)
     }
 

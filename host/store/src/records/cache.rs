@@ -16,7 +16,7 @@ use crate::ids::RepositoryId;
 use crate::records::Entry;
 
 /// Bytes of all entries.
-const TOTAL_BYTES: u64 = 32 << 20;
+const TOTAL_BYTES: u64 = 20 << 20;
 /// Bytes of an entry that is worth its place.
 const ENTRY_BYTES: u64 = 4 << 20;
 /// What an entry costs besides its key and content.

@@ -130,6 +130,16 @@ impl Store {
         Ok(Some(Upload { store: self.clone(), repository, name: name.to_owned(), note, length }))
     }
 
+    /// Removes the uploads that were begun in a repository, whoever adds to them.
+    pub(crate) async fn drop_uploads_of(&self, repository: RepositoryId) -> Result<(), StoreError> {
+        for name in rows::of(self, repository).await? {
+            if let Some(upload) = self.upload(repository, &name).await? {
+                upload.abort().await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes uploads to which nothing was added for their time; how many.
     pub(crate) async fn expire_uploads(&self) -> Result<u64, StoreError> {
         let ttl = i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX);

@@ -175,6 +175,13 @@ pub(super) async fn delete(
     Ok(place)
 }
 
+/// The names of a repository's uploads.
+pub(super) async fn of(store: &Store, repository: RepositoryId) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT name FROM uploads WHERE repository = $1";
+    let rows = store.inner.db.fetch(sql, values![repository.0]).await?;
+    rows.iter().map(|row| row.columns().text("name")).collect()
+}
+
 /// Uploads to which nothing was added for so many milliseconds, and when something last was.
 pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
     let now = store.now_ms();

@@ -65,10 +65,12 @@ impl<'a> Batch<'a> {
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
         let stored = sql::stored(transaction, &repositories, &keys, &named, waiting).await?;
-        let sql::Stored { revisions, locked, entries, blobs: found, mut named } = stored;
+        let sql::Stored { revisions, locked, mut entries, blobs: found } = stored;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
             let place = (*repository, (*key).to_owned());
-            let (stored, blobs) = (entries.get(&place).copied(), named.remove(&place).unwrap_or_default());
+            let known = entries.remove(&place);
+            let stored = known.as_ref().map(|known| known.revision);
+            let blobs = known.map(|known| known.blobs).unwrap_or_default();
             ((*repository, *key), Record { stored, blobs, now: stored, write: Write::Nothing })
         };
         let records = keys.iter().map(record).collect();
@@ -232,14 +234,15 @@ impl<'a> Batch<'a> {
         let mut statements = vec![
             sql::insert_blobs(&self.fresh, now),
             sql::hold(&self.leases, now.saturating_add(lease_ms)),
-            sql::unname(rows.replaced),
+            sql::unname(rows.unnamed),
             sql::remove(rows.removed),
             sql::put(rows.put),
             sql::name(rows.named),
             sql::set_revisions(bumped.clone()),
         ];
-        for shown in Shown::phases(&self.catalog) {
-            statements.extend(shown.changes()?);
+        for (number, shown) in Shown::phases(&self.catalog).into_iter().enumerate() {
+            let changes = shown.changes()?.into_iter();
+            statements.extend(changes.map(|one| if number > 0 { one.later() } else { one }));
         }
         statements.push(queued(&self.catalog));
         statements.extend(self.answers.statements(now));
@@ -259,31 +262,35 @@ pub(super) struct Changes {
 /// The rows of records that change.
 #[derive(Default)]
 struct Rows {
-    replaced: Vec<[Value; 2]>,
+    /// What names a blob no longer.
+    unnamed: Vec<[Value; 3]>,
     removed: Vec<[Value; 2]>,
-    put: Vec<[Value; 4]>,
+    put: Vec<[Value; 5]>,
     named: Vec<[Value; 3]>,
 }
 
 impl Rows {
     fn add(&mut self, repository: RepositoryId, key: &str, record: &Record<'_>, ids: &HashMap<Sha256, i64>) {
         let place = || [Value::from(repository.0), Value::from(key)];
-        if record.stored.is_some() && !matches!(record.write, Write::Nothing) {
-            self.replaced.push(place());
-        }
+        let (stored, mut names) = (record.blobs.iter().copied().collect::<BTreeSet<i64>>(), BTreeSet::new());
         match record.write {
-            Write::Nothing => {}
+            Write::Nothing => return,
             Write::Remove if record.stored.is_some() => self.removed.push(place()),
             Write::Remove => {}
             Write::Put(value, blobs) => {
+                names.extend(blobs.iter().filter_map(|blob| ids.get(blob).copied()));
                 let [repository, key] = place();
                 let revision = crate::db::signed(record.now.unwrap_or_default());
-                self.put.push([repository.clone(), key.clone(), Value::from(value), Value::from(revision)]);
-                let ids: BTreeSet<i64> = blobs.iter().filter_map(|blob| ids.get(blob).copied()).collect();
-                self.named
-                    .extend(ids.into_iter().map(|id| [repository.clone(), key.clone(), Value::from(id)]));
+                let column = Value::from(sql::blobs_column(&names));
+                self.put.push([repository, key, Value::from(value), Value::from(revision), column]);
             }
         }
+        let row = |id: &i64| {
+            let [repository, key] = place();
+            [Value::from(*id), repository, key]
+        };
+        self.unnamed.extend(stored.difference(&names).map(row));
+        self.named.extend(names.difference(&stored).map(row));
     }
 }
 

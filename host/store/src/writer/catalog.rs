@@ -83,7 +83,7 @@ impl<'a> Shown<'a> {
     pub(super) fn changes(self) -> Result<Vec<MultiRow>, StoreError> {
         let [new_packages, new_versions] = self.touched();
         let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
-        changes.extend(self.hidden());
+        changes.extend(self.hidden().map(MultiRow::later));
         Ok(changes)
     }
 
@@ -156,7 +156,7 @@ impl<'a> Shown<'a> {
         let into_versions = "INSERT INTO versions (repository, name, version, summary, search, properties, state, \
                              shown_at, updated_at) VALUES ";
         [
-            MultiRow::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING"),
+            MultiRow::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING").later(),
             MultiRow::new(
                 into_versions,
                 self.touched.iter().map(version).collect(),

@@ -5,6 +5,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use super::check;
+use super::unanswered::Ticket;
 use crate::blobs::row::{BlobRow, Place};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -26,6 +27,8 @@ pub(super) struct Job {
     /// When it was handed in.
     pub(super) since: Instant,
     pub(super) done: oneshot::Sender<Result<Done, StoreError>>,
+    /// Until it is dropped, which is when it is answered.
+    pub(super) _ticket: Ticket,
 }
 
 impl Job {

@@ -26,6 +26,7 @@ mod check;
 mod job;
 mod lanes;
 mod progress;
+mod unanswered;
 pub(crate) mod sql;
 
 pub(crate) use attempt::Memory;
@@ -35,6 +36,7 @@ pub(crate) use job::Done;
 use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
 use lanes::Lanes;
 use progress::Progress;
+use unanswered::Unanswered;
 
 /// How often the writer lets others go first before it closes a batch: those it just answered come again.
 const YIELDS: u32 = 2;
@@ -53,6 +55,7 @@ enum Message {
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
     progress: Arc<Progress>,
+    unanswered: Arc<Unanswered>,
 }
 
 impl Writer {
@@ -62,12 +65,17 @@ impl Writer {
         let progress = Arc::<Progress>::default();
         let target = Target { database, memory, lease_ms, progress: Arc::clone(&progress) };
         tokio::spawn(run(Arc::new(target), jobs));
-        Writer { queue, progress }
+        Writer { queue, progress, unanswered: Arc::default() }
     }
 
     /// How many jobs wait to be taken into a batch.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
+    }
+
+    /// For how long the oldest job has waited for its answer; none: there is no job.
+    pub(crate) fn oldest(&self) -> Option<Duration> {
+        self.unanswered.oldest()
     }
 
     /// Finishes what was handed in. Later jobs are `Unavailable`.
@@ -91,7 +99,8 @@ impl Writer {
         keeps: Vec<BlobRow>,
     ) -> Result<Done, StoreError> {
         let (done, answer) = oneshot::channel();
-        let job = Job { repository, commit, keeps, since: Instant::now(), done };
+        let ticket = self.unanswered.begin();
+        let job = Job { repository, commit, keeps, since: Instant::now(), done, _ticket: ticket };
         let closed = || StoreError::database("the store is closed");
         self.progress.begun();
         self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;

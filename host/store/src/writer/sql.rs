@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
 pub(crate) const ENTRIES: [&str; 2] =
-    ["SELECT repository, key, revision FROM records WHERE (repository, key) IN (VALUES ", ")"];
+    ["SELECT repository, key, revision, blobs FROM records WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const BLOBS: [&str; 2] = [
     "WITH wanted (repository, sha256, now) AS (VALUES ",
     ") SELECT w.repository, b.sha256, b.id, \
@@ -20,9 +20,8 @@ pub(crate) const BLOBS: [&str; 2] = [
         THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted w JOIN blobs b ON b.sha256 = w.sha256",
 ];
-pub(crate) const NAMED: [&str; 2] =
-    ["SELECT repository, key, blob FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
-pub(crate) const UNNAME: [&str; 2] = ["DELETE FROM record_blobs WHERE (repository, key) IN (VALUES ", ")"];
+pub(crate) const UNNAME: [&str; 2] =
+    ["DELETE FROM record_blobs WHERE (blob, repository, key) IN (VALUES ", ")"];
 pub(crate) const REMOVE: [&str; 2] = ["DELETE FROM records WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const REVISIONS: [&str; 2] = [
     "WITH bumped (id, revision) AS (VALUES ",
@@ -39,15 +38,21 @@ pub(super) struct Found {
     pub(super) held: bool,
 }
 
+/// A record that is stored.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) revision: u64,
+    /// Rows of the blobs that it names.
+    pub(super) blobs: Vec<i64>,
+}
+
 /// What is stored of what a batch is about.
 pub(super) struct Stored {
     pub(super) revisions: HashMap<RepositoryId, u64>,
     /// Repositories that are there and were not waited for.
     pub(super) locked: HashSet<RepositoryId>,
-    pub(super) entries: HashMap<(RepositoryId, String), u64>,
+    pub(super) entries: HashMap<(RepositoryId, String), Known>,
     pub(super) blobs: Vec<Found>,
-    /// Rows of blobs that the records name.
-    pub(super) named: HashMap<(RepositoryId, String), Vec<i64>>,
 }
 
 /// Asks for all of it. The repositories come first: on PostgreSQL they are locked from then on.
@@ -65,13 +70,12 @@ pub(super) async fn stored(
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
     let skip = if waiting == Waiting::No { transaction.skip_locked() } else { "" };
-    let locked = format!(") ORDER BY id{}{skip}", transaction.for_update());
-    let ([entries, entries_end], [blobs, blobs_end], [names, names_end]) = (ENTRIES, BLOBS, NAMED);
+    let locked = format!(") AND deleted_at IS NULL ORDER BY id{}{skip}", transaction.for_update());
+    let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
     let asked = vec![
         MultiRow::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
         MultiRow::new(entries, keys.iter().map(key).collect(), entries_end),
         MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end),
-        MultiRow::new(names, keys.iter().map(key).collect(), names_end),
     ];
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
@@ -82,7 +86,6 @@ pub(super) async fn stored(
         revisions,
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
-        named: names_of(&next())?,
     })
 }
 
@@ -95,7 +98,7 @@ async fn locked_of(
         return Ok(HashSet::new());
     }
     let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
-    let asked = MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ")");
+    let asked = MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ") AND deleted_at IS NULL");
     let found = transaction.fetch_each(vec![asked]).await?;
     found.iter().flatten().map(|row| row.columns().int("id").map(RepositoryId)).collect()
 }
@@ -105,19 +108,25 @@ fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
     Ok((RepositoryId(columns.int("id")?), columns.unsigned("revision")?))
 }
 
-fn entry(row: &Row) -> Result<((RepositoryId, String), u64), StoreError> {
+fn entry(row: &Row) -> Result<((RepositoryId, String), Known), StoreError> {
     let mut columns = row.columns();
-    Ok(((RepositoryId(columns.int("repository")?), columns.text("key")?), columns.unsigned("revision")?))
+    let place = (RepositoryId(columns.int("repository")?), columns.text("key")?);
+    let (revision, blobs) = (columns.unsigned("revision")?, columns.opt_text("blobs")?);
+    Ok((place, Known { revision, blobs: named_by(blobs.as_deref())? }))
 }
 
-fn names_of(rows: &[Row]) -> Result<HashMap<(RepositoryId, String), Vec<i64>>, StoreError> {
-    let mut named: HashMap<(RepositoryId, String), Vec<i64>> = HashMap::new();
-    for row in rows {
-        let mut columns = row.columns();
-        let record = (RepositoryId(columns.int("repository")?), columns.text("key")?);
-        named.entry(record).or_default().push(columns.int("blob")?);
-    }
-    Ok(named)
+/// The rows of blobs that the column `blobs` of a record has.
+pub(crate) fn named_by(blobs: Option<&str>) -> Result<Vec<i64>, StoreError> {
+    let number = |number: &str| {
+        number.parse().map_err(|_| StoreError::Corrupt(format!("a record names the blob {number:?}")))
+    };
+    blobs.unwrap_or_default().split_ascii_whitespace().map(number).collect()
+}
+
+/// The column for these.
+pub(super) fn blobs_column(ids: &BTreeSet<i64>) -> Option<String> {
+    let numbers: Vec<String> = ids.iter().map(i64::to_string).collect();
+    (!numbers.is_empty()).then(|| numbers.join(" "))
 }
 
 fn found_blob(row: &Row) -> Result<Found, StoreError> {
@@ -164,7 +173,7 @@ pub(super) fn hold(leases: &BTreeSet<(i64, RepositoryId)>, until: i64) -> MultiR
     MultiRow::new(before, leases.iter().map(row).collect(), after)
 }
 
-pub(super) fn unname(rows: Vec<[Value; 2]>) -> MultiRow {
+pub(crate) fn unname(rows: Vec<[Value; 3]>) -> MultiRow {
     let [before, after] = UNNAME;
     MultiRow::new(before, rows, after)
 }
@@ -174,15 +183,15 @@ pub(super) fn remove(rows: Vec<[Value; 2]>) -> MultiRow {
     MultiRow::new(before, rows, after)
 }
 
-pub(super) fn put(rows: Vec<[Value; 4]>) -> MultiRow {
-    let before = "INSERT INTO records (repository, key, value, revision) VALUES ";
-    let after =
-        " ON CONFLICT (repository, key) DO UPDATE SET value = excluded.value, revision = excluded.revision";
+pub(super) fn put(rows: Vec<[Value; 5]>) -> MultiRow {
+    let before = "INSERT INTO records (repository, key, value, revision, blobs) VALUES ";
+    let after = " ON CONFLICT (repository, key) DO UPDATE SET value = excluded.value, \
+                 revision = excluded.revision, blobs = excluded.blobs";
     MultiRow::new(before, rows, after)
 }
 
 pub(super) fn name(rows: Vec<[Value; 3]>) -> MultiRow {
-    MultiRow::new("INSERT INTO record_blobs (repository, key, blob) VALUES ", rows, "")
+    MultiRow::new("INSERT INTO record_blobs (blob, repository, key) VALUES ", rows, " ON CONFLICT DO NOTHING")
 }
 
 pub(super) fn set_revisions(revisions: Revisions) -> MultiRow {

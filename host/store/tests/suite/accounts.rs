@@ -165,9 +165,10 @@ async fn a_deleted_repository_is_empty(world: &World) {
     world.put("key", "value").await;
     assert!(world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
     assert!(!world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
-    assert_eq!(world.value("key").await, None);
     let change = commit([put("key", "value", Expectation::Anything)]);
     assert!(world.store.commit(world.repository, change).await.is_err());
+    assert_eq!(world.store.remove_deleted().await.unwrap(), 1);
+    assert_eq!(world.value("key").await, None);
 }
 
 async fn settings_are_compared_and_set(world: &World) {

@@ -1,11 +1,13 @@
-//! How many publishes a second are made durable: `commit_rate FOLDER [WRITERS] [SECONDS] [RECORDS BEFOREHAND]`.
-//! A folder that was used before goes on with what is in it.
+//! How many publishes a second are made durable: `commit_rate FOLDER [WRITERS] [SECONDS] [GROWN TO]`. With a fourth number as well into
+//! a store that has grown to so many artifacts, and what part of the first that is. `DATABASE_URL` names another database than one
+//! in the folder; a folder that was used before goes on with what is in it.
 //!
 //! A publish is what one of a jar of 4 KiB is: the blob, a record that names it, one of its version, one that must be absent, a
-//! file shown, and an event. It tells how long publishes took, and what each cost in CPU and in bytes written.
+//! file shown, and an event. Their names come in no order, so no two need the same place of an index. It tells how long publishes
+//! took, and what each cost in CPU and in bytes written.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod fill;
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -23,15 +25,31 @@ async fn main() -> Result<(), StoreError> {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         config.database_url = url;
     }
-    let store = Store::open(config).await?;
-    let place = place(&store).await?;
-    let (writers, seconds, before) = (number(1, 8), number(2, 5), number(3, 0));
-    if before > 0 {
-        publish(&store, place, 64, Stop::After(before)).await?;
+    let (writers, seconds, grown) = (number(1, 8), number(2, 5), number(3, 0));
+    let (place, empty) = measured(&config, "an empty store", writers, seconds).await?;
+    if grown > 0 {
+        let since = Instant::now();
+        fill::fill(&config.database_url, place.organization, place.repository, grown).await?;
+        println!("filled with {grown} artifacts in {:.0} s", since.elapsed().as_secs_f64());
+        let (_, then) = measured(&config, &format!("{grown} artifacts"), writers, seconds).await?;
+        println!("{:.2} of the rate into an empty store", then / empty);
     }
+    Ok(())
+}
+
+/// Publishes for so many seconds into what is there; where, and how many a second.
+async fn measured(
+    config: &StoreConfig,
+    what: &str,
+    writers: u64,
+    seconds: u64,
+) -> Result<(Place, f64), StoreError> {
+    let store = Store::open(config.clone()).await?;
+    let place = place(&store).await?;
+    publish(&store, place, writers, Instant::now() + Duration::from_secs(seconds / 4)).await?;
     let begun = Instant::now();
     let (statements, used) = (store.statements(), Used::now()?);
-    let mut took = publish(&store, place, writers, Stop::At(begun + Duration::from_secs(seconds))).await?;
+    let mut took = publish(&store, place, writers, begun + Duration::from_secs(seconds)).await?;
     let (done, used) = (took.len().max(1) as f64, Used::now()?.since(&used));
     let rate = done / begun.elapsed().as_secs_f64();
     let statements = (store.statements() - statements) as f64 / done;
@@ -39,14 +57,14 @@ async fn main() -> Result<(), StoreError> {
     let within = |part: usize| took.get((took.len() * part / 1000).min(took.len().saturating_sub(1)));
     let [half, most, worst] =
         [500, 990, 1000].map(|part| within(part).copied().unwrap_or_default().as_secs_f64() * 1e3);
-    println!("{rate:.0} publishes/s by {writers} writers after {before}; {statements:.2} statements each");
+    println!("{what}: {rate:.0} publishes/s by {writers} writers; {statements:.2} statements each");
     println!(
-        "each: {half:.1} ms (99 %: {most:.1} ms, worst {worst:.1} ms), {:.0} us of CPU, {:.1} KiB written",
+        "  each: {half:.1} ms (99 %: {most:.1} ms, worst {worst:.1} ms), {:.0} us of CPU, {:.1} KiB written",
         used.cpu_us / done,
         used.written / done / 1024.0
     );
     store.close().await;
-    Ok(())
+    Ok((place, rate))
 }
 
 /// What the process has used.
@@ -78,16 +96,13 @@ struct Place {
     organization: OrganizationId,
 }
 
-#[derive(Clone, Copy)]
-enum Stop {
-    At(Instant),
-    After(u64),
-}
-
-async fn publish(store: &Store, place: Place, writers: u64, stop: Stop) -> Result<Vec<Duration>, StoreError> {
-    let begun = Arc::new(AtomicU64::new(0));
-    let tasks: Vec<_> =
-        (0..writers).map(|_| tokio::spawn(write(store.clone(), place, stop, Arc::clone(&begun)))).collect();
+async fn publish(
+    store: &Store,
+    place: Place,
+    writers: u64,
+    end: Instant,
+) -> Result<Vec<Duration>, StoreError> {
+    let tasks: Vec<_> = (0..writers).map(|_| tokio::spawn(write(store.clone(), place, end))).collect();
     let mut took = Vec::new();
     for task in tasks {
         took.extend(task.await.map_err(|problem| StoreError::Invalid(problem.to_string()))??);
@@ -95,21 +110,9 @@ async fn publish(store: &Store, place: Place, writers: u64, stop: Stop) -> Resul
     Ok(took)
 }
 
-async fn write(
-    store: Store,
-    place: Place,
-    stop: Stop,
-    begun: Arc<AtomicU64>,
-) -> Result<Vec<Duration>, StoreError> {
+async fn write(store: Store, place: Place, end: Instant) -> Result<Vec<Duration>, StoreError> {
     let mut took = Vec::new();
-    loop {
-        let over = match stop {
-            Stop::At(end) => Instant::now() >= end,
-            Stop::After(count) => begun.fetch_add(1, Ordering::Relaxed) >= count,
-        };
-        if over {
-            return Ok(took);
-        }
+    while Instant::now() < end {
         let commit = one(rand::random(), place.organization).await?;
         let since = Instant::now();
         match store.commit(place.repository, commit).await? {
@@ -117,10 +120,13 @@ async fn write(
             other => return Err(StoreError::Invalid(format!("{other:?}"))),
         };
     }
+    Ok(took)
 }
 
 async fn one(id: u64, organization: OrganizationId) -> Result<Commit, StoreError> {
-    let blob = Blob::from_bytes(Bytes::from(id.to_le_bytes().repeat(512)));
+    let mut bytes = vec![0; 4096];
+    rand::fill(bytes.as_mut_slice());
+    let blob = Blob::from_bytes(Bytes::from(bytes));
     let sha256 = blob.sha256().await?;
     let (name, number) = (format!("org.example:lib{:03}", id % 1000), format!("{id:016x}"));
     let path = format!("org/example/lib{:03}/{id:016x}/lib-{id:016x}.jar", id % 1000);

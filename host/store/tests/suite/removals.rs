@@ -1,0 +1,144 @@
+//! Deleted repositories: out of sight at once, and removed in pieces that any server goes on with.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use packhouse_store::{
+    Blob, CatalogChange, Change, Commit, Expectation, RepositoryId, Sha256, Store, Version, VersionFile,
+};
+
+use crate::support::{World, applied, commit, in_both, put, repository};
+
+in_both! {
+    a_deleted_repository_is_out_of_sight, what_it_held_is_removed, a_removal_goes_on_where_it_was_cut_off,
+    publishes_elsewhere_go_on,
+}
+
+/// More than two pieces of each table.
+const MANY: usize = 1000;
+
+/// A commit of so many records from this one on, each with a blob of its own and shown as a version with a file.
+async fn publish(store: &Store, repository: RepositoryId, numbers: std::ops::Range<usize>) -> Vec<Sha256> {
+    let (mut whole, mut all) = (Commit::default(), Vec::new());
+    for number in numbers {
+        let blob = Blob::from_bytes(Bytes::from(format!("{repository} {number}")));
+        let sha256 = blob.sha256().await.unwrap();
+        let change = put(&format!("file/{number}"), "value", Expectation::Absent);
+        let Change::Put { key, value, expect, .. } = change else { panic!("no put") };
+        whole.changes.push(Change::Put { key, value, expect, blobs: vec![sha256] });
+        let file = VersionFile { path: format!("{number}.jar"), digest: sha256.digest(), size: blob.size() };
+        whole.catalog.push(CatalogChange::Show(Version {
+            name: format!("package{}", number % 100),
+            version: format!("{number}"),
+            files: vec![file],
+            ..Version::default()
+        }));
+        whole.keeps.push(blob);
+        all.push(sha256);
+    }
+    applied(store.commit(repository, whole).await.unwrap());
+    all
+}
+
+async fn fill(world: &World, repository: RepositoryId) -> Vec<Sha256> {
+    let mut all = Vec::new();
+    for from in (0..MANY).step_by(200) {
+        all.extend(publish(&world.store, repository, from..from + 200).await);
+    }
+    world.store.begin_upload(repository, "note").await.unwrap();
+    all
+}
+
+async fn a_deleted_repository_is_out_of_sight(world: &World) {
+    let (store, organization, gone) = (&world.store, world.organization, world.another("gone").await);
+    fill(world, gone).await;
+    let statements = store.statements();
+    assert!(store.delete_repository(organization, gone, None).await.unwrap());
+    assert!(store.statements() - statements < 20, "it took {}", store.statements() - statements);
+    assert!(!store.delete_repository(organization, gone, None).await.unwrap());
+    assert!(store.find_repository(organization, gone).await.unwrap().is_none());
+    assert!(store.find_repositories(organization, &[gone]).await.unwrap().is_empty());
+    let listed = store.list_repositories(organization, None, 100).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [world.repository]);
+    assert_eq!(store.formats_in_use(None).await.unwrap(), [("maven".to_owned(), 1)]);
+    for name in ["gone".to_owned(), format!("/{gone}")] {
+        let facts = store.look_up(organization, &name, None).await.unwrap();
+        assert!(facts.repository.is_none(), "{name}");
+        assert!(store.look_up_others(organization, &[name], &facts).await.unwrap().is_empty());
+        assert_eq!(store.list_reached(organization, &facts, None, 100).await.unwrap().len(), 1);
+    }
+    let change = commit([put("key", "value", Expectation::Anything)]);
+    assert!(store.commit(gone, change).await.is_err());
+    assert!(store.keep(gone, &[Blob::from_bytes(Bytes::from("bytes"))]).await.is_err());
+    assert!(!store.set_upstream_credentials(gone, Some("sealed"), None).await.unwrap());
+    let again = store.create_repository(organization, repository("gone"), None).await.unwrap().unwrap();
+    assert_ne!(again.id, gone);
+    assert!(store.package_names(again.id, "", 10).await.unwrap().is_empty());
+}
+
+async fn what_it_held_is_removed(world: &World) {
+    let (store, gone) = (&world.store, world.another("gone").await);
+    let blobs = fill(world, gone).await;
+    let kept = publish(store, world.repository, 0..10).await;
+    assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
+    assert_eq!(store.remove_deleted().await.unwrap(), 1);
+    assert_eq!(store.remove_deleted().await.unwrap(), 0);
+    assert!(store.scan(gone, "", None, 10).await.unwrap().is_empty());
+    assert!(store.package_names(gone, "", 10).await.unwrap().is_empty());
+    for sha256 in &kept {
+        assert!(store.held_blob(world.repository, *sha256).await.unwrap().is_some());
+    }
+    let mut config = world.config.clone();
+    config.gc_grace = Duration::ZERO;
+    config.gc_lease = Duration::ZERO;
+    let collecting = Store::open(config).await.unwrap();
+    assert_eq!(collecting.collect_garbage().await.unwrap().blobs, blobs.len() as u64);
+    collecting.close().await;
+    assert_eq!(world.store.scan(world.repository, "", None, 100).await.unwrap().len(), 10);
+}
+
+async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
+    let (store, gone) = (&world.store, world.another("gone").await);
+    fill(world, gone).await;
+    assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
+    // As much as a server does before it is killed: dropped in the middle of a transaction.
+    let removing = store.remove_deleted();
+    tokio::pin!(removing);
+    let keys = |limit| async move { store.keys(gone, "", None, None, limit).await.unwrap().len() };
+    loop {
+        tokio::select! {
+            biased;
+            left = keys(1000) => if left < MANY { break },
+            done = &mut removing => panic!("removed before it was looked at: {done:?}"),
+        }
+    }
+    assert!(keys(1000).await > 0, "nothing was left to go on with");
+    let mut config = world.config.clone();
+    config.database = world.config.database;
+    let other = Store::open(config).await.unwrap();
+    // Its claim lasts as long as a server may be silent that is there.
+    let begun = std::time::Instant::now();
+    while other.remove_deleted().await.unwrap() == 0 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "nobody goes on with it");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(keys(10).await, 0);
+    other.close().await;
+}
+
+async fn publishes_elsewhere_go_on(world: &World) {
+    let (store, gone) = (&world.store, world.another("gone").await);
+    fill(world, gone).await;
+    assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
+    let removing = tokio::spawn({
+        let store = store.clone();
+        async move { store.remove_deleted().await }
+    });
+    let mut published = 0;
+    while !removing.is_finished() {
+        world.put(&format!("key{published}"), "value").await;
+        published += 1;
+    }
+    assert_eq!(removing.await.unwrap().unwrap(), 1);
+    assert!(published > 10, "{published} publishes while it was removed");
+}
