@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use packhouse_store::{
-    AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow,
-};
+use packhouse_store::{AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow};
 
 use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
 
@@ -123,12 +121,7 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
     on_a.on_record("a/1");
     let first = world.put("a/1", "1").await;
     let publish = async |store: &Store, key: String| {
-        applied(
-            store
-                .commit(world.repository, commit([put(&key, "", Expectation::Anything)]))
-                .await
-                .unwrap(),
-        )
+        applied(store.commit(world.repository, commit([put(&key, "", Expectation::Anything)])).await.unwrap())
     };
     let mut last = first;
     for number in 0..20 {
@@ -159,7 +152,8 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_gone_is_waited_for_once() {
     let Some((world, [two])) = servers().await else { return };
-    let rows = || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
+    let rows =
+        || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
     assert_eq!(rows(), "2");
     two.close().await;
     assert_eq!(rows(), "1", "who closes leaves");
