@@ -22,6 +22,7 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
         "packhouse_blobs_collected_total",
         "packhouse_password_hashes_total",
         "packhouse_store_statements_total",
+        "packhouse_upstream_throttled_total",
         "packhouse_lease_renewals_total",
         "packhouse_lease_losses_total",
         "packhouse_lease_invalidations_total",
@@ -82,6 +83,7 @@ fn describe() {
         "How long the last renewal of the lease took"
     );
     describe_gauge!("packhouse_lease_holders", "Servers that hold a lease");
+    describe_counter!("packhouse_upstream_throttled_total", "Answers of upstreams that asked to wait");
     describe_counter!("packhouse_lease_renewals_total", "Renewals of the lease");
     describe_counter!("packhouse_lease_losses_total", "Connections that ended with their lease");
     describe_counter!("packhouse_lease_invalidations_total", "Answers of look-ups that changes made wrong");
