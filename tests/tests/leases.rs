@@ -252,7 +252,7 @@ fn what_is_published_on_one_is_there_on_the_others_and_reads_cost_no_statement()
     }
     for number in 0..30 {
         let path = format!("org/example/a/{number}/a-{number}.jar");
-        world.repository.put(&path, &number.to_string()).expect(201);
+        world.repository.put(&path, number.to_string()).expect(201);
         for server in &others {
             let client = Client::new(server.packages()).basic(OWNER, secret);
             let found = client.get(&world.repository.path(&path)).expect(200);
