@@ -17,6 +17,7 @@ pub mod cli;
 pub mod clients;
 pub mod clock;
 pub mod database;
+pub mod deaf_wire;
 pub mod debian;
 pub mod digests;
 pub mod docker;

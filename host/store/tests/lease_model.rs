@@ -75,10 +75,17 @@ enum Fill {
 enum Writer {
     Idle,
     /// The row was there before the commit, where that is asked.
-    Listed { there: bool },
-    Committed { there: bool },
+    Listed {
+        there: bool,
+    },
+    Committed {
+        there: bool,
+    },
     /// `same`: the row was not renewed since the list.
-    Waiting { elapsed: u8, same: bool },
+    Waiting {
+        elapsed: u8,
+        same: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

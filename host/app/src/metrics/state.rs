@@ -23,6 +23,11 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
         "packhouse_password_hashes_total",
         "packhouse_password_checks_refused_total",
         "packhouse_store_statements_total",
+        "packhouse_upstream_throttled_total",
+        "packhouse_lease_renewals_total",
+        "packhouse_lease_losses_total",
+        "packhouse_lease_invalidations_total",
+        "packhouse_lease_expiries_waited_total",
     ] {
         metrics::counter!(name).increment(0);
     }
@@ -74,6 +79,27 @@ fn describe() {
     describe_counter!("packhouse_blobs_corrupt_total", "Blobs that were found damaged or missing");
     describe_counter!("packhouse_blobs_collected_total", "Blobs that were collected");
     describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");
+    describe_gauge!(
+        "packhouse_lease_held",
+        "1 while look-ups may be answered from memory, as of the last renewal"
+    );
+    describe_gauge!(
+        "packhouse_lease_age_seconds",
+        Unit::Seconds,
+        "How long the last renewal of the lease took"
+    );
+    describe_gauge!("packhouse_lease_holders", "Servers that hold a lease");
+    describe_counter!("packhouse_upstream_throttled_total", "Answers of upstreams that asked to wait");
+    describe_counter!("packhouse_lease_renewals_total", "Renewals of the lease");
+    describe_counter!("packhouse_lease_losses_total", "Connections that ended with their lease");
+    describe_counter!("packhouse_lease_invalidations_total", "Answers of look-ups that changes made wrong");
+    describe_counter!("packhouse_lease_expiries_waited_total", "Commits that waited for the end of a lease");
+    describe_counter!("packhouse_lease_notices_total", "Notices of changes, by kind");
+    describe_histogram!(
+        "packhouse_lease_wait_seconds",
+        Unit::Seconds,
+        "Time that commits waited for other servers"
+    );
     describe_counter!("packhouse_store_statements_total", "Statements that requests put to the database");
     describe_counter!("packhouse_password_hashes_total", "Passwords hashed");
     describe_counter!("packhouse_password_checks_refused_total", "Passwords that were not looked at: too many waited");

@@ -103,9 +103,9 @@ impl Facts {
                 self.tokens.contains(&row.id.0) || row.owner.is_some_and(|id| self.members.contains(&id.0))
             })
             || owner.as_ref().is_some_and(|row| self.members.contains(&row.id.0))
-            || key.as_ref().is_some_and(|row| {
-                self.keys.contains(&row.id.0) || self.key_owners.contains(&row.owner.0)
-            })
+            || key
+                .as_ref()
+                .is_some_and(|row| self.keys.contains(&row.id.0) || self.key_owners.contains(&row.owner.0))
             || (repository.is_none() && self.new_repositories.contains(&question.organization.0))
             || repositories.any(|row| self.repositories.contains(&row.id.0))
     }

@@ -33,11 +33,11 @@ pub use audit::{AuditFilter, AuditRow};
 pub use confirmations::ConfirmationRow;
 pub use event::AuditEvent;
 pub(crate) use event::{insert as insert_audit, remember};
-pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub(crate) use facts::Facts;
+pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};
-pub use logins::{LoginBegun, LoginRow, NewLogin};
 pub(crate) use leased_facts::LeasedFacts;
+pub use logins::{LoginBegun, LoginRow, NewLogin};
 #[cfg(test)]
 pub(crate) use look_up::{LOOK_UP, reached_sql};
 pub use members::{MemberChange, NewMember};

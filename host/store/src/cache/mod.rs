@@ -1,5 +1,6 @@
 //! What proxies keep of their upstreams: answers by the name of what was asked, their bytes as blobs like any others.
 
+mod claims;
 mod page;
 mod shrink;
 

@@ -1,7 +1,7 @@
 //! The database: statements outside of a transaction, and the beginning of one.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};

@@ -14,7 +14,7 @@ mod sql;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +53,9 @@ struct Shared {
     until: AtomicU64,
     /// When somebody asked last.
     asked: AtomicU64,
+    /// A number of this process's own, and whether it knows of others.
+    process: i64,
+    others: AtomicBool,
     /// Somebody asked, and there was no lease.
     missed: Arc<Notify>,
     /// As which this process holds it and held it before, so that it does not wait for itself: the last is the present one.
@@ -86,6 +89,8 @@ impl Leases {
             changes: Arc::clone(changes),
             until: AtomicU64::new(0),
             asked: AtomicU64::new(0),
+            process: rand::random(),
+            others: AtomicBool::new(false),
             missed: Arc::default(),
             ids: Mutex::default(),
             own: Mutex::default(),
@@ -107,6 +112,11 @@ impl Leases {
         }
         self.0.missed.notify_one();
         None
+    }
+
+    /// The number of this process, where others share the database; none while no other is known.
+    pub(crate) fn beside_others(&self) -> Option<i64> {
+        self.0.others.load(Ordering::Relaxed).then_some(self.0.process)
     }
 
     /// Whether a lease is held.

@@ -53,6 +53,9 @@ pub(super) async fn run(shared: Weak<Shared>, options: PgConnectOptions, mut ord
         strong.meters.lost();
         drop(strong);
         let Err(problem) = ended else { return };
+        if matches!(problem, Ended::Unused) {
+            return;
+        }
         tracing::debug!(%problem, "the connection that holds the lease has ended");
         pause = if begun.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         if matches!(problem, Ended::Deaf) {
@@ -150,7 +153,8 @@ impl Session {
         let options = options.clone().options([("synchronous_commit", "off")]);
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.test_before_acquire(false).acquire_timeout(STATEMENT).connect_lazy_with(options);
-        let mut listener = run_within(async { PgListener::connect_with(&pool).await.map_err(StoreError::database) }).await?;
+        let mut listener =
+            run_within(async { PgListener::connect_with(&pool).await.map_err(StoreError::database) }).await?;
         listener.eager_reconnect(false);
         let own = notice::channel_of(&id);
         let channels = [notice::OF_ALL, &own];
@@ -284,6 +288,7 @@ impl Session {
         let (granted, others) = (seen.granted, seen.others.clone());
         self.take_in(&shared, seen);
         shared.waits.gone(&others, waits);
+        shared.others.store(!others.is_empty(), std::sync::atomic::Ordering::Relaxed);
         self.next = Instant::now() + EVERY;
         match granted {
             Some(true) => self.go_on(&shared, asked, others.len() + 1),
@@ -437,7 +442,10 @@ impl Session {
         for holder in holders {
             let waits = shared.waits.last();
             if run_within(sql::remove(&mut self.listener, &holder)).await? {
-                tracing::info!(server = holder.id, "a server has not renewed its lease: it is not waited for any more");
+                tracing::info!(
+                    server = holder.id,
+                    "a server has not renewed its lease: it is not waited for any more"
+                );
                 shared.waits.dropped(&holder.id, waits);
             }
         }

@@ -30,7 +30,8 @@ const JOIN: &str = "WITH locked AS MATERIALIZED (\
         CASE WHEN got THEN (SELECT CAST(count(*) AS TEXT) FROM joined) ELSE 'busy' END AS other, \
         CAST(NULL AS BYTEA) AS touched, flushed FROM locked";
 
-const OTHERS: &str = "SELECT 'holder', id, renewal || ' ' || lease_ms, NULL FROM server_leases WHERE id <> $1";
+const OTHERS: &str =
+    "SELECT 'holder', id, renewal || ' ' || lease_ms, NULL FROM server_leases WHERE id <> $1";
 
 /// What was committed and is in neither the snapshot `$2` nor the list `$3`.
 const CHANGES: &str = "SELECT 'change', CAST(xid AS TEXT), facts, touched FROM announced_changes \
@@ -101,11 +102,13 @@ pub(super) async fn leave(listener: &mut PgListener, id: &str) -> Result<(), Sto
     sqlx::query(sql).bind(id).execute(listener).await.map(drop).map_err(StoreError::database)
 }
 
-/// Removes the changes that this snapshot had seen.
+/// Removes the changes that this snapshot had seen, and what counts as fetched no longer.
 pub(super) async fn prune(listener: &mut PgListener, position: &Position) -> Result<(), StoreError> {
     let sql = "DELETE FROM announced_changes WHERE xid < pg_snapshot_xmax(CAST(CAST($1 AS TEXT) AS pg_snapshot)) \
                AND pg_visible_in_snapshot(xid, CAST(CAST($1 AS TEXT) AS pg_snapshot))";
-    sqlx::query(sql).bind(position.text()).execute(listener).await.map(drop).map_err(StoreError::database)
+    sqlx::query(sql).bind(position.text()).execute(&mut *listener).await.map_err(StoreError::database)?;
+    let fetches = "DELETE FROM upstream_fetches WHERE until < CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+    sqlx::query(fetches).execute(listener).await.map(drop).map_err(StoreError::database)
 }
 
 /// Sends notices, each a channel and a text.

@@ -9,6 +9,12 @@ CREATE TABLE announced_changes (xid xid8 NOT NULL DEFAULT pg_current_xact_id(), 
 CREATE INDEX announced_changes_by_xid ON announced_changes (xid);
 CREATE INDEX announced_changes_foreign ON announced_changes (xid) WHERE facts = '!';
 
+-- Answers of upstreams that a server is fetching, until when at most (ms since 1970 by the database's clock).
+CREATE TABLE upstream_fetches (
+    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name BYTEA NOT NULL, holder BIGINT NOT NULL,
+    until BIGINT NOT NULL, PRIMARY KEY (repository, name)
+);
+
 -- A transaction whose process does not say that it waits for the leases after its commit (an older version's, a person's) waits here,
 -- before it: no lease is granted from now to its end, and those that were have run out. Then none is granted until the row "!" has gone.
 CREATE FUNCTION packhouse_outlast_leases() RETURNS VOID LANGUAGE plpgsql AS $$

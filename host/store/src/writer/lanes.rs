@@ -153,7 +153,8 @@ impl Lanes {
             match attempt(&self.target, &jobs, Waiting::Yes).await {
                 Ok((answers, acknowledgement)) => {
                     let answered = jobs.into_iter().zip(answers);
-                    let done = answered.map(|(job, answer)| (job.done, answer.unwrap_or_else(|| Err(locked()))));
+                    let done =
+                        answered.map(|(job, answer)| (job.done, answer.unwrap_or_else(|| Err(locked()))));
                     return self.answer(done.collect(), acknowledgement);
                 }
                 // A new connection may be better: this one is not used again.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
-use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, ended_at};
+use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, Store, ended_at};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::support::{World, applied, commit, in_both, put};
+use crate::support::{World, applied, commit, in_both, put, wait_for_lease};
 
-in_both! { histories, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records }
+in_both! { histories, histories_of_two_servers, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records }
 
 const WRITERS: usize = 3;
 const READERS: usize = 4;
@@ -48,21 +48,21 @@ impl Question {
     }
 
     /// From memory where that may be.
-    async fn ask(&self, world: &World, seen: Seen, dependencies: &mut Dependencies) -> Records {
+    async fn ask(&self, store: &Store, seen: Seen, dependencies: &mut Dependencies) -> Records {
         let pair = |entry: &Entry| (entry.key.clone(), String::from_utf8(entry.value.to_vec()).unwrap());
         match self {
             Question::Get(key) => {
                 dependencies.on_record(key);
-                world.store.cached_get(seen, key.clone()).await.unwrap().iter().map(pair).collect()
+                store.cached_get(seen, key.clone()).await.unwrap().iter().map(pair).collect()
             }
             Question::Scan { prefix, limit } => {
-                let found = world.store.cached_scan(seen, prefix, None, *limit).await.unwrap();
+                let found = store.cached_scan(seen, prefix, None, *limit).await.unwrap();
                 dependencies.on_records(prefix, None, ended_at(&found, *limit));
                 found.iter().map(pair).collect()
             }
             Question::Keys { prefix } => {
                 dependencies.on_records(prefix, None, None);
-                let found = world.store.cached_keys(seen, prefix, None, None, 10_000).await.unwrap();
+                let found = store.cached_keys(seen, prefix, None, None, 10_000).await.unwrap();
                 found.iter().map(|key| (key.clone(), String::new())).collect()
             }
         }
@@ -86,6 +86,8 @@ fn key(random: &mut StdRng) -> String {
 /// What happened: the changes by revision, and what was answered.
 #[derive(Default)]
 struct History {
+    /// The last revision that a writer was told of.
+    told: u64,
     commits: BTreeMap<u64, Vec<Change>>,
     answers: Vec<Answered>,
 }
@@ -122,12 +124,13 @@ impl History {
     }
 }
 
-async fn revision(world: &World) -> u64 {
-    let rows = world.store.find_repositories(world.organization, &[world.repository]).await.unwrap();
-    rows[0].revision
+/// As a request sees it.
+async fn revision(world: &World, store: &Store) -> u64 {
+    let found = store.look_up(world.organization, "main", None).await.unwrap();
+    found.repository.as_ref().unwrap().revision
 }
 
-async fn write(world: &World, history: &Mutex<History>, seed: u64) {
+async fn write(world: &World, store: &Store, history: &Mutex<History>, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     for step in 0..STEPS {
         let change = |random: &mut StdRng| {
@@ -138,29 +141,33 @@ async fn write(world: &World, history: &Mutex<History>, seed: u64) {
             }
         };
         let changes: Vec<Change> = (0..random.random_range(1..3)).map(|_| change(&mut random)).collect();
-        let made = world.store.commit(world.repository, commit(changes.clone())).await.unwrap();
+        let made = store.commit(world.repository, commit(changes.clone())).await.unwrap();
         // The last change of a key counts.
-        history.lock().unwrap().commits.insert(applied(made), changes);
+        let (revision, mut history) = (applied(made), history.lock().unwrap());
+        history.commits.insert(revision, changes);
+        history.told = history.told.max(revision);
     }
 }
 
 /// Reads, and keeps an answer as the response cache does: valid while the store says that nothing of it changed.
-async fn read(world: &World, history: &Mutex<History>, seed: u64, omit: bool) {
+async fn read(world: &World, store: &Store, history: &Mutex<History>, seed: u64, omit: bool) {
     let mut random = StdRng::seed_from_u64(seed);
     let mut kept: Option<(Answered, Dependencies)> = None;
     for _ in 0..STEPS {
-        let before = revision(world).await;
+        let told = history.lock().unwrap().told;
+        let before = revision(world, store).await;
+        assert!(before >= told, "revision {before} is answered after a writer was told of {told}");
         let seen = Seen { repository: world.repository, revision: before };
         let mut dependencies = Dependencies::default();
         let question = Question::any(&mut random);
-        let answer = question.ask(world, seen, &mut dependencies).await;
-        let answered = Answered { question, answer, at: before..=revision(world).await };
+        let answer = question.ask(store, seen, &mut dependencies).await;
+        let answered = Answered { question, answer, at: before..=committed(world).await };
         history.lock().unwrap().answers.push(answered.clone());
         if omit {
             dependencies = Dependencies::default();
         }
         match kept.take() {
-            Some((was, on)) if world.store.unchanged(world.repository, *was.at.start(), before, &on) => {
+            Some((was, on)) if store.unchanged(world.repository, *was.at.start(), before, &on) => {
                 let now = Answered { at: before..=before, ..was.clone() };
                 history.lock().unwrap().answers.push(now);
                 kept = Some((was, on));
@@ -170,27 +177,44 @@ async fn read(world: &World, history: &Mutex<History>, seed: u64, omit: bool) {
     }
 }
 
-async fn run(world: &World, omit: bool) -> History {
+/// What the database has by now: a read may be newer than what its server was told of.
+async fn committed(world: &World) -> u64 {
+    let rows = world.store.find_repositories(world.organization, &[world.repository]).await.unwrap();
+    rows[0].revision
+}
+
+async fn run(world: &World, stores: [&Store; 2], omit: bool) -> History {
     let history = Mutex::new(History::default());
-    let writers = (0..WRITERS).map(|seed| write(world, &history, seed as u64));
-    let readers = (0..READERS).map(|seed| read(world, &history, 100 + seed as u64, omit));
+    let writers = (0..WRITERS).map(|seed| write(world, stores[seed % 2], &history, seed as u64));
+    let readers = (0..READERS).map(|seed| read(world, stores[seed % 2], &history, 100 + seed as u64, omit));
     futures::future::join(futures::future::join_all(writers), futures::future::join_all(readers)).await;
     history.into_inner().unwrap()
 }
 
 async fn histories(world: &World) {
-    let history = run(world, false).await;
+    let history = run(world, [&world.store; 2], false).await;
     assert!(history.answers.len() > READERS * STEPS, "nothing was served again");
     assert_eq!(history.wrong().len(), 0, "{:#?}", history.wrong());
 }
 
+/// Half of the writers and of the readers are another server's.
+async fn histories_of_two_servers(world: &World) {
+    let other = Store::open(world.config.clone()).await.unwrap();
+    world.wait_for_lease().await;
+    wait_for_lease(&other).await;
+    let history = run(world, [&world.store, &other], false).await;
+    assert!(history.answers.len() > READERS * STEPS, "nothing was served again");
+    assert_eq!(history.wrong().len(), 0, "{:#?}", history.wrong());
+    other.close().await;
+}
+
 async fn a_planted_omission_is_found(world: &World) {
-    assert!(!run(world, true).await.wrong().is_empty());
+    assert!(!run(world, [&world.store; 2], true).await.wrong().is_empty());
 }
 
 /// Two servers of one database: what the other commits is not in this one's log, and counts as changed.
 async fn another_servers_commits_are_seen(world: &World) {
-    let other = packhouse_store::Store::open(world.config.clone()).await.unwrap();
+    let other = Store::open(world.config.clone()).await.unwrap();
     let on_a = {
         let mut on = Dependencies::default();
         on.on_record("a/1");

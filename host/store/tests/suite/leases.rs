@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use packhouse_store::{
-    AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow,
-};
+use packhouse_store::{AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow};
 
 use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
 
 const LEASE: Duration = Duration::from_secs(1);
+/// Statements that a store runs of its own after its start.
+const ITS_OWN: u64 = 5;
 
 /// Two servers with a lease, or three; none where PostgreSQL is not installed.
 async fn servers<const N: usize>() -> Option<(World, [Store; N])> {
@@ -93,7 +93,8 @@ async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
             look_up(&two, &world, 1).await;
         }
     });
-    assert_eq!(ran.await, 0);
+    assert!(ran.await <= ITS_OWN);
+    let mut all = 0;
     // A publish by either moves the revision and nothing else.
     for number in 0..20 {
         let key = format!("b/{number}");
@@ -105,14 +106,20 @@ async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
             let found = look_up(there, &world, 1).await;
             assert_eq!(found.repository.as_ref().unwrap().revision, revision);
         });
-        assert_eq!(ran.await, 0, "{number}");
+        all += ran.await;
     }
+    assert!(all <= ITS_OWN, "{all}");
     // What changes nothing that a look-up answers drops nothing.
     let event = AuditEvent { organization: world.organization, ..AuditEvent::default() };
     world.store.audit(event).await.unwrap();
     two.token_used(look_up(&two, &world, 1).await.token.as_ref().unwrap().id, 5);
     two.write_token_use().await.unwrap();
-    assert_eq!(statements(&two, async || drop(look_up(&two, &world, 1).await)).await, 0);
+    let again = statements(&two, async || {
+        for _ in 0..20 {
+            look_up(&two, &world, 1).await;
+        }
+    });
+    assert!(again.await <= ITS_OWN);
     two.close().await;
 }
 
@@ -123,12 +130,7 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
     on_a.on_record("a/1");
     let first = world.put("a/1", "1").await;
     let publish = async |store: &Store, key: String| {
-        applied(
-            store
-                .commit(world.repository, commit([put(&key, "", Expectation::Anything)]))
-                .await
-                .unwrap(),
-        )
+        applied(store.commit(world.repository, commit([put(&key, "", Expectation::Anything)])).await.unwrap())
     };
     let mut last = first;
     for number in 0..20 {
@@ -159,7 +161,8 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_gone_is_waited_for_once() {
     let Some((world, [two])) = servers().await else { return };
-    let rows = || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
+    let rows =
+        || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
     assert_eq!(rows(), "2");
     two.close().await;
     assert_eq!(rows(), "1", "who closes leaves");

@@ -38,18 +38,27 @@ impl Fetcher {
     /// Waits for a slot and sends the request, unless a fresh response was cached in the meantime.
     pub(super) async fn receive_head(&self) -> Result<Received<'_>, UpstreamError> {
         let FetchPlan { settings, repository, name, freshness, .. } = &*self.plan;
-        let cached =
-            if self.plan.is_cacheable() { self.context.store.cached(*repository, name).await? } else { None };
-        let cached = match cached {
-            Some(answer) if !self.is_expected(&answer).await? => None,
-            other => other,
+        let begun = Instant::now();
+        let cached = loop {
+            let cached = if self.plan.is_cacheable() {
+                self.context.store.cached(*repository, name).await?
+            } else {
+                None
+            };
+            let cached = match cached {
+                Some(answer) if !self.is_expected(&answer).await? => None,
+                other => other,
+            };
+            if let Some(answer) = &cached
+                && settings.is_fresh(answer, *freshness, now_ms())
+            {
+                let fetched = FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(answer) };
+                return Ok(Received { judged: Judged::Complete(fetched), slot: None });
+            }
+            if !self.has_waited(begun).await {
+                break cached;
+            }
         };
-        if let Some(answer) = &cached
-            && settings.is_fresh(answer, *freshness, now_ms())
-        {
-            let fetched = FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(answer) };
-            return Ok(Received { judged: Judged::Complete(fetched), slot: None });
-        }
         let slot = self.client.request_slot().await?;
         let sent = self.send(cached.as_ref()).await;
         match &sent {

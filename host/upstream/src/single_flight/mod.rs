@@ -10,6 +10,7 @@ mod run;
 mod shared_fetch;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use packhouse_store::Digest;
@@ -61,6 +62,7 @@ impl SingleFlight {
             client: Arc::clone(client),
             plan: Arc::clone(plan),
             shared: Arc::clone(&shared),
+            claimed: AtomicBool::new(false),
         };
         let fetches = Arc::clone(self);
         tokio::spawn(async move {

@@ -10,7 +10,12 @@ use super::shared_fetch::BodyDemand;
 
 impl Fetcher {
     /// Runs to the end, or until no waiter is left.
-    pub(super) async fn run(self, mut demand: BodyDemand) {
+    pub(super) async fn run(self, demand: BodyDemand) {
+        self.run_to_end(demand).await;
+        self.release().await;
+    }
+
+    async fn run_to_end(&self, mut demand: BodyDemand) {
         let mut is_demanded = false;
         let received = {
             let mut receive_head = std::pin::pin!(self.receive_head());
