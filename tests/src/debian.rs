@@ -7,6 +7,7 @@ use crate::server::eventually;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// What is in it besides Debian's smallest set: an init, and a client. Every package of Debian that ours asks for is here, because
@@ -144,8 +145,10 @@ impl Drop for Debian {
     }
 }
 
-/// A system as debootstrap leaves it, which nobody writes to.
+/// A system as debootstrap leaves it, which nobody writes to. Tests that want it at the same time wait for the first of them.
 fn pristine() -> Result<PathBuf, String> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock();
     let target = crate::checkout().join("target");
     let (whole, part) = (target.join("debian-12"), target.join("debian-12.part"));
     if whole.is_dir() {

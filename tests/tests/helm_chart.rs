@@ -347,3 +347,27 @@ fn same_names(values: &Value, schema: &Value, at: &str) {
         same_names(value, schema, &format!("{at}{name}."));
     }
 }
+
+#[test]
+fn with_a_certificate_both_listeners_and_all_probes_speak_tls() {
+    let Some(helm) = helm() else { return };
+    let objects = objects(&helm, &["tls.secretName=certificate"]);
+    all_strictly(&objects);
+    let server = only(&objects, "StatefulSet");
+    hangs_together(&objects, server);
+    let pod = &server["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["scheme"], "HTTPS", "{probe}");
+    }
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    let folder = mounts.iter().find(|mount| mount["name"] == "tls").unwrap()["mountPath"].as_str().unwrap();
+    for (name, file) in [("PACKHOUSE_TLS_CERT", "tls.crt"), ("PACKHOUSE_TLS_KEY", "tls.key")] {
+        let variables = container["env"].as_array().unwrap();
+        let variable = variables.iter().find(|variable| variable["name"] == name).unwrap();
+        assert_eq!(variable["value"], format!("{folder}/{file}"), "{name}");
+    }
+    let volumes = pod["volumes"].as_array().unwrap();
+    let volume = volumes.iter().find(|volume| volume["name"] == "tls").unwrap();
+    assert_eq!(volume["secret"]["secretName"], "certificate");
+}

@@ -13,14 +13,16 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-KILL", &format!("-{}", self.0.id())]).status();
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.0.id())]).status();
         let _ = self.0.wait();
     }
 }
 
-/// Starts these lines in the background and waits until the server that they start is well.
+/// Runs these lines, the last of which is a server; answers once that is well.
 fn started(home: &Home, text: &str, ports: [u16; 2]) -> Running {
     use std::os::unix::process::CommandExt as _;
+    let (before, text) = text.trim().rsplit_once('\n').unwrap_or(("true", text.trim()));
+    run(home.shell().args(["-euo", "pipefail", "-c", before])).well();
     let mut command = home.shell();
     command
         .args(["-euo", "pipefail", "-c", text])
@@ -87,7 +89,7 @@ fn uvx_and_pip_take_it_from_a_server_of_its_own_kind() {
 
     let python = home.python();
     let text = format!(
-        "'{}' -m venv venv && venv/bin/pip install --quiet --index-url '{index}' packhouse && exec venv/bin/python -m packhouse serve --data other",
+        "'{}' -m venv venv && venv/bin/pip install --quiet --index-url '{index}' packhouse\nexec venv/bin/python -m packhouse serve --data other",
         python.display()
     );
     drop(started(&home, &text, [free_port(), free_port()]));

@@ -134,7 +134,8 @@ spec:
     - name: tls
       secret:
         secretName: {{ .Values.tls.secretName }}
-        defaultMode: 0440
+        # 0440, as every reader of YAML understands it.
+        defaultMode: 288
     {{- end }}
     {{- if eq .Values.storage "external" }}
     - name: data
