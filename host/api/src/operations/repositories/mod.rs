@@ -71,7 +71,7 @@ pub async fn show(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
 /// The repository of this name, for whoever may know of it: 404 `not_found` otherwise.
 pub async fn named(actor: &Actor, name: &str) -> Result<RepositoryRow, ApiError> {
     actor.judged_own();
-    let found = actor.app.store.look_up(actor.organization(), name, None).await?.repository;
+    let found = actor.app.store.look_up(actor.organization(), name, None).await?.repository.clone();
     let id = found.map(|found| found.id).ok_or(&catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
     row.filter(|row| knows(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
