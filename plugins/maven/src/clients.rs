@@ -88,7 +88,7 @@ credentials += Credentials(\"{host}\", \"{hostname}\", \"{email}\", \"{token}\")
 pub(crate) fn clients() -> Vec<Client> {
     let publishing = |text: &str| {
         let indented: Vec<String> = text.lines().map(indent).collect();
-        format!("publishing {{{{\n{}\n}", indented.join("\n"))
+        format!("publishing {{{{\n{}\n}}", indented.join("\n"))
     };
     vec![
         Client::read("Maven", MIRROR).file("~/.m2/settings.xml", "xml"),
