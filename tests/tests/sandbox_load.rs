@@ -26,7 +26,7 @@ async fn a_folder_of_plugins_is_loaded() {
     let runtime = load(&plugins, |_| {}).await.expect("it loads");
     assert_eq!(runtime.plugins().len(), 1);
     let plugin = runtime.plugin("hostile").expect("it is there");
-    assert_eq!((plugin.version(), plugin.has_upkeep()), ("0.1.0", false));
+    assert_eq!((plugin.version(), plugin.has_upkeep(), plugin.has_present()), ("0.1.0", false, false));
     assert!(runtime.plugin("other").is_none());
 }
 

@@ -61,7 +61,7 @@ impl From<FoundPackage> for FoundPackageView {
 
 /// Finds packages in all repositories that the caller may read: every word of `q` stands in the name, the summary or the keywords. The
 /// one of that name comes first, then names that begin with `q`, then the others, each by name.
-#[utoipa::path(get, path = "/v1/search", operation_id = "search",
+#[utoipa::path(get, path = "/v1/search", operation_id = "search_packages",
     extensions(("x-right" = json!(SignedIn))),
     params(("q" = Option<String>, Query, description = "Words to look for; all packages where there is none"),
         ("format" = Option<String>, Query, description = "In repositories of this format"),

@@ -105,7 +105,14 @@ mod tests {
 
     fn row(id: i64, host: Option<&str>) -> OrganizationRow {
         let host = host.map(str::to_owned);
-        OrganizationRow { id: OrganizationId(id), name: id.to_string(), base_url: None, host, created_at: 0 }
+        OrganizationRow {
+            id: OrganizationId(id),
+            name: id.to_string(),
+            base_url: None,
+            host,
+            created_at: 0,
+            quota_bytes: None,
+        }
     }
 
     #[test]

@@ -110,8 +110,7 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     if !objections.is_empty() {
         return Err(refuse(objections.join("; ")));
     }
-    let offers = |interface: &str| contract::exports(borrowed(&exports), interface);
-    let code = link(engine, &component, offers, wasi).map_err(|error| {
+    let code = link(engine, &component, &exports, wasi).map_err(|error| {
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;
     let description = describe(engine, &code, file).await.map_err(refuse)?;
@@ -143,14 +142,10 @@ fn check_layer(file: &Path) -> Result<(), String> {
     }
 }
 
-fn link(
-    engine: &Engine,
-    component: &Component,
-    offers: impl Fn(&str) -> bool,
-    wasi: bool,
-) -> wasmtime::Result<Code> {
+fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) -> wasmtime::Result<Code> {
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
+    let offers = |interface| contract::exports(borrowed(exports), interface);
     let upkeep = if offers("upkeep") { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
     let present = if offers("present") { Some(present::GuestIndices::new(&linked)?) } else { None };
     Ok(Code { linked, format, upkeep, present })

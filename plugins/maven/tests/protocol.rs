@@ -181,3 +181,21 @@ fn files_of_a_version_go_one_by_one() {
     mount.delete("/g/lib/1/notes.txt").send().expect(204);
     mount.get("/").send().expect(404);
 }
+
+#[test]
+fn people_are_shown_what_a_pom_says() {
+    let (_, mount) = hosted(json!({}));
+    let pom = "<project><artifactId>lib</artifactId><name>Lib</name><description>For all</description><version>1.0</version>\
+               <dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>${project.version}</version>\
+               <optional>true</optional></dependency></dependencies></project>";
+    put(&mount, "/org/example/lib/1.0/lib-1.0.jar", "jar");
+    let id = VersionId::new("org.example:lib", "1.0");
+    assert_eq!(mount.present_version(&id).unwrap(), json!({}));
+    put(&mount, "/org/example/lib/1.0/lib-1.0.pom", pom);
+    let shown = mount.present_version(&id).unwrap();
+    assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "Lib\n\nFor all"}));
+    assert_eq!(shown["dependencies"], json!([{"name": "g:a", "requirement": "1.0", "group": "optional"}]));
+    // Bytes that are no POM cost nobody anything.
+    put(&mount, "/org/example/lib/2.0/lib-2.0.pom", "\u{0}<<<");
+    assert_eq!(mount.present_version(&VersionId::new("org.example:lib", "2.0")).unwrap(), json!({}));
+}

@@ -7,9 +7,9 @@ const NPMRC: &str = "registry={address}\n//{host}/{path}/:_authToken={token}";
 /// What to write where.
 pub(crate) fn clients() -> Vec<Client> {
     let yarn = "npmRegistryServer: \"{address}\"\nnpmAuthToken: \"{token}\"\nnpmAlwaysAuth: true\n\
-                {http}unsafeHttpWhitelist: [\"*\"]";
+                {http}unsafeHttpWhitelist: [\"{hostname}\"]";
     let yarn_publish = "npmPublishRegistry: \"{address}\"\nnpmRegistries:\n  \"//{host}/{path}\":\n    \
-                        npmAuthToken: \"{token}\"\n    npmAlwaysAuth: true\n{http}unsafeHttpWhitelist: [\"*\"]";
+                        npmAuthToken: \"{token}\"\n    npmAlwaysAuth: true\n{http}unsafeHttpWhitelist: [\"{hostname}\"]";
     let bun = "[install]\nregistry = {{ url = \"{address}\", token = \"{token}\" }";
     let publish = "npm publish --registry {address}";
     vec![

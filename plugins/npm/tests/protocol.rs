@@ -312,3 +312,19 @@ fn two_thousand_versions_stay_right() {
     mount.delete(&format!("/lib/-rev/{revision}")).send().expect(200);
     mount.get("/lib").send().expect(404);
 }
+
+#[test]
+fn people_are_shown_readme_dependencies_and_who_built_it() {
+    let (_, mount) = hosted(json!({}));
+    let said = json!({"optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"}, "readmeFilename": "README"});
+    publish(&mount, &Release::new("lib", "1.0.0").said(&said).attested()).expect(201);
+    let shown = mount.present_version(&VersionId::new("lib", "1.0.0")).unwrap();
+    assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "# lib"}));
+    let host = json!({"name": "host", "requirement": ">=2", "group": "peer"});
+    let dep = json!({"name": "dep", "requirement": "^1.0.0", "group": "optional"});
+    assert_eq!(shown["dependencies"], json!([host, dep]));
+    let stated = &shown["attestations"][0];
+    assert_eq!(stated["path"], "-/npm/v1/attestations/lib@1.0.0");
+    assert!(stated["kind"].as_str().unwrap().starts_with("https://"), "{stated}");
+    assert_eq!(mount.present_version(&VersionId::new("lib", "2.0.0")).unwrap_err().status, 404);
+}

@@ -33,7 +33,7 @@ pub(crate) fn clients() -> Vec<Client> {
         Client::read("docker", DAEMON).file("/etc/docker/daemon.json", "json"),
         Client::read("podman", PODMAN),
         Client::read("helm", HELM),
-        Client::read("containerd", CONTAINERD).file("/etc/containerd/certs.d/HOST/hosts.toml", "toml"),
+        Client::read("containerd", CONTAINERD).file("/etc/containerd/certs.d/{host}/hosts.toml", "toml"),
         Client::read("Kubernetes", KUBERNETES),
         Client::read("Kubernetes", POD).file("pod.yaml", "yaml"),
         Client::publish("docker", &docker_push),

@@ -230,3 +230,57 @@ fn referrers_of_all_members_are_listed_in_pages() {
     assert_eq!(found, expected);
     assert!(pages > 2, "{pages}");
 }
+
+#[test]
+fn people_are_shown_what_an_image_is_made_of() {
+    let host = MemoryHost::new();
+    let mut mount = hosted(&host, "r");
+    let config = json!({
+        "architecture": "amd64", "os": "linux", "config": {"Labels": {"org.example.team": "a"}},
+        "history": [{"created_by": "COPY . .", "created": "2026-01-01T00:00:00Z"}, {"created_by": "ENV A=1", "empty_layer": true}],
+    })
+    .to_string();
+    let part =
+        |kind: &str, bytes: &str| json!({"mediaType": kind, "digest": digest(bytes), "size": bytes.len()});
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": OCI_IMAGE, "annotations": {"note": "b"},
+        "config": part("application/vnd.oci.image.config.v1+json", &config),
+        "layers": [part("application/vnd.oci.image.layer.v1.tar+gzip", "layer")],
+    })
+    .to_string();
+    for blob in [config.as_str(), "layer", CONFIG] {
+        mount.send(&table::push("a blob", "app", blob).request).expect(201);
+    }
+    put(&mut mount, "app", "1.0", OCI_IMAGE, &manifest);
+    let signature = referrer("application/x.signature", &manifest, "c");
+    mount.send(&table::push("a blob", "app", r#"{"architecture":"amd64","os":"linux"}"#).request).expect(201);
+    put(&mut mount, "app", &digest(&signature), OCI_IMAGE, &signature);
+    let shown = mount.present_version(&VersionId::new("app", "1.0")).unwrap();
+    let image = &shown["image"];
+    assert_eq!(image["digest"], digest(&manifest));
+    assert_eq!(
+        image["layers"],
+        json!([{"digest": digest("layer"), "size": 5, "media_type": "application/vnd.oci.image.layer.v1.tar+gzip"}])
+    );
+    assert_eq!(
+        (&image["history"][0]["created_by"], &image["history"][1]["empty_layer"]),
+        (&json!("COPY . ."), &json!(true))
+    );
+    assert_eq!(image["labels"], json!({"note": "b", "org.example.team": "a"}));
+    assert_eq!(image["platforms"][0]["architecture"], "amd64");
+    assert_eq!(image["platforms"][0]["size"], json!(config.len() + 5));
+    assert_eq!(image["referrers"][0]["artifact_type"], "application/x.signature");
+    assert_eq!(image["referrers"][0]["annotations"], json!({"note": "c"}));
+
+    let all = json!({
+        "schemaVersion": 2, "mediaType": OCI_INDEX,
+        "manifests": [{"mediaType": OCI_IMAGE, "digest": digest(&manifest), "size": manifest.len(),
+            "platform": {"os": "linux", "architecture": "arm64", "variant": "v8"}}],
+    })
+    .to_string();
+    put(&mut mount, "app", "all", OCI_INDEX, &all);
+    let shown = mount.present_version(&VersionId::new("app", "all")).unwrap();
+    let platform = json!({"os": "linux", "architecture": "arm64", "variant": "v8", "digest": digest(&manifest), "size": config.len() + 5});
+    assert_eq!(shown["image"]["platforms"], json!([platform]));
+    assert_eq!(mount.present_version(&VersionId::new("app", "none")).unwrap_err().status, 404);
+}

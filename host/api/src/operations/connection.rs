@@ -63,14 +63,14 @@ fn clients(description: &Description, repository: &RepositoryRow, address: &str)
     let places = Places::of_repository(address, &repository.name, EMAIL, TOKEN);
     let publishes = repository.kind == "hosted";
     let told = description.clients.iter().filter(|one| publishes || one.purpose == Purpose::Read);
-    told.map(|one| ClientText {
+    let texts = told.map(|one| ClientText {
         client: one.client.clone(),
         purpose: one.purpose,
-        file: one.file.as_ref().map(|file| file.replace("{repository}", &repository.name)),
+        file: one.file.as_ref().map(|file| file.fill(&places)),
         language: one.language.clone(),
         text: one.template.fill(&places),
-    })
-    .collect()
+    });
+    texts.filter(|one| !one.text.is_empty()).collect()
 }
 
 /// How clients install a version.

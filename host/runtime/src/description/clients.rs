@@ -15,9 +15,9 @@ pub struct ClientTemplate {
     pub client: String,
     /// For which it is.
     pub purpose: Purpose,
-    /// The file in which it stands; none: it is a command.
+    /// The file in which it stands, with places too; none: it is a command.
     #[serde(default)]
-    pub file: Option<String>,
+    pub file: Option<Template>,
     /// The language of the text: `shell`, `ini`, `toml`, `json`, `yaml`, `xml`, `kotlin`, `groovy`, `scala`, `text`.
     pub language: String,
     /// The text. Places as in [`Places`].
@@ -141,6 +141,7 @@ fn quoted(value: &str, language: &str) -> String {
         "shell" => format!("'{}'", value.replace('\'', r"'\''")),
         "xml" => value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
         "text" => value.to_owned(),
+        "groovy" => value.replace('\\', r"\\").replace('\'', r"\'"),
         _ => value.replace('\\', r"\\").replace('"', r#"\""#).replace('$', r"\$"),
     }
 }

@@ -80,6 +80,6 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         .map(str::trim)
         .filter(|statement| !statement.is_empty())
         // Those within a statement.
-        .map(|statement| statement.replace("{;}", ";"))
+        .map(|statement| statement.replace("{semicolon}", ";"))
         .collect()
 }

@@ -17,6 +17,8 @@ pub(crate) struct Transaction {
     inner: Inner,
     counters: Arc<Counters>,
     clock: Arc<Clock>,
+    /// Whether a request causes it.
+    counted: bool,
 }
 
 enum Inner {
@@ -69,12 +71,23 @@ impl Patience {
 
 impl Transaction {
     pub(super) fn sqlite(inner: LocalTransaction, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
-        Transaction { inner: Inner::Sqlite(inner), counters, clock }
+        Transaction { inner: Inner::Sqlite(inner), counters, clock, counted: true }
     }
 
     /// On a connection that [`begin`] was run on.
     pub(super) fn postgres(leased: Leased, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
-        Transaction { inner: Inner::Postgres(leased), counters, clock }
+        Transaction { inner: Inner::Postgres(leased), counters, clock, counted: true }
+    }
+
+    /// The same of the server's own: no request causes its statements, so they are not counted.
+    pub(crate) fn uncounted(self) -> Transaction {
+        Transaction { counted: false, ..self }
+    }
+
+    fn count(&self, statements: u64) {
+        if self.counted {
+            self.counters.statements_ran(statements);
+        }
     }
 
     /// Whether several processes may have one at a time.
@@ -142,8 +155,10 @@ impl Transaction {
     /// What each of these finds or returns.
     pub(crate) async fn fetch_each(&mut self, asked: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, StoreError> {
         let mut found = Vec::with_capacity(asked.len());
+        if matches!(self.inner, Inner::Sqlite(_)) {
+            self.count(parts(&asked));
+        }
         if let Inner::Sqlite(inner) = &mut self.inner {
-            self.counters.statements_ran(parts(&asked));
             return Ok(rows(inner.run_each(asked).await?));
         }
         for statement in asked {
@@ -158,8 +173,10 @@ impl Transaction {
 
     /// Runs these one after the other; how many rows they changed together.
     pub(crate) async fn execute_each(&mut self, changes: Vec<MultiRow>) -> Result<u64, StoreError> {
+        if matches!(self.inner, Inner::Sqlite(_)) {
+            self.count(parts(&changes));
+        }
         if let Inner::Sqlite(inner) = &mut self.inner {
-            self.counters.statements_ran(parts(&changes));
             return Ok(inner.run_each(changes).await?.iter().map(|ran| ran.changed).sum());
         }
         let mut changed = 0;
@@ -206,7 +223,7 @@ impl Transaction {
         values: Vec<Value>,
         keep: bool,
     ) -> Result<Vec<Row>, StoreError> {
-        self.counters.statement();
+        self.count(1);
         match &mut self.inner {
             Inner::Sqlite(inner) => {
                 Ok(inner.run(sql, values).await?.rows.into_iter().map(Row::Local).collect())
@@ -224,7 +241,7 @@ impl Transaction {
         values: Vec<Value>,
         keep: bool,
     ) -> Result<u64, StoreError> {
-        self.counters.statement();
+        self.count(1);
         match &mut self.inner {
             Inner::Sqlite(inner) => Ok(inner.run(sql, values).await?.changed),
             Inner::Postgres(leased) => leased.execute(sql, postgres_arguments(values)?, keep).await,

@@ -58,7 +58,7 @@ impl Store {
 
     /// How many changes were taken in.
     async fn index_piece(&self, most: u32) -> Result<usize, StoreError> {
-        let mut transaction = self.inner.db.begin().await?;
+        let mut transaction = self.inner.db.begin().await?.uncounted();
         // One server at a time, so that no two write a package's document.
         let alone = format!("SELECT value FROM meta WHERE name = 'search_index'{}", transaction.for_update());
         transaction.fetch(alone, vec![]).await?;

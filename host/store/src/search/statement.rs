@@ -48,11 +48,11 @@ pub(super) fn statement(
 
 /// Around the packages that are found: what a list says of each.
 const DETAILS_BEFORE: &str = "SELECT w.repository, w.name, w.folded, w.latest, w.versions, r.name AS repository_name, r.format, \
-    v.summary, v.state, COALESCE(v.published, v.shown_at) AS updated_at FROM (SELECT d.repository, d.name, d.folded, \
-    (SELECT COUNT(*) FROM versions c WHERE c.repository = d.repository AND c.name = d.name) AS versions, \
-    (SELECT l.version FROM versions l WHERE l.repository = d.repository AND l.name = d.name \
+    v.summary, v.state, COALESCE(v.published, v.shown_at) AS updated_at FROM (SELECT f.repository, f.name, f.folded, \
+    (SELECT COUNT(*) FROM versions c WHERE c.repository = f.repository AND c.name = f.name) AS versions, \
+    (SELECT l.version FROM versions l WHERE l.repository = f.repository AND l.name = f.name \
      ORDER BY COALESCE(l.published, l.shown_at) DESC, l.version DESC LIMIT 1) AS latest FROM (";
-const DETAILS_AFTER: &str = ") d) w JOIN repositories r ON r.id = w.repository \
+const DETAILS_AFTER: &str = ") f) w JOIN repositories r ON r.id = w.repository \
     LEFT JOIN versions v ON v.repository = w.repository AND v.name = w.name AND v.version = w.latest \
     ORDER BY w.folded, w.repository, w.name";
 
@@ -63,7 +63,9 @@ const ORDER: &str = "ORDER BY d.folded, d.repository, d.name";
 fn by_prefix(query: &SearchQuery, words: &[String], limit: u32, values: &mut Numbered) -> String {
     let whole = words.join(" ");
     let organization = values.add(query.organization.0);
-    let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
+    // The index is sought by this one bound alone: where a page begins, or else where the prefix does.
+    let first = query.after.as_ref().map_or("", |after| after.folded.as_str()).max(&whole);
+    let (from, to) = (values.add(first), values.add(format!("{whole}{END}")));
     let (behind, readable) = (behind(query, query.after.as_ref(), values), readable(query, values));
     let limit = values.add(i64::from(limit));
     format!(
@@ -76,11 +78,13 @@ fn by_walk(query: &SearchQuery, words: &[String], limit: u32, most: u32, values:
     let organization = values.add(query.organization.0);
     let (behind, readable) = (rest_behind(query, values), readable(query, values));
     let most = values.add(i64::from(most));
-    let matching = matching(words, values);
+    let matching = matching("f", words, values);
     let limit = values.add(i64::from(limit));
     format!(
-        "{COLUMNS} FROM ({COLUMNS} FROM search_documents d WHERE d.organization = {organization}{behind} \
-         AND {readable} {ORDER} LIMIT {most}) d {PACKAGE} WHERE {matching} {ORDER} LIMIT {limit}"
+        "SELECT f.repository, f.name, f.folded FROM ({COLUMNS} FROM search_documents d \
+         WHERE d.organization = {organization}{behind} AND {readable} {ORDER} LIMIT {most}) f \
+         JOIN packages p ON p.repository = f.repository AND p.name = f.name WHERE {matching} \
+         ORDER BY f.folded, f.repository, f.name LIMIT {limit}"
     )
 }
 
@@ -99,7 +103,7 @@ fn by_grams(
     };
     let organization = values.add(query.organization.0);
     let (behind, readable) = (rest_behind(query, values), readable(query, values));
-    let matching = matching(words, values);
+    let matching = matching("d", words, values);
     let limit = values.add(i64::from(limit));
     let from = if postgres { "search_grams g" } else { "search_grams" };
     let row = if postgres { "g.rowid" } else { "search_grams.rowid" };
@@ -110,10 +114,10 @@ fn by_grams(
 }
 
 /// What the text itself must hold, and that the name does not begin with what is looked for.
-fn matching(words: &[String], values: &mut Numbered) -> String {
+fn matching(of: &str, words: &[String], values: &mut Numbered) -> String {
     let whole = words.join(" ");
     let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
-    let mut conditions = vec![format!("NOT (d.folded >= {from} AND d.folded < {to})")];
+    let mut conditions = vec![format!("NOT ({of}.folded >= {from} AND {of}.folded < {to})")];
     for word in words {
         conditions.push(format!("p.search LIKE {} ESCAPE '!'", values.add(pattern(word))));
     }
@@ -122,7 +126,11 @@ fn matching(words: &[String], values: &mut Numbered) -> String {
 
 /// Behind the place, if that is not among the names that begin with the text.
 fn rest_behind(query: &SearchQuery, values: &mut Numbered) -> String {
-    behind(query, query.after.as_ref().filter(|after| after.beyond_prefixes), values)
+    let Some(after) = query.after.as_ref().filter(|after| after.beyond_prefixes) else {
+        return String::new();
+    };
+    let from = values.add(after.folded.as_str());
+    format!(" AND d.folded >= {from}{}", behind(query, Some(after), values))
 }
 
 fn behind(query: &SearchQuery, after: Option<&SearchPlace>, values: &mut Numbered) -> String {
@@ -159,4 +167,56 @@ fn readable(query: &SearchQuery, values: &mut Numbered) -> String {
     conditions.push(format!("r.id = {repository}"));
     let there = format!("EXISTS (SELECT 1 FROM repositories r WHERE {})", conditions.join(" AND "));
     format!("d.repository = {repository} AND {there}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Readable, grams};
+    use super::*;
+    use crate::config::StoreConfig;
+    use crate::db::Database;
+    use crate::ids::{OrganizationId, RepositoryId};
+
+    /// Each page is sought in an index: no table is read from end to end.
+    #[tokio::test]
+    async fn every_page_seeks() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
+        let place = SearchPlace {
+            beyond_prefixes: true,
+            folded: "lib".to_owned(),
+            repository: RepositoryId(1),
+            name: "Lib".to_owned(),
+        };
+        let words = grams::words("lib for all");
+        for (after, repository) in
+            [(None, None), (Some(place.clone()), None), (Some(place), Some(RepositoryId(1)))]
+        {
+            let query = SearchQuery {
+                organization: OrganizationId(1),
+                readable: Readable { all: false, these: vec![RepositoryId(1), RepositoryId(2)] },
+                text: "lib for all".to_owned(),
+                format: Some("npm".to_owned()),
+                repository,
+                after,
+                limit: 50,
+            };
+            for tier in [Tier::Prefix, Tier::Walk(2_000), Tier::Grams] {
+                let (sql, values) = statement(&query, &words, tier, 50, false);
+                let rows = database.fetch(format!("EXPLAIN QUERY PLAN {sql}"), values).await.unwrap();
+                let plan: Vec<String> =
+                    rows.iter().map(|row| row.columns().text("detail").unwrap()).collect();
+                let scans = |step: &&String| {
+                    let of = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+                    of.is_some_and(|table| !["f", "w", "search_grams"].contains(&table))
+                };
+                assert_eq!(plan.iter().find(scans), None, "{tier:?} {sql}\n{plan:#?}");
+                let sought = plan
+                    .iter()
+                    .any(|step| step.starts_with("SEARCH d USING") || step.contains("VIRTUAL TABLE INDEX"));
+                assert!(sought, "{tier:?}\n{plan:#?}");
+            }
+        }
+        database.close().await;
+    }
 }

@@ -96,7 +96,7 @@ impl<W: DeferredWrite> WriteBehind<W> {
         if in_flight.writes.is_empty() {
             return Ok(());
         }
-        let mut transaction = self.database.begin().await?;
+        let mut transaction = self.database.begin().await?.uncounted();
         let before = self.database.generation();
         W::write(&in_flight.writes, &mut transaction).await?;
         transaction.commit().await?;

@@ -18,4 +18,5 @@ mod generation;
 mod kept_reads;
 mod key_owners;
 mod keys;
+mod people;
 mod support;
