@@ -168,6 +168,7 @@ fn every_file_that_a_page_links_to_is_there() {
         "docs/OPERATING.md",
         "docs/PERFORMANCE.md",
         "docs/PLUGINS.md",
+        "docs/PORTAL.md",
         "docs/TESTING.md",
         "docs/formats/maven.md",
         "docs/formats/npm.md",

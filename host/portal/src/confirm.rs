@@ -133,7 +133,7 @@ pub(crate) async fn section(
         None => None,
     };
     let fields = Fields::default();
-    let filled = Filled::new(&fields, wrong);
+    let filled = Filled::new(&fields, wrong.filter(|wrong| is_about(wrong)));
     let password = Text {
         label: "Password",
         name: "password",
@@ -148,6 +148,12 @@ pub(crate) async fn section(
         @if let Some(url) = &provider { p { a.button href=(url) { "Confirm with your organization's sign-in" } } }
     };
     Ok(Section { markup: filled.told(asked), issuer })
+}
+
+/// Whether a refusal is about the confirmation, and not about the rest of the form.
+pub(crate) fn is_about(wrong: &ApiError) -> bool {
+    let codes = ["invalid_credentials", "too_many_attempts", "step_up_required", "missing_confirmation_token"];
+    wrong.code().is_some_and(|code| codes.contains(&code.code))
 }
 
 /// The origin of a provider, as a policy names it.

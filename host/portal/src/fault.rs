@@ -83,7 +83,7 @@ fn patient(mut answer: Response, retry_after: Option<u64>) -> Response {
 /// For a form that was sent before: nothing was done, and what was filled in can be sent anew.
 pub(crate) fn sent_before(seat: &Seat) -> Response {
     let body = html! {
-        (parts::alert("This form was sent before, and what it asked for was done then. It was not done again."))
+        (parts::alert("This form was sent before, and is not done twice. See whether what it asked for was done."))
         form method="post" action=(seat.path) {
             (parts::guard(seat))
             (parts::carried(&seat.form))

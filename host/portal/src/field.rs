@@ -64,7 +64,9 @@ impl<'a> Filled<'a> {
     /// The form's content, with what was wrong above it where no field of it has said so.
     pub(crate) fn told(&self, content: Markup) -> Markup {
         match self.wrong {
-            Some(wrong) if !self.told.load(Ordering::Relaxed) => html! { (parts::alert(wrong.message())) (content) },
+            Some(wrong) if !self.told.load(Ordering::Relaxed) => {
+                html! { (parts::alert(wrong.message())) (content) }
+            }
             _ => content,
         }
     }
@@ -72,7 +74,9 @@ impl<'a> Filled<'a> {
     /// What was wrong with this field.
     fn wrong(&self, name: &str) -> Option<Markup> {
         let wrong = self.wrong?;
-        if self.told.load(Ordering::Relaxed) || fields_of(wrong.code()?.code).iter().all(|about| *about != name) {
+        if self.told.load(Ordering::Relaxed)
+            || fields_of(wrong.code()?.code).iter().all(|about| *about != name)
+        {
             return None;
         }
         self.told.store(true, Ordering::Relaxed);

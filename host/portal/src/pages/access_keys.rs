@@ -134,7 +134,7 @@ async fn page(seat: &Seat, kind: KeyOwnerKind, deed: &str, id: &str, wrong: Opti
     }
     let filled = Filled::new(
         &fields,
-        wrong.filter(|wrong| wrong.code().is_none_or(|code| code.code != "invalid_credentials")),
+        wrong.filter(|wrong| !confirm::is_about(wrong)),
     );
     let overlap = Text {
         label: "Overlap (hours)",

@@ -297,7 +297,7 @@ pub(super) async fn rotation(seat: &Seat, title: &str, id: &str, wrong: Option<&
     let back = format!("{}?rotate={}", seat.path, parts::segment(id));
     let section = confirm::section(seat, Action::RotateToken, &back, wrong).await?;
     let filled =
-        Filled::new(&seat.form, wrong.filter(|wrong| fault::status(wrong) != http::StatusCode::UNAUTHORIZED));
+        Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
     let overlap = Text {
         label: "Overlap (hours)",
         name: "overlap_hours",
