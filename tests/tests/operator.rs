@@ -344,6 +344,8 @@ fn what_hangs_shows_while_it_hangs() {
         ("packhouse_plugin_calls_max", vec![("plugin", "npm")]),
         ("packhouse_database_connections", vec![("state", "idle")]),
         ("packhouse_database_connections_max", vec![]),
+        ("packhouse_password_hashes_max", vec![]),
+        ("packhouse_password_hashes_waiting_max", vec![]),
         ("packhouse_disk_available_bytes", vec![]),
         ("packhouse_disk_size_bytes", vec![]),
         ("process_resident_memory_bytes", vec![]),
@@ -360,6 +362,8 @@ fn what_hangs_shows_while_it_hangs() {
         ("packhouse_plugin_calls_in_flight", vec![("plugin", "maven")]),
         ("packhouse_plugin_calls_waiting", vec![("plugin", "maven")]),
         ("packhouse_store_commits_waiting", vec![]),
+        ("packhouse_store_commits_oldest_seconds", vec![]),
+        ("packhouse_password_hashes_waiting", vec![]),
     ] {
         assert_eq!(metrics.value(name, &labels), 0.0, "{name}");
     }

@@ -10,8 +10,8 @@ use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-use super::throttle::{Throttle, Turn, Who};
 use super::password::Busy;
+use super::throttle::{Throttle, Turn, Who};
 use super::{Passwords, Secret};
 use packhouse_config::client_network::ClientNetwork;
 

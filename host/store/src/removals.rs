@@ -84,17 +84,23 @@ impl Store {
     }
 
     /// Removes what deleted repositories held, one repository after the other; how many are gone for good. One that another server is
-    /// at is left to it. `Unavailable` when the database failed: the next call goes on from there, on any server.
+    /// at is left to it. `Unavailable` when the database failed: the next call goes on from there, on any server. One that fails holds
+    /// up no other.
     pub async fn remove_deleted(&self) -> Result<u64, StoreError> {
-        let mut gone = 0;
+        let (mut gone, mut failed) = (0, None);
         while let Some(removal) = self.claim_removal().await? {
             let (repository, since) = (removal.repository, Instant::now());
-            if self.remove_repository(removal).await? {
-                gone += 1;
-                tracing::info!(%repository, took = ?since.elapsed(), "all that a deleted repository held is removed");
+            match self.remove_repository(removal).await {
+                Ok(true) => {
+                    gone += 1;
+                    tracing::info!(%repository, took = ?since.elapsed(), "all that a deleted repository held is removed");
+                }
+                Ok(false) => {}
+                // It is claimed for a while, so the next is another.
+                Err(problem) => failed = Some(problem),
             }
         }
-        Ok(gone)
+        failed.map_or(Ok(gone), Err)
     }
 
     async fn claim_removal(&self) -> Result<Option<Removal>, StoreError> {
@@ -175,7 +181,9 @@ async fn remove_records(transaction: &mut Transaction, repository: RepositoryId)
     let Some(last) = last else { return Ok(0) };
     let unnamed: Vec<MultiRow> = vec![unname(names)];
     transaction.execute_each(unnamed).await?;
-    transaction.execute("DELETE FROM records WHERE repository = $1 AND key <= $2", values![repository.0, last]).await
+    transaction
+        .execute("DELETE FROM records WHERE repository = $1 AND key <= $2", values![repository.0, last])
+        .await
 }
 
 fn read(row: &Row) -> Result<(String, Vec<i64>), StoreError> {

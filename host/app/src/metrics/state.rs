@@ -62,11 +62,18 @@ fn describe() {
     describe_gauge!("packhouse_database_connections", "Connections to the database by state");
     describe_gauge!("packhouse_database_connections_max", "As many as there may be");
     describe_gauge!("packhouse_store_commits_waiting", "Commits that wait to be written");
-    describe_gauge!("packhouse_store_commits_oldest_seconds", Unit::Seconds, "Age of the oldest commit that is not durable");
+    describe_gauge!(
+        "packhouse_store_commits_oldest_seconds",
+        Unit::Seconds,
+        "Age of the oldest commit that is not durable"
+    );
     describe_gauge!("packhouse_password_hashes_running", "Hashes of passwords that are being made");
     describe_gauge!("packhouse_password_hashes_max", "Hashes of passwords that are made at one time");
     describe_gauge!("packhouse_password_hashes_waiting", "Hashes of passwords that wait for their turn");
-    describe_gauge!("packhouse_password_hashes_waiting_max", "Checks of passwords that may wait; later ones are refused");
+    describe_gauge!(
+        "packhouse_password_hashes_waiting_max",
+        "Checks of passwords that may wait; later ones are refused"
+    );
     describe_gauge!("packhouse_plugin_calls_in_flight", "Calls of a plugin that run");
     describe_gauge!("packhouse_plugin_calls_waiting", "Calls of a plugin that wait for their turn");
     describe_gauge!("packhouse_plugin_calls_max", "Calls of a plugin that can run at one time");
@@ -102,7 +109,10 @@ fn describe() {
     );
     describe_counter!("packhouse_store_statements_total", "Statements that requests put to the database");
     describe_counter!("packhouse_password_hashes_total", "Passwords hashed");
-    describe_counter!("packhouse_password_checks_refused_total", "Passwords that were not looked at: too many waited");
+    describe_counter!(
+        "packhouse_password_checks_refused_total",
+        "Passwords that were not looked at: too many waited"
+    );
     describe_histogram!("packhouse_store_batch_commits", "Commits that shared a flush");
 }
 

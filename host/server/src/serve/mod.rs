@@ -60,8 +60,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
     let store = opened.context("failed to open the store")?;
     admitted(&store).await?;
-    let runtime =
-        examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
+    let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
     let app = Arc::new(App::new(config, store, runtime, mail));
     metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
     sealing::check(&app).await?;

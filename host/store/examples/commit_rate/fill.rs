@@ -41,7 +41,9 @@ pub(crate) async fn fill(
     let sqlite = url.strip_prefix("sqlite://");
     let (blob, bytes, data) = match sqlite {
         Some(_) => ("BLOB", "'{\"sha256\":\"' || hex || '\",\"size\":4096}'", "zeroblob(4096)"),
-        None => ("BYTEA", "('{\"sha256\":\"' || hex || '\",\"size\":4096}')", "decode(repeat('00', 4096), 'hex')"),
+        None => {
+            ("BYTEA", "('{\"sha256\":\"' || hex || '\",\"size\":4096}')", "decode(repeat('00', 4096), 'hex')")
+        }
     };
     let text = |sql: &str| {
         sql.replace("{first}", &first.to_string())

@@ -156,7 +156,8 @@ impl<'a> Shown<'a> {
         let into_versions = "INSERT INTO versions (repository, name, version, summary, search, properties, state, \
                              shown_at, updated_at) VALUES ";
         [
-            MultiRow::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING").later(),
+            MultiRow::new(into_packages, packages.iter().map(package).collect(), " ON CONFLICT DO NOTHING")
+                .later(),
             MultiRow::new(
                 into_versions,
                 self.touched.iter().map(version).collect(),

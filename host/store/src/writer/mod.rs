@@ -26,8 +26,8 @@ mod check;
 mod job;
 mod lanes;
 mod progress;
-mod unanswered;
 pub(crate) mod sql;
+mod unanswered;
 
 pub(crate) use attempt::Memory;
 use attempt::{Answers, Target, attempt, probe_commit};

@@ -98,7 +98,8 @@ async fn locked_of(
         return Ok(HashSet::new());
     }
     let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
-    let asked = MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ") AND deleted_at IS NULL");
+    let asked =
+        MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ") AND deleted_at IS NULL");
     let found = transaction.fetch_each(vec![asked]).await?;
     found.iter().flatten().map(|row| row.columns().int("id").map(RepositoryId)).collect()
 }

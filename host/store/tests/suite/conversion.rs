@@ -37,7 +37,8 @@ fn before(sqlite: bool) -> String {
     files.sort();
     let steps: Vec<_> = files.iter().take_while(|file| !file.to_str().unwrap().ends_with(STEP)).collect();
     assert!(!steps.is_empty() && steps.len() < files.len());
-    let mut all = "CREATE TABLE migrations (step BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL);\n".to_owned();
+    let mut all =
+        "CREATE TABLE migrations (step BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL);\n".to_owned();
     for (number, file) in (1..).zip(steps) {
         all += &std::fs::read_to_string(file).unwrap();
         all += &format!(";\nINSERT INTO migrations VALUES ({number}, 0);\n");
@@ -93,7 +94,10 @@ async fn records_keep_the_blobs_that_they_named(world: &World) {
     let shown = store.versions(repository, "package").await.unwrap();
     assert_eq!((shown.len(), shown[0].files.len()), (1, 1));
     let (version, file) = (&shown[0], &shown[0].files[0]);
-    assert_eq!((version.summary.as_str(), version.state.as_str(), version.published), ("a summary", "yanked", Some(5)));
+    assert_eq!(
+        (version.summary.as_str(), version.state.as_str(), version.published),
+        ("a summary", "yanked", Some(5))
+    );
     assert_eq!((file.path.as_str(), file.digest.to_string().as_str(), file.size), ("a/path", DIGEST, 3));
     let hide = CatalogChange::Hide { name: "package".to_owned(), version: "1".to_owned() };
     applied(store.commit(repository, Commit { catalog: vec![hide], ..Commit::default() }).await.unwrap());

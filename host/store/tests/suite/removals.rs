@@ -113,9 +113,7 @@ async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
         }
     }
     assert!(keys(1000).await > 0, "nothing was left to go on with");
-    let mut config = world.config.clone();
-    config.database = world.config.database;
-    let other = Store::open(config).await.unwrap();
+    let other = Store::open(world.config.clone()).await.unwrap();
     // Its claim lasts as long as a server may be silent that is there.
     let begun = std::time::Instant::now();
     while other.remove_deleted().await.unwrap() == 0 {
