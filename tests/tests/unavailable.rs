@@ -147,6 +147,8 @@ fn a_table_that_cannot_be_read_has_its_own_code_on_sqlite() {
 #[test]
 fn a_table_that_cannot_be_read_has_its_own_code_on_postgresql() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
+    // No lease is taken meanwhile: each request asks the database, which is what this is about.
+    let _no_lease = postgres.hold("select pg_advisory_xact_lock_shared(8097864527)");
     let server = Server::with().arg("--database-url").arg(&postgres.url_of_a_plain_role()).start();
     each_table_alone(&server, &postgres);
 }

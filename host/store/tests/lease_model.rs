@@ -136,6 +136,9 @@ const START: State = State {
     owes_drop: false,
 };
 
+/// Takes a step's name and what it changes.
+type Add<'a> = dyn FnMut(&'static str, &dyn Fn(&mut State)) + 'a;
+
 impl State {
     fn drop_memory(&mut self) {
         self.memory = None;
@@ -181,7 +184,7 @@ impl State {
     }
 
     /// What the server does, unless it is stopped.
-    fn server(&self, fault: Fault, add: &mut dyn FnMut(&'static str, &dyn Fn(&mut State))) {
+    fn server(&self, fault: Fault, add: &mut Add<'_>) {
         if !self.running {
             return;
         }
@@ -256,7 +259,7 @@ impl State {
     }
 
     /// What the database does with statements on their way.
-    fn database(&self, fault: Fault, add: &mut dyn FnMut(&'static str, &dyn Fn(&mut State))) {
+    fn database(&self, fault: Fault, add: &mut Add<'_>) {
         if let Renewal::Sent { age, joins } = self.renewal {
             add("take the lease", &|state| {
                 let locked = matches!(state.older, Older::Waiting { .. }) && fault != Fault::GrantMeanwhile;
@@ -277,7 +280,7 @@ impl State {
         }
     }
 
-    fn writer(&self, fault: Fault, add: &mut dyn FnMut(&'static str, &dyn Fn(&mut State))) {
+    fn writer(&self, fault: Fault, add: &mut Add<'_>) {
         // How long a wait lasts by the writer's own clock; a fault leaves out the margin.
         let enough = if fault == Fault::NoMargin { LEASE } else { OUTLASTING };
         match self.writer {
@@ -324,7 +327,7 @@ impl State {
     }
 
     /// One transaction of an older version, beside the writer.
-    fn older(&self, fault: Fault, add: &mut dyn FnMut(&'static str, &dyn Fn(&mut State))) {
+    fn older(&self, fault: Fault, add: &mut Add<'_>) {
         match self.older {
             Older::Idle if self.writer == Writer::Idle && self.version < COMMITS => {
                 add("an older one begins", &|state| {

@@ -36,7 +36,7 @@ const UNUSED: Duration = Duration::from_mins(1);
 /// How long a commit waits for what others have committed in between, before it does without.
 const CATCH_UP: Duration = Duration::from_millis(500);
 /// How long a close waits for the lease to be given up.
-const LEAVING: Duration = Duration::from_secs(1);
+const LEAVING: Duration = Duration::from_millis(300);
 /// As which a lease was held that are remembered.
 const FORMER: usize = 8;
 /// Own transactions that are remembered so as not to be read again.
@@ -150,9 +150,11 @@ impl Leases {
 
     /// Gives up the lease.
     pub(crate) async fn leave(&self) {
+        let held = self.are_held();
         self.0.until.store(0, Ordering::Release);
         let (done, left) = oneshot::channel();
-        if self.0.orders.send(Order::Leave(done)).is_ok() {
+        // Without a lease there is nothing that others would wait for.
+        if self.0.orders.send(Order::Leave(done)).is_ok() && held {
             let _ = timeout(LEAVING, left).await;
         }
     }
