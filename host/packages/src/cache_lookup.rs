@@ -40,6 +40,12 @@ impl<'a> CacheLookup<'a> {
             (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, now),
             _ => false,
         };
+        match (&slot, &entry) {
+            (None, _) => {}
+            (Some(_), None) => cache.lookups.miss.increment(1),
+            (Some(_), Some(_)) if is_valid => cache.lookups.hit.increment(1),
+            (Some(_), Some(_)) => cache.lookups.stale.increment(1),
+        }
         Self { slot, entry, is_valid, now }
     }
 

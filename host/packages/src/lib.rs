@@ -5,6 +5,7 @@ mod access_request;
 mod authorize;
 mod bearer_scope;
 mod cache_lookup;
+mod cache_meters;
 mod check;
 mod coded_variants;
 mod credential;

@@ -93,9 +93,12 @@ impl Writer {
         let (done, answer) = oneshot::channel();
         let job = Job { repository, commit, keeps, since: Instant::now(), done };
         let closed = || StoreError::database("the store is closed");
+        let began = job.since;
         self.progress.begun();
         self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let done = answer.await.map_err(|_| closed())?;
+        metrics::histogram!("packhouse_store_commit_seconds").record(began.elapsed().as_secs_f64());
+        done
     }
 }
 
@@ -160,6 +163,8 @@ async fn collect(
 async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
     metrics::histogram!("packhouse_store_batch_commits")
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
+    let waited = metrics::histogram!("packhouse_store_commit_wait_seconds");
+    jobs.iter().for_each(|job| waited.record(job.since.elapsed().as_secs_f64()));
     target.progress.begun();
     match attempt(target, &jobs, Waiting::No).await {
         Ok(answers) => {
