@@ -27,6 +27,7 @@ pub mod http;
 pub mod image_proxy;
 pub mod images;
 pub mod npm;
+pub mod otlp;
 pub mod payload;
 pub mod proxy;
 pub mod python;

@@ -27,6 +27,7 @@ mod records;
 mod scrub;
 mod sqlite;
 mod store;
+pub mod trace;
 mod unchanged;
 mod uploads;
 mod versions;

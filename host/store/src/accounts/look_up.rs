@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use tracing::Instrument as _;
+
 use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
@@ -10,6 +12,7 @@ use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
+use crate::part_span;
 use crate::store::Store;
 
 impl Store {
@@ -30,7 +33,8 @@ impl Store {
         if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
             return Ok(answer);
         }
-        let answer = match self.ask(&question).await {
+        let span = part_span!("store.look_up", otel.kind = "client");
+        let answer = match self.ask(&question).instrument(span).await {
             Ok(answer) => Arc::new(answer),
             Err(failed) => return Err(self.explain_failure(failed, organization, secret_sha256).await),
         };

@@ -8,6 +8,9 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 use object_store::{ClientOptions, Result};
+use tracing::Instrument as _;
+
+use crate::part_span;
 
 const SECONDS: &str = "packhouse_s3_request_seconds";
 const REQUESTS: &str = "packhouse_s3_requests_total";
@@ -63,7 +66,16 @@ impl HttpService for Counted {
             }
             let method = method(request.method().as_str());
             let began = Instant::now();
-            let answer = self.0.execute(request).await;
+            let span = part_span!(
+                "s3.request",
+                otel.kind = "client",
+                http.request.method = method,
+                http.response.status_code = tracing::field::Empty
+            );
+            let answer = self.0.execute(request).instrument(span.clone()).await;
+            if let Ok(answer) = &answer {
+                span.record("http.response.status_code", answer.status().as_u16());
+            }
             metrics::histogram!(SECONDS, "method" => method).record(began.elapsed().as_secs_f64());
             let status = answer.as_ref().map_or("none", |answer| class(answer.status().as_u16()));
             metrics::counter!(REQUESTS, "method" => method, "status" => status).increment(1);

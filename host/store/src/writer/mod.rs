@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use crate::blobs::row::BlobRow;
 use crate::db::{Database, Failed, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
+use crate::part_span;
 use crate::records::Commit;
 
 pub(crate) mod answers;
@@ -96,7 +98,8 @@ impl Writer {
         let began = job.since;
         self.progress.begun();
         self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;
-        let done = answer.await.map_err(|_| closed())?;
+        let span = part_span!("store.commit", repository = repository.0, otel.kind = "client");
+        let done = answer.instrument(span).await.map_err(|_| closed())?;
         metrics::histogram!("packhouse_store_commit_seconds").record(began.elapsed().as_secs_f64());
         done
     }
