@@ -136,8 +136,15 @@ impl Store {
                    AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
                    AND expires_at IS NOT DISTINCT FROM $6";
         let at_once = i64::from(at_once);
-        let as_read =
-            values![old.organization.0, old.id.0, ends_at, old.ends_at, old.revoked_at, old.expires_at, at_once];
+        let as_read = values![
+            old.organization.0,
+            old.id.0,
+            ends_at,
+            old.ends_at,
+            old.revoked_at,
+            old.expires_at,
+            at_once
+        ];
         if transaction.execute(end, as_read).await? == 0 {
             let find = "SELECT id FROM tokens WHERE organization = $1 AND id = $2";
             let there = transaction.fetch_one(find, values![old.organization.0, old.id.0]).await?.is_some();
