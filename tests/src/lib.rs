@@ -29,6 +29,7 @@ pub mod http;
 pub mod image_proxy;
 pub mod images;
 pub mod npm;
+pub mod otlp;
 pub mod payload;
 pub mod person;
 pub mod proxy;

@@ -19,9 +19,10 @@ use packhouse_app::body_budget::Share;
 use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
-use packhouse_wire::request_id;
+use packhouse_wire::{request_id, trace};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tracing::Span;
 
 use crate::body::CallBody;
 use crate::endpoint::{Endpoint, Right};
@@ -119,6 +120,10 @@ pub(crate) async fn serve(
     let duration_ms = started.elapsed().as_millis() as u64;
     tracing::info!(request.id = %request_id, %method, route = endpoint.path, status, duration_ms, "call");
     count(&endpoint, status, 1);
+    let span = Span::current();
+    // The route and not the path: codes stand in some.
+    span.record("http.route", endpoint.path.as_str());
+    trace::answered(&span, status, &request_id);
     answer
 }
 

@@ -71,11 +71,32 @@ pub(crate) static KEYS: &[Key] = &[
         "What is logged: a level, or levels by target as in info,packhouse_store=debug.",
     ),
     key(
+        "tracing.otlp_endpoint",
+        "PACKHOUSE_TRACING_OTLP_ENDPOINT",
+        Kind::Text,
+        "",
+        "Collector of OpenTelemetry that takes traces by OTLP over HTTP, as in http://127.0.0.1:4318; without it none are made.",
+    ),
+    key(
+        "tracing.sampling_ratio",
+        "PACKHOUSE_TRACING_SAMPLING_RATIO",
+        Kind::Text,
+        "1",
+        "Which part of the traces is sent, from 0 to 1; a trusted proxy that has begun a trace has decided for it.",
+    ),
+    key(
+        "tracing.service_name",
+        "PACKHOUSE_TRACING_SERVICE_NAME",
+        Kind::Text,
+        "packhouse",
+        "What this server is called in traces.",
+    ),
+    key(
         "trusted_proxies",
         "PACKHOUSE_TRUSTED_PROXIES",
         Kind::Networks,
         "",
-        "Networks whose Forwarded and X-Forwarded-* fields count.",
+        "Networks whose Forwarded, X-Forwarded-* and traceparent fields count.",
     ),
     key(
         "sealing_key",

@@ -138,6 +138,7 @@ fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
         toml::Value::Boolean(switch) => Some(switch.to_string()),
         toml::Value::Array(items) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();

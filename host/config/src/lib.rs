@@ -54,6 +54,8 @@ pub struct Config {
     pub disabled: Vec<String>,
     /// `EnvFilter` directives.
     pub log: String,
+    /// Where traces of requests go, if anywhere.
+    pub tracing: Option<Tracing>,
     /// Networks besides the public ones in which upstreams may be.
     pub upstream_allow_networks: Vec<UpstreamNetwork>,
     /// Bounds of requests to upstreams.
@@ -78,6 +80,17 @@ pub struct Config {
     pub audit_days: Option<u64>,
     /// Time between two looks at what the server stands on.
     pub readiness_interval: Duration,
+}
+
+/// Traces of requests, by OpenTelemetry's protocol over HTTP.
+#[derive(Clone, Debug)]
+pub struct Tracing {
+    /// The address that spans are posted to.
+    pub endpoint: Url,
+    /// Which part of the traces is sent, from 0 to 1.
+    pub sampling_ratio: f64,
+    /// What the server is called.
+    pub service_name: String,
 }
 
 /// Bounds of upstreams, as the operator sets them.
@@ -181,6 +194,7 @@ impl Config {
             },
             disabled,
             log: read.parse("log", values::log_levels)?,
+            tracing: read.tracing()?,
             upstream_allow_networks: read.parse("upstream.allow_networks", networks::upstream_networks)?,
             upstream: read.upstream()?,
             trusted_proxies: read.parse("trusted_proxies", networks::networks)?,
@@ -266,6 +280,15 @@ impl Reader<'_> {
             staging,
             ..defaults
         })
+    }
+
+    fn tracing(&self) -> anyhow::Result<Option<Tracing>> {
+        let sampling_ratio = self.parse("tracing.sampling_ratio", values::ratio)?;
+        let Some(endpoint) = self.parse_some("tracing.otlp_endpoint", values::collector)? else {
+            return Ok(None);
+        };
+        let service_name = self.text("tracing.service_name").to_owned();
+        Ok(Some(Tracing { endpoint, sampling_ratio, service_name }))
     }
 
     fn owner(&self) -> anyhow::Result<Owner> {

@@ -105,6 +105,28 @@ pub(crate) fn url(text: &str) -> Result<url::Url, String> {
     }
 }
 
+/// A part of a whole: a number from 0 to 1.
+pub(crate) fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.trim().parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| format!("{text:?} is no number from 0 to 1"))
+}
+
+/// An http or https address that spans are posted to: that of a collector, below which `/v1/traces` is meant, or one with a path.
+pub(crate) fn collector(text: &str) -> Result<url::Url, String> {
+    let wrong = |why: &str| format!("{text:?} is no address of a collector: {why}");
+    let mut url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it is neither http nor https"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("a password does not go here but into OTEL_EXPORTER_OTLP_HEADERS"));
+    }
+    if url.path() == "/" {
+        url.set_path("/v1/traces");
+    }
+    Ok(url)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +150,20 @@ mod tests {
         }
         for text in ["verbose", "info,packhouse_store", "info,=debug", "info,", "packhouse=loud"] {
             assert!(log_levels(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_collector_has_a_path_of_its_own_or_the_usual_one() {
+        let at = |text| collector(text).map(|url| url.to_string());
+        assert_eq!(at("http://127.0.0.1:4318").unwrap(), "http://127.0.0.1:4318/v1/traces");
+        assert_eq!(at("https://c.example/otlp/v1/traces").unwrap(), "https://c.example/otlp/v1/traces");
+        for wrong in ["127.0.0.1:4318", "grpc://c.example", "http://u:p@c.example", ""] {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(ratio("0.25"), Ok(0.25));
+        for wrong in ["1.5", "-0.1", "NaN", "half", ""] {
+            assert!(ratio(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct CacheLookup<'a> {
     slot: Option<Slot<'a>>,
     entry: Option<Arc<CacheEntry>>,
     is_valid: bool,
-    /// When the request is judged.
+    /// When the entry is judged.
     now: i64,
 }
 
@@ -34,11 +34,19 @@ impl<'a> CacheLookup<'a> {
         });
         let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));
         let store = &request.app.store;
+        // What a plugin made of the time, it made of this process's.
+        let now = packhouse_store::now_ms();
         let is_valid = match (&slot, &entry) {
-            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, request.now),
+            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, now),
             _ => false,
         };
-        Self { slot, entry, is_valid, now: request.now }
+        match (&slot, &entry) {
+            (None, _) => {}
+            (Some(_), None) => cache.lookups.miss.increment(1),
+            (Some(_), Some(_)) if is_valid => cache.lookups.hit.increment(1),
+            (Some(_), Some(_)) => cache.lookups.stale.increment(1),
+        }
+        Self { slot, entry, is_valid, now }
     }
 
     /// The valid entry, if there is one.

@@ -16,6 +16,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::cache_meters::CacheMeters;
 use crate::coded_variants::{CodedVariants, is_document, vary_by_coding};
 use crate::encoder::{Effort, Encoder, encode};
 use crate::prepared_response::{PreparedResponse, size};
@@ -40,6 +41,7 @@ const AT_ONE_TIME: usize = 2;
 /// See the module.
 pub(crate) struct Encodings {
     enabled: bool,
+    lookups: CacheMeters,
     /// None for a content that compressing does not make smaller.
     made: Cache<EncodingKey, Option<Bytes>, EncodedWeight>,
     /// Stored contents that are being compressed. Nobody waits for them.
@@ -75,7 +77,14 @@ impl Encodings {
             // Both capacities are given, so this is never reached; it has more shards, and keeps less of what is large.
             Err(_) => Cache::with_weighter(items, total, EncodedWeight),
         };
-        Arc::new(Self { enabled, made, under_way: Mutex::default(), workers: Semaphore::new(AT_ONE_TIME) })
+        let lookups = CacheMeters::new("encodings");
+        Arc::new(Self {
+            enabled,
+            lookups,
+            made,
+            under_way: Mutex::default(),
+            workers: Semaphore::new(AT_ONE_TIME),
+        })
     }
 
     /// The response with its coded variants, if it is one that may have any.
@@ -103,9 +112,15 @@ impl Encodings {
         let tag = response.validators.as_ref()?.etag.clone();
         let key = EncodingKey { tag, coding };
         match self.made.get(&key) {
-            Some(made) => made,
+            Some(made) => {
+                self.lookups.hit.increment(1);
+                made
+            }
             // Few requests come here: the others shall not carry its state along.
-            None => Box::pin(self.make(key, response)).await,
+            None => {
+                self.lookups.miss.increment(1);
+                Box::pin(self.make(key, response)).await
+            }
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) async fn identify_caller<'a>(
     context.credential.clone_from(&principal.credential);
     context.caller.clone_from(&principal.caller);
     let ResolvedRequest { app, parts, organization, address, query } = resolved;
-    let (peer, now) = (context.peer, packhouse_store::now_ms());
+    let (peer, now) = (context.peer, app.store.now_ms());
     Ok(IdentifiedRequest { app, parts, organization, address, query, principal, as_bearer, peer, now })
 }
 

@@ -85,7 +85,7 @@ async fn by_bearer(
     secret: &Secret,
     format: &str,
 ) -> Result<Principal, HttpError> {
-    let now = packhouse_store::now_ms();
+    let now = app.store.now_ms();
     let bearer = app.bearers.verify(&app.store, &app.sealer, secret.reveal(), now).await?;
     let bearer = bearer.filter(|bearer| bearer.organization == organization.0 && bearer.format == format);
     let holder = bearer.as_ref().map(|bearer| &bearer.holder);

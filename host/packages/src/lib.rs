@@ -5,6 +5,7 @@ mod access_request;
 mod authorize;
 mod bearer_scope;
 mod cache_lookup;
+mod cache_meters;
 mod check;
 mod coded_variants;
 mod credential;
@@ -62,6 +63,7 @@ use hyper::service::service_fn;
 use packhouse_runtime::{ChallengeScheme, ErrorFormat};
 use packhouse_store::Refusal;
 use tokio::net::TcpListener;
+use tracing::Instrument as _;
 
 use self::error_response::{Addresses, ErrorContext, HttpError};
 use self::request_context::RequestContext;
@@ -72,7 +74,7 @@ use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::incoming_body::IncomingBody;
 use packhouse_wire::listen::{self, NoPlace};
-use packhouse_wire::request_id;
+use packhouse_wire::{request_id, trace};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -97,13 +99,15 @@ impl RepositoryHost {
         let meters = &self.app.meters.packages;
         let ticket = meters.under_way.begin(started);
         let (parts, body) = request.into_parts();
-        let peer = caller(peer, &parts.headers, &self.app.config.trusted_proxies);
+        let trusted = &self.app.config.trusted_proxies;
+        let span = trace::request("packages", &parts.method, &parts.headers, peer, trusted);
+        let peer = caller(peer, &parts.headers, trusted);
         let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
         let mut context = RequestContext::new(request_id::next(), peer, error_format);
         let mut body = IncomingBody::new(body, self.app.config.limits.body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
-            None => self.answer(&parts, &mut body, &mut context).await,
+            None => self.answer(&parts, &mut body, &mut context).instrument(span.clone()).await,
         };
         let mut response = match outcome {
             Ok(response) => response,
@@ -123,6 +127,10 @@ impl RepositoryHost {
         let took = started.elapsed();
         meters.answered(context.format.as_deref(), &parts.method, response.status(), took);
         log::line(&parts, &response, &context, took);
+        if !span.is_disabled() {
+            span.record("url.path", log::path(parts.uri.path()));
+            trace::answered(&span, response.status().as_u16(), &context.request_id);
+        }
         response.map(|body| body.with_ticket(ticket))
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestCo
 }
 
 /// The path as it was sent, unless it may hold a secret: an escape in it may hide one.
-fn path(raw: &str) -> &str {
+pub(crate) fn path(raw: &str) -> &str {
     let decoded = percent_encoding::percent_decode_str(raw).decode_utf8_lossy();
     if identity::holds_secret(&decoded) { "***" } else { raw }
 }

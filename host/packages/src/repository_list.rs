@@ -74,7 +74,7 @@ impl RepositoryList<'_> {
         let principal = identify::identify(self.app, query).await?;
         context.credential.clone_from(&principal.credential);
         context.caller.clone_from(&principal.caller);
-        let now = packhouse_store::now_ms();
+        let now = self.app.store.now_ms();
         // There is no format that does not look at user names; those of every format that stand for a token count.
         let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
         let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();

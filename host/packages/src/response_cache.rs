@@ -10,6 +10,7 @@ use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::cache_meters::CacheMeters;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::validity::Validity;
 
@@ -86,6 +87,8 @@ fn list<'a>(bytes: &mut Vec<u8>, count: usize, parts: impl Iterator<Item = &'a s
 /// The responses of all repositories, within one bound of memory.
 pub(crate) struct ResponseCache {
     cache: Cache<Box<[u8]>, Arc<CacheEntry>, Weight>,
+    /// Look-ups by what came of them.
+    pub(crate) lookups: CacheMeters,
 }
 
 impl ResponseCache {
@@ -97,7 +100,7 @@ impl ResponseCache {
     fn within(total: u64, files: usize) -> Self {
         let items = usize::try_from(total / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
         let weight = Weight { file: total / (files.max(1) as u64) };
-        Self { cache: Cache::with_weighter(items, total, weight) }
+        Self { cache: Cache::with_weighter(items, total, weight), lookups: CacheMeters::new("responses") }
     }
 
     /// The entry for this request, which may hold no longer.

@@ -70,7 +70,7 @@ impl Service<'_> {
         let query =
             IdentityQuery { organization, repository: "", credential, peer: self.peer, bearer_format: None };
         let principal = identify::identify(self.app, query).await?;
-        let now = packhouse_store::now_ms();
+        let now = self.app.store.now_ms();
         let holder = self.holder(&principal, fingerprint.as_ref(), now)?;
         let grants = self.grants(&principal, organization, &asked, now).await?;
         let bearer = Bearer {

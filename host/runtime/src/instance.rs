@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Instrument;
@@ -147,7 +147,9 @@ impl Runner {
             return Ok(place);
         }
         let _waiting = Waiting::begin(&self.waiting);
+        let since = Instant::now();
         let waited = tokio::time::timeout(self.limits.queue_timeout, self.places.acquire()).await;
+        self.meters.waited(since.elapsed());
         // The semaphore is never closed, so the only other outcome is that time ran out.
         waited.ok().and_then(Result::ok).ok_or(CallError::Busy(self.limits.concurrency))
     }

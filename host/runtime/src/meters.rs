@@ -11,11 +11,14 @@ const FUNCTIONS: [&str; 5] = ["route", "check", "handle", "delete_version", "mar
 const CALLS: &str = "packhouse_plugin_calls_total";
 const SECONDS: &str = "packhouse_plugin_call_seconds";
 const MEMORY: &str = "packhouse_plugin_memory_bytes";
+const WAITED: &str = "packhouse_plugin_wait_seconds";
 
 /// One plugin's meters.
 pub(crate) struct Meters {
     plugin: String,
     functions: Vec<(&'static str, FunctionMeters)>,
+    /// Made by the first call that waits.
+    waited: OnceLock<Histogram>,
 }
 
 struct FunctionMeters {
@@ -34,8 +37,23 @@ impl Meters {
         metrics::describe_counter!(CALLS, "Calls of plugins by function and outcome");
         metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time that plugin calls took");
         metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Largest linear memory of plugin calls");
+        metrics::describe_histogram!(
+            WAITED,
+            metrics::Unit::Seconds,
+            "Time that calls waited for a place, of those that had to"
+        );
         let meters = |&function: &&'static str| (function, FunctionMeters::new(plugin, function));
-        Meters { plugin: plugin.to_owned(), functions: FUNCTIONS.iter().map(meters).collect() }
+        Meters {
+            plugin: plugin.to_owned(),
+            functions: FUNCTIONS.iter().map(meters).collect(),
+            waited: OnceLock::new(),
+        }
+    }
+
+    /// A call waited this long for a place, whether it got one or not.
+    pub(crate) fn waited(&self, time: Duration) {
+        let waited = self.waited.get_or_init(|| histogram!(WAITED, "plugin" => self.plugin.clone()));
+        waited.record(time.as_secs_f64());
     }
 
     /// Makes every outcome known at 0, so that the first failure is seen as an increase.

@@ -3,12 +3,21 @@
 
 mod access;
 mod lines;
+mod traces;
 
 use std::io::{IsTerminal, Stderr};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use packhouse_config::Tracing;
+use packhouse_store::trace::TARGET;
+use tracing::Subscriber;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use self::access::JsonLines;
 use self::lines::Lines;
@@ -17,28 +26,67 @@ use self::lines::Lines;
 const ACCESS: &str = "packhouse::access";
 /// The lines of this process, where they are JSON.
 static LINES: OnceLock<Lines<Stderr>> = OnceLock::new();
+/// What hands traces to their collector, if there is one.
+static TRACES: OnceLock<SdkTracerProvider> = OnceLock::new();
+/// How long the collector has for the last spans.
+const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Starts the log. `directives` are those of the setting `log`, as `info` or `info,packhouse_store=debug`.
-pub(crate) fn start(directives: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(quieter(directives))
+/// Starts the log, and traces where settings for them are given. `directives` are those of the setting `log`, as `info` or
+/// `info,packhouse_store=debug`.
+pub(crate) fn start(directives: &str, traces: Option<&Tracing>) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(without_traces(&quieter(directives)))
         .with_context(|| format!("log: {directives:?} is no log level"))?;
-    let base = tracing_subscriber::fmt().with_env_filter(filter);
-    let started = if std::io::stderr().is_terminal() {
-        base.with_writer(std::io::stderr).try_init()
-    } else {
-        let lines = Lines::start(std::io::stderr()).context("failed to start the log's thread")?;
-        let lines = LINES.get_or_init(|| lines).clone();
-        base.with_writer(lines).json().flatten_event(true).map_event_format(JsonLines).try_init()
+    let started = match traces {
+        // The log's filter is everybody's.
+        None => tracing_subscriber::registry().with(layer()?).with(filter).try_init(),
+        Some(settings) => {
+            let provider = traces::provider(settings)?;
+            let spans = traces::layer(&provider);
+            // Set once: a process has one log.
+            let _ = TRACES.set(provider);
+            // Each filters for itself: what one does not take is made for the other alone.
+            tracing_subscriber::registry()
+                .with(layer::<Registry>()?.with_filter(filter))
+                .with(spans)
+                .try_init()
+        }
     };
     started.map_err(|error| anyhow::anyhow!("failed to start the log: {error}"))
 }
 
-/// Writes the lines that still wait: the last thing that the program does.
+/// The log, as text or as JSON.
+fn layer<S>() -> anyhow::Result<Box<dyn Layer<S> + Send + Sync>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a> + 'static,
+{
+    let base = tracing_subscriber::fmt::layer();
+    if std::io::stderr().is_terminal() {
+        return Ok(base.with_writer(std::io::stderr).boxed());
+    }
+    Ok(base.with_writer(lines()?).json().flatten_event(true).map_event_format(JsonLines).boxed())
+}
+
+/// The lines of this process, which a thread of their own writes.
+fn lines() -> anyhow::Result<Lines<Stderr>> {
+    let lines = Lines::start(std::io::stderr()).context("failed to start the log's thread")?;
+    Ok(LINES.get_or_init(|| lines).clone())
+}
+
+/// Writes the lines, and sends the spans, that still wait: the last thing that the program does.
 pub(crate) fn finish() {
+    if let Some(provider) = TRACES.get() {
+        // There is nobody left to tell that the collector is away.
+        let _ = provider.shutdown_with_timeout(FAREWELL);
+    }
     if let Some(lines) = LINES.get() {
         // There is nowhere to say that the log cannot be written.
         let _ = lines.write_waiting();
     }
+}
+
+/// The spans of traces are not the log's: with none wanted, nobody wants them.
+fn without_traces(directives: &str) -> String {
+    format!("{directives},{TARGET}=off")
 }
 
 /// A library that tells of each try of each request at `info` would fill the log while storage is away, of which this program tells

@@ -30,6 +30,7 @@ mod scrub;
 mod search;
 mod sqlite;
 mod store;
+pub mod trace;
 mod unchanged;
 mod uploads;
 mod usage;

@@ -196,7 +196,8 @@ impl Store {
     }
 
     /// Milliseconds since 1970 by the clock that all servers of the database go by: PostgreSQL's, and with SQLite the process's.
-    pub(crate) fn now_ms(&self) -> i64 {
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
         self.inner.db.now_ms()
     }
 

@@ -18,3 +18,4 @@ pub mod path;
 pub mod range;
 pub mod request_id;
 pub mod request_meters;
+pub mod trace;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use packhouse_app::App;
 use packhouse_identity as identity;
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_store::{AuditEvent, MemberRow, OrganizationId, now_ms};
+use packhouse_store::{AuditEvent, MemberRow, OrganizationId};
 use packhouse_wire::catalogue::{self, Code};
 
 use super::right::{Judged, Right};
@@ -29,7 +29,8 @@ pub struct Origin {
 impl Origin {
     /// A request that has just come from this address.
     pub fn new(app: Arc<App>, address: IpAddr, request_id: String) -> Origin {
-        Origin { app, address, now: now_ms(), request_id }
+        let now = app.store.now_ms();
+        Origin { app, address, now, request_id }
     }
 
     /// An event of somebody who has no session, or none yet; `credential` names what was shown, and is no part of it.
@@ -69,7 +70,7 @@ impl Caller {
     /// Whose session this is the secret of; none when there is none such. 503 where the store cannot be read.
     pub async fn of(app: &App, secret: &str) -> Result<Option<Caller>, ApiError> {
         let Some(sha256) = identity::fingerprint(secret) else { return Ok(None) };
-        let found = app.store.find_session(&sha256, now_ms()).await?;
+        let found = app.store.find_session(&sha256, app.store.now_ms()).await?;
         Ok(found.map(|(session, member)| {
             let permissions = Permissions::read(&member.permissions);
             Caller { member, permissions, session: session.secret_sha256 }

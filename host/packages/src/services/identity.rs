@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use packhouse_runtime::{Login, LoginState, RepositoryView, ServiceError, TokenView};
-use packhouse_store::{AuditEvent, LoginBegun, LoginRow, NewLogin, TokenId, TokenRow, now_ms};
+use packhouse_store::{AuditEvent, LoginBegun, LoginRow, NewLogin, TokenId, TokenRow};
 use sha2::{Digest as _, Sha256};
 
 use super::CallServices;
@@ -28,7 +28,7 @@ pub(super) async fn begin_login(
 ) -> Result<Login, ServiceError> {
     let poll = identity::mint_poll();
     let page = login_links::page_of(&poll);
-    let (now, address) = (now_ms(), ClientNetwork::of(services.caller.peer).to_string());
+    let (now, address) = (services.app.store.now_ms(), ClientNetwork::of(services.caller.peer).to_string());
     // Where the caller may not know whether there is a repository, there is none to make a token for.
     let facts = &services.caller.principal.facts;
     let repository = facts.repository.as_ref().map(|row| row.id).filter(|id| *id == target.id);
@@ -59,7 +59,8 @@ pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<Lo
     let is_here = |login: &LoginRow| {
         login.organization == services.caller.organization && Some(login.name.as_str()) == here
     };
-    let Some(login) = found.filter(|login| is_here(login) && login.expires_at > now_ms()) else {
+    let Some(login) = found.filter(|login| is_here(login) && login.expires_at > services.app.store.now_ms())
+    else {
         return Ok(LoginState::Gone);
     };
     match (login.token, login.sealed) {
@@ -80,7 +81,7 @@ pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<Lo
 pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, ServiceError> {
     let Some(member) = services.member() else { return Ok(Vec::new()) };
     let store = &services.app.store;
-    let now = now_ms();
+    let now = store.now_ms();
     let works = |row: &TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
     let (mut newest, mut after) = (VecDeque::new(), None);
     loop {
@@ -122,7 +123,7 @@ pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, Se
         request_id: services.caller.request_id.clone(),
         detail: String::new(),
     };
-    Ok(store.revoke_token(services.caller.organization, id, now_ms(), Some(event)).await?)
+    Ok(store.revoke_token(services.caller.organization, id, store.now_ms(), Some(event)).await?)
 }
 
 fn view(row: &TokenRow) -> TokenView {

@@ -162,7 +162,7 @@ impl SettingFlags {
 /// The settings, with the log started by them.
 fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
     let (config, warnings) = Config::load(&flags.inputs(), &program()?)?;
-    log::start(&config.log)?;
+    log::start(&config.log, config.tracing.as_ref())?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }

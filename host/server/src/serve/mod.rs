@@ -28,6 +28,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt;
+use tracing::Instrument as _;
 
 use packhouse_api::{self as api, Peer};
 use packhouse_app::mail::Mail;
@@ -38,6 +39,7 @@ use packhouse_packages as packages;
 use packhouse_wire::descriptors;
 use packhouse_wire::listen::{self, Rules, Windows};
 use packhouse_wire::request_meters::RequestMeters;
+use packhouse_wire::trace;
 use stop::Signals;
 
 /// Connections to the listener of the metrics.
@@ -170,17 +172,19 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
 }
 
 async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meters: Arc<RequestMeters>) {
+    let trusted = Arc::clone(&rules.trusted);
     let make = move |peer: SocketAddr| {
-        let (router, meters) = (router.clone(), Arc::clone(&meters));
+        let (router, meters, trusted) = (router.clone(), Arc::clone(&meters), Arc::clone(&trusted));
         service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(Peer(peer.ip()));
             let (router, meters) = (router.clone(), Arc::clone(&meters));
+            let span = trace::request("api", request.method(), request.headers(), peer.ip(), &trusted);
             async move {
                 let began = Instant::now();
                 let _ticket = meters.under_way.begin(began.into_std());
                 let method = request.method().clone();
-                let answer = router.oneshot(request).await?;
+                let answer = router.oneshot(request).instrument(span).await?;
                 meters.answered(None, &method, answer.status(), began.elapsed());
                 Ok(answer)
             }

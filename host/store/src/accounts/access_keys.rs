@@ -104,19 +104,24 @@ impl Store {
         self.change_access_key(set, as_read(read, expires_at), audit).await
     }
 
-    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read.
+    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
+    /// revoked: no clock, of whichever server, says that its end is still to come.
     pub async fn rotate_access_key(
         &self,
         old: &AccessKeyRow,
         ends_at: i64,
+        at_once: bool,
         successor: NewAccessKey,
         audit: Option<AuditEvent>,
     ) -> Result<KeyRotation, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let end = "UPDATE access_keys SET ends_at = $3 WHERE owner = $1 AND id = $2 \
+        let end = "UPDATE access_keys SET ends_at = $3, revoked_at = CASE WHEN $7 = 1 THEN $3 ELSE revoked_at END \
+                   WHERE owner = $1 AND id = $2 \
                    AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
                    AND expires_at IS NOT DISTINCT FROM $6";
-        if transaction.execute(end, as_read(old, Some(ends_at))).await? == 0 {
+        let mut values = as_read(old, Some(ends_at));
+        values.push(Value::from(i64::from(at_once)));
+        if transaction.execute(end, values).await? == 0 {
             return Ok(KeyRotation::Changed);
         }
         let Some(row) = insert(&mut transaction, old.organization, successor).await? else {

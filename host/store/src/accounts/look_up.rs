@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use tracing::Instrument as _;
+
 use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
@@ -11,6 +13,7 @@ use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::leases::Leases;
+use crate::part_span;
 use crate::store::Store;
 
 impl Store {
@@ -36,7 +39,8 @@ impl Store {
             return Ok(answer);
         }
         let kept = facts.map(|facts| (facts, facts.asking()));
-        let answer = match self.ask(&question).await {
+        let span = part_span!("store.look_up", otel.kind = "client");
+        let answer = match self.ask(&question).instrument(span).await {
             Ok(answer) => Arc::new(answer),
             Err(failed) => return Err(self.explain_failure(failed, organization, secret_sha256).await),
         };

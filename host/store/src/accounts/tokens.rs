@@ -120,20 +120,31 @@ impl Store {
         Ok(revoked)
     }
 
-    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read.
+    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
+    /// revoked: no clock, of whichever server, says that its end is still to come.
     pub async fn rotate_token(
         &self,
         old: &TokenRow,
         ends_at: i64,
+        at_once: bool,
         successor: NewToken,
         audit: Option<AuditEvent>,
     ) -> Result<Rotation, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let end = "UPDATE tokens SET ends_at = $3 WHERE organization = $1 AND id = $2 \
+        let end = "UPDATE tokens SET ends_at = $3, revoked_at = CASE WHEN $7 = 1 THEN $3 ELSE revoked_at END \
+                   WHERE organization = $1 AND id = $2 \
                    AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
                    AND expires_at IS NOT DISTINCT FROM $6";
-        let as_read =
-            values![old.organization.0, old.id.0, ends_at, old.ends_at, old.revoked_at, old.expires_at];
+        let at_once = i64::from(at_once);
+        let as_read = values![
+            old.organization.0,
+            old.id.0,
+            ends_at,
+            old.ends_at,
+            old.revoked_at,
+            old.expires_at,
+            at_once
+        ];
         if transaction.execute(end, as_read).await? == 0 {
             let find = "SELECT id FROM tokens WHERE organization = $1 AND id = $2";
             let there = transaction.fetch_one(find, values![old.organization.0, old.id.0]).await?.is_some();

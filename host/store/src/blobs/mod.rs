@@ -12,6 +12,7 @@ pub(crate) mod held;
 pub(crate) mod objects;
 pub(crate) mod orphans;
 pub(crate) mod row;
+mod s3_meters;
 mod settle;
 pub(crate) mod sink;
 pub(crate) mod source;

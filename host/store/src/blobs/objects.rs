@@ -20,6 +20,7 @@ use object_store::{
     PutMode, PutOptions, PutPayload, Result, RetryConfig,
 };
 
+use super::s3_meters::{Counting, one_request};
 use crate::error::StoreError;
 
 /// The size of every part but the last, and the smallest that S3 takes. At most 10,000 parts make an object, so 48 GiB.
@@ -90,6 +91,7 @@ impl Objects {
             .with_bucket_name(bucket)
             .with_checksum_algorithm(Checksum::SHA256)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_http_connector(Counting::announce())
             .with_retry(retries(idle))
             .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT)
             .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TRANSFER);
@@ -278,7 +280,7 @@ impl Objects {
 
 /// `work`, or an error once it has taken as long as this.
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
-    match tokio::time::timeout(limit, work).await {
+    match tokio::time::timeout(limit, one_request(work)).await {
         Ok(done) => done,
         Err(_) => Err(Error::Generic { store: "S3", source: format!("no answer within {limit:?}").into() }),
     }

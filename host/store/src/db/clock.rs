@@ -63,8 +63,8 @@ impl Clock {
             state.warned = Some(Instant::now());
             tracing::warn!(
                 ahead_ms,
-                "this machine's clock differs from the database's: uploads, leases and the collection of garbage go by the \
-                 database's; set the clock (NTP), since credentials expire by this machine's"
+                "this machine's clock differs from the database's: credentials, uploads, leases and the collection of garbage go \
+                 by the database's; set the clock (NTP), since what is kept of upstreams, and the log, go by this machine's"
             );
         }
     }

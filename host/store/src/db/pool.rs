@@ -57,6 +57,17 @@ pub(crate) enum Purpose {
     Commit,
 }
 
+impl Purpose {
+    /// As the metrics call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Commit => "commit",
+        }
+    }
+}
+
 /// No answer came in time. Whether what was asked is done is not known.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} ms", .0.as_millis())]
@@ -144,7 +155,14 @@ impl Pool {
             Purpose::Write => &self.0.writes,
             Purpose::Commit => &self.0.commits,
         };
-        match timeout(ACQUIRE, Arc::clone(semaphore).acquire_owned()).await {
+        if let Ok(permit) = Arc::clone(semaphore).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let since = Instant::now();
+        let waited = timeout(ACQUIRE, Arc::clone(semaphore).acquire_owned()).await;
+        metrics::histogram!("packhouse_database_wait_seconds", "purpose" => purpose.name())
+            .record(since.elapsed().as_secs_f64());
+        match waited {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) => Err(StoreError::database("the store is closed")),
             Err(_) => {
@@ -175,6 +193,8 @@ impl Pool {
                 Ok(Ok(connection)) => {
                     let now = Instant::now();
                     let idle = Idle { connection, born: now, since: now };
+                    metrics::counter!("packhouse_database_connects_total", "purpose" => purpose.name())
+                        .increment(1);
                     return Ok(self.lease(idle, false, purpose).with(permit));
                 }
                 Ok(Err(problem)) => problem,
@@ -201,6 +221,7 @@ impl Pool {
             sound: true,
             in_transaction: false,
             deadline,
+            purpose,
             pool,
             permit: None,
         }
@@ -247,6 +268,7 @@ pub(super) struct Leased {
     sound: bool,
     in_transaction: bool,
     deadline: Duration,
+    purpose: Purpose,
     pool: Pool,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -293,8 +315,10 @@ impl Leased {
     ) -> Result<Vec<PgRow>, StoreError> {
         let Some(connection) = &mut self.connection else { return Err(given_back()) };
         self.sound = false;
+        let began = Instant::now();
         let query = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(keep);
         let done = timeout(self.deadline, query.fetch_all(connection)).await;
+        self.answered(began);
         self.ended(done)
     }
 
@@ -307,9 +331,17 @@ impl Leased {
     ) -> Result<u64, StoreError> {
         let Some(connection) = &mut self.connection else { return Err(given_back()) };
         self.sound = false;
+        let began = Instant::now();
         let query = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(keep);
         let done = timeout(self.deadline, query.execute(connection)).await;
+        self.answered(began);
         self.ended(done).map(|done| done.rows_affected())
+    }
+
+    /// A statement with values, that began then, has its answer or is given up.
+    fn answered(&self, began: Instant) {
+        metrics::histogram!("packhouse_database_statement_seconds", "purpose" => self.purpose.name())
+            .record(began.elapsed().as_secs_f64());
     }
 
     /// Whether it answers; when it does not, no connection of its age is trusted any more.

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 use crate::blobs::row::BlobRow;
 use crate::db::{Acknowledgement, Database, Failed, is_blocked, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
+use crate::part_span;
 use crate::records::Commit;
 
 pub(crate) mod answers;
@@ -102,9 +104,13 @@ impl Writer {
         let ticket = self.unanswered.begin();
         let job = Job { repository, commit, keeps, since: Instant::now(), done, _ticket: ticket };
         let closed = || StoreError::database("the store is closed");
+        let began = job.since;
         self.progress.begun();
         self.queue.send(Message::Job(job)).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let span = part_span!("store.commit", repository = repository.0, otel.kind = "client");
+        let done = answer.instrument(span).await.map_err(|_| closed())?;
+        metrics::histogram!("packhouse_store_commit_seconds").record(began.elapsed().as_secs_f64());
+        done
     }
 }
 
@@ -169,6 +175,8 @@ async fn collect(
 async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
     metrics::histogram!("packhouse_store_batch_commits")
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
+    let waited = metrics::histogram!("packhouse_store_commit_wait_seconds");
+    jobs.iter().for_each(|job| waited.record(job.since.elapsed().as_secs_f64()));
     target.progress.begun();
     match attempt(target, &jobs, Waiting::No).await {
         Ok((answers, acknowledgement)) => {

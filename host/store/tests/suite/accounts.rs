@@ -204,7 +204,7 @@ async fn rotation_is_compare_and_set(world: &World) {
     let tasks: Vec<_> = (0..10)
         .map(|n| {
             let (store, old, successor) = (store.clone(), old.clone(), token(world, 10 + n, Some(&owner)));
-            tokio::spawn(async move { store.rotate_token(&old, 100, successor, None).await.unwrap() })
+            tokio::spawn(async move { store.rotate_token(&old, 100, false, successor, None).await.unwrap() })
         })
         .collect();
     let mut rotated = 0;
@@ -213,9 +213,16 @@ async fn rotation_is_compare_and_set(world: &World) {
     }
     assert_eq!(rotated, 1);
     assert_eq!(store.list_tokens(world.organization, Some(owner.id), None, None, 50).await.unwrap().len(), 2);
+    let next = store.create_token(world.organization, token(world, 30, Some(&owner)), None).await.unwrap();
+    store.rotate_token(&next, 100, true, token(world, 31, Some(&owner)), None).await.unwrap();
+    let next = store.find_token(world.organization, next.id).await.unwrap().unwrap();
+    assert_eq!((next.ends_at, next.revoked_at), (Some(100), Some(100)), "it has ended by every clock");
     let mut unknown = old.clone();
     unknown.id = packhouse_store::TokenId(1);
-    assert_eq!(store.rotate_token(&unknown, 1, token(world, 2, None), None).await.unwrap(), Rotation::Gone);
+    assert_eq!(
+        store.rotate_token(&unknown, 1, false, token(world, 2, None), None).await.unwrap(),
+        Rotation::Gone
+    );
 }
 
 async fn ran(

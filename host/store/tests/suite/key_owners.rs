@@ -131,7 +131,9 @@ async fn keys_are_compared_and_set(world: &World) {
     let tasks: Vec<_> = (0..10)
         .map(|n| {
             let (store, old, successor) = (store.clone(), old.clone(), new_key(&subscriber, 10 + n));
-            tokio::spawn(async move { store.rotate_access_key(&old, 100, successor, None).await.unwrap() })
+            tokio::spawn(
+                async move { store.rotate_access_key(&old, 100, false, successor, None).await.unwrap() },
+            )
         })
         .collect();
     let mut rotated = 0;

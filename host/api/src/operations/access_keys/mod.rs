@@ -6,7 +6,7 @@ mod rotate;
 use packhouse_identity::access::State;
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{
-    AccessKeyId, AccessKeyRow, AuditEvent, KeyOwnerId, KeyOwnerKind, KeyOwnerRow, NewAccessKey, now_ms,
+    AccessKeyId, AccessKeyRow, AuditEvent, KeyOwnerId, KeyOwnerKind, KeyOwnerRow, NewAccessKey,
 };
 use packhouse_wire::catalogue;
 
@@ -106,7 +106,7 @@ pub async fn change(
     let owner = owner.find(actor).await?;
     loop {
         let row = find(actor, owner.id, key).await?;
-        if state(&row, now_ms()) != State::Active {
+        if state(&row, actor.app.store.now_ms()) != State::Active {
             return Err(ApiError::from(&catalogue::ACCESS_KEY_REVOKED));
         }
         if row.expires_at != change.expected {

@@ -1,7 +1,7 @@
 //! Rotating an access key: a successor, and an end for the key that it takes the place of.
 
 use packhouse_identity::{self as identity, Minted};
-use packhouse_store::{AccessKeyRow, KeyRotation, NewAccessKey, now_ms};
+use packhouse_store::{AccessKeyRow, KeyRotation, NewAccessKey};
 use packhouse_wire::catalogue;
 
 use super::{Owner, event, find, may_hold, state};
@@ -29,7 +29,7 @@ pub async fn rotate(
         let old = find(actor, owner.id, key).await?;
         may_hold(actor, owner.id).await?;
         // After it was read: of many at one time, each is judged on what those before it left.
-        let ends_at = judge_state(now_ms(), &old, request.overlap_ms)?;
+        let ends_at = judge_state(actor.app.store.now_ms(), &old, request.overlap_ms)?;
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewAccessKey {
             secret_sha256: sha256,
@@ -39,7 +39,12 @@ pub async fn rotate(
             expires_at: request.expires_at.unwrap_or(old.expires_at),
         };
         let event = event(actor, "rotate_access_key", &owner, old.id);
-        match actor.app.store.rotate_access_key(&old, ends_at, successor, Some(event)).await? {
+        match actor
+            .app
+            .store
+            .rotate_access_key(&old, ends_at, request.overlap_ms == 0, successor, Some(event))
+            .await?
+        {
             KeyRotation::Rotated(row) => {
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
                 return Ok(NewCredential { row: *row, secret, replaced });

@@ -1,7 +1,7 @@
 //! Rotating a token: a successor, and an end for the token that it takes the place of.
 
 use packhouse_identity::{self as identity, Minted};
-use packhouse_store::{NewToken, Rotation, TokenRow, now_ms};
+use packhouse_store::{NewToken, Rotation, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::{LEGACY, OwnedToken, find, rights, service_key_expiry, state};
@@ -27,11 +27,16 @@ pub async fn rotate(
     loop {
         rights::may_manage(actor, &old)?;
         // After it was read: of many at one time, each is judged on what those before it left.
-        let Succession { successor, ends_at } = judge_state(now_ms(), &old, request)?;
+        let Succession { successor, ends_at } = judge_state(actor.app.store.now_ms(), &old, request)?;
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewToken { secret_sha256: sha256, ..successor };
         let event = actor.event(Action::RotateToken.name(), old.name.clone());
-        match actor.app.store.rotate_token(&old, ends_at, successor, Some(event)).await? {
+        match actor
+            .app
+            .store
+            .rotate_token(&old, ends_at, request.overlap_ms == 0, successor, Some(event))
+            .await?
+        {
             Rotation::Rotated(row) => {
                 let owner = owner(actor, &row).await?;
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
