@@ -14,6 +14,7 @@ mod contract;
 mod description;
 mod engine;
 mod error;
+mod exports;
 mod host_error;
 mod imports;
 mod instance;

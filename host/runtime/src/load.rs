@@ -17,6 +17,7 @@ use crate::contract;
 use crate::description::{Description, MANIFEST};
 use crate::engine::{self, EngineOptions, MAX_POOL};
 use crate::error::LoadError;
+use crate::exports::FormatExports;
 use crate::imports;
 use crate::instance::{CallName, Runner};
 use crate::memos::Memos;
@@ -147,7 +148,8 @@ fn link(engine: &Engine, component: &Component, has_upkeep: bool, wasi: bool) ->
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
     let upkeep = if has_upkeep { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
-    Ok(Code { linked, format, upkeep })
+    let exports = FormatExports::of(&linked)?;
+    Ok(Code { linked, format, exports, upkeep })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.
@@ -156,12 +158,13 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
     let name = CallName {
         function: "describe",
         format: engine::file_name(file),
-        repository: String::new(),
-        request_id: String::new(),
+        repository: None,
+        head: Arc::new(RequestHead::default()),
     };
+    let head = Arc::clone(&name.head);
     let state = || {
         let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
-        HostState::within(Phase::Describe, plugin, limits, Arc::new(RequestHead::default()))
+        HostState::within(Phase::Describe, plugin, limits, head)
     };
     let text = runner.run(name, state, &code.linked, async |guest, instance| {
         let format = code.format.load(&mut *guest, instance)?;
