@@ -18,6 +18,7 @@ mod exports;
 mod host_error;
 mod imports;
 mod instance;
+mod joined;
 mod limits;
 mod load;
 mod memos;
@@ -42,6 +43,7 @@ pub use description::{
     fill_text,
 };
 pub use error::{CallError, LoadError};
+pub use joined::{Cut, Joined, JoinedPart};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use reads::Reads;
