@@ -44,18 +44,7 @@ impl FromStr for Digest {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let (algorithm, hex) = text.split_once(':').unwrap_or_default();
-        let length = match algorithm {
-            "sha256" | "blake2b-256" => 64,
-            "sha512" => 128,
-            "sha1" => 40,
-            "md5" => 32,
-            _ => 0,
-        };
-        let lower_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if length == 0 || hex.len() != length || !lower_hex {
-            return Err(Error::Invalid(format!("not a digest: {text}")));
-        }
+        check(text)?;
         Ok(Self(text.to_owned()))
     }
 }
@@ -64,8 +53,25 @@ impl TryFrom<String> for Digest {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
+        check(&text)?;
+        Ok(Self(text))
     }
+}
+
+fn check(text: &str) -> Result<(), Error> {
+    let (algorithm, hex) = text.split_once(':').unwrap_or_default();
+    let length = match algorithm {
+        "sha256" | "blake2b-256" => 64,
+        "sha512" => 128,
+        "sha1" => 40,
+        "md5" => 32,
+        _ => 0,
+    };
+    let lower_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if length == 0 || hex.len() != length || !lower_hex {
+        return Err(Error::Invalid(format!("not a digest: {text}")));
+    }
+    Ok(())
 }
 
 impl From<Digest> for String {

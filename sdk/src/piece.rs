@@ -79,7 +79,15 @@ impl Piece {
     /// # Errors
     /// The host's.
     pub fn body(&self) -> Result<Blob, Error> {
-        self.blob.slice(HEAD as u64 + self.note, self.body_size())
+        self.body_part(0, self.body_size())
+    }
+
+    /// So many bytes of that, from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when they do not lie within it; else the host's.
+    pub fn body_part(&self, offset: u64, length: u64) -> Result<Blob, Error> {
+        self.blob.slice(HEAD as u64 + self.note + offset, length)
     }
 }
 

@@ -80,7 +80,8 @@ impl Repository {
 
     /// Keys that begin with `prefix`, in the order of their bytes, a page at a time.
     pub fn keys(&self, prefix: impl Into<String>) -> Keys<'_> {
-        Keys { pages: Pages::new(self, prefix.into(), 10_000), delimiter: None }
+        let pages = Pages { ends_short: true, ..Pages::new(self, prefix.into(), 10_000) };
+        Keys { pages, delimiter: None }
     }
 
     /// Packages among what is shown whose name, summary or property `keywords` hold every word of `text`, the best match first, at
@@ -222,11 +223,21 @@ struct Pages<'a, T> {
     limit: u32,
     read: VecDeque<T>,
     ended: bool,
+    /// Whether a page that is not full is the last.
+    ends_short: bool,
 }
 
 impl<'a, T> Pages<'a, T> {
     fn new(repository: &'a Repository, prefix: String, limit: u32) -> Self {
-        Self { repository, prefix, after: None, limit, read: VecDeque::new(), ended: false }
+        Self {
+            repository,
+            prefix,
+            after: None,
+            limit,
+            read: VecDeque::new(),
+            ended: false,
+            ends_short: false,
+        }
     }
 
     /// The next one, asking for a page where none is left. After the end or an error there is nothing more.
@@ -243,7 +254,8 @@ impl<'a, T> Pages<'a, T> {
                     return Some(Err(error));
                 }
             }
-            self.ended = self.read.is_empty();
+            let full = self.read.len() >= usize::try_from(self.limit).unwrap_or(usize::MAX);
+            self.ended = self.read.is_empty() || (self.ends_short && !full);
             self.after = self.read.back().map(|last| key(last).to_owned());
         }
         self.read.pop_front().map(Ok)

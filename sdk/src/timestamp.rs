@@ -76,15 +76,49 @@ impl Timestamp {
     /// RFC 3339 in UTC with three digits behind the second, as JavaScript writes it: `2026-11-21T05:01:40.123Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        let Self { year, month, day, hour, minute, second, ms } = self;
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+        self.written("Z")
     }
 
     /// The same with six digits behind the second, as Python writes it: `2026-11-21T05:01:40.123000Z`.
     #[must_use]
     pub fn to_rfc3339_micros(self) -> String {
+        self.written("000Z")
+    }
+
+    /// With this behind the milliseconds. Lists of versions hold hundreds, and a number that is formatted with its width costs much more.
+    fn written(self, end: &str) -> String {
         let Self { year, month, day, hour, minute, second, ms } = self;
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}000Z")
+        let mut text = String::with_capacity(TO_THE_MS + end.len());
+        let parts = [
+            (year, 4, '-'),
+            (month, 2, '-'),
+            (day, 2, 'T'),
+            (hour, 2, ':'),
+            (minute, 2, ':'),
+            (second, 2, '.'),
+        ];
+        for (number, width, after) in parts {
+            push_digits(&mut text, number, width);
+            text.push(after);
+        }
+        push_digits(&mut text, ms, 3);
+        text.push_str(end);
+        text
+    }
+}
+
+/// The bytes of `2026-11-21T05:01:40.123`.
+const TO_THE_MS: usize = 23;
+
+/// Adds a number with zeros in front up to so many digits, four at most; one that has more is written with all of them.
+fn push_digits(text: &mut String, number: u64, width: u32) {
+    if number >= 10_u64.pow(width) {
+        text.push_str(&number.to_string());
+        return;
+    }
+    for place in (0..width).rev() {
+        let digit = number / 10_u64.pow(place) % 10;
+        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or_default()));
     }
 }
 
@@ -151,6 +185,20 @@ mod tests {
             before = time;
         }
         assert_eq!((before.year, before.month, before.day), (2353, 4, 23));
+    }
+
+    #[test]
+    fn each_part_has_its_width() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (1_795_237_300_023, "2026-11-21T05:01:40.023Z"),
+            (253_402_300_800_000, "10000-01-01T00:00:00.000Z"),
+        ] {
+            let time = Timestamp::from_ms(ms);
+            assert_eq!(time.to_rfc3339(), text);
+            assert_eq!(time.to_rfc3339_micros(), text.replace('Z', "000Z"));
+        }
     }
 
     #[test]

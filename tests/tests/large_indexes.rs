@@ -15,11 +15,12 @@ mod release;
 mod wheel;
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use packhouse_tests::npm::NpmRepository;
-use packhouse_tests::python::PythonRepository;
+use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::{Request, Server};
 use release::Release;
 use serde_json::Value;
@@ -122,4 +123,50 @@ fn a_page_shows_what_was_uploaded_before_it_was_asked_for() {
         assert_eq!(names, expected);
         assert_eq!(page["versions"].as_array().unwrap().len(), number + 1);
     }
+}
+
+/// A document that is put together of pieces is one document, whatever is remembered of it: it has one tag as long as nothing of it
+/// changes, and ranges of it and what was compressed piece by piece are of the same bytes.
+#[test]
+fn a_document_of_pieces_is_one_document() {
+    let mut server = Server::start();
+    let (npm, python) = (NpmRepository::create(&server, "npm"), PythonRepository::create(&server, "python"));
+    let publish_both = |number: usize| {
+        publish(&npm, number);
+        let version = format!("1.{number}");
+        let file = wheel::wheel("lib", &version, "");
+        python.publish("lib", &version, &wheel::wheel_name("lib", &version), &file).expect(200);
+    };
+    (0..MANY).for_each(publish_both);
+    let (packument, page) = (npm.path("lib"), python.path("simple/lib/"));
+    let documents = [
+        (&npm.client, &packument, FORMS[0]),
+        (&npm.client, &packument, FORMS[1]),
+        (&python.client, &page, SIMPLE_JSON),
+        (&python.client, &page, "text/html"),
+    ];
+    let tags = || {
+        documents.map(|(client, path, accept)| {
+            let ask = |name: &str, value: &str| {
+                client.send(Request::new("GET", path).header("Accept", accept).header(name, value))
+            };
+            let plain = ask("Accept-Encoding", "identity").expect(200);
+            let gzip = ask("Accept-Encoding", "gzip").expect(200);
+            assert_eq!(gzip.header("content-encoding"), Some("gzip"), "{accept}");
+            let mut decoded = Vec::new();
+            flate2::read::GzDecoder::new(&*gzip.body).read_to_end(&mut decoded).unwrap();
+            assert!(decoded == plain.body && gzip.body.len() < plain.body.len() / 2, "{accept}");
+            let part = ask("Range", "bytes=20000-45000").expect(206);
+            assert!(part.body == plain.body[20_000..=45_000], "{accept}");
+            let tag = plain.header("etag").unwrap().to_owned();
+            ask("If-None-Match", &tag).expect(304);
+            tag
+        })
+    };
+    let before = tags();
+    publish_both(MANY);
+    let after = tags();
+    assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    server.restart();
+    assert_eq!(tags(), after, "nothing is remembered of it");
 }

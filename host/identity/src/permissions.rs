@@ -115,8 +115,9 @@ impl Permissions {
         let organization = other.organization.iter().all(|permission| self.holds(*permission));
         organization
             && other.repositories.iter().all(|wanted| {
-                let held = self.actions(&wanted.repository);
-                wanted.actions.iter().all(|action| held.contains(action))
+                let held =
+                    |action: &RepositoryAction| self.actions(&wanted.repository).any(|held| held == *action);
+                wanted.actions.iter().all(held)
             })
     }
 
@@ -133,10 +134,10 @@ impl Permissions {
     }
 
     /// The actions held in a repository, or in `*`, in all.
-    fn actions(&self, repository: &str) -> Vec<RepositoryAction> {
+    fn actions<'a>(&'a self, repository: &'a str) -> impl Iterator<Item = RepositoryAction> + 'a {
         let named =
-            self.repositories.iter().filter(|one| one.repository == ALL || one.repository == repository);
-        named.flat_map(|one| &one.actions).copied().collect()
+            self.repositories.iter().filter(move |one| one.repository == ALL || one.repository == repository);
+        named.flat_map(|one| &one.actions).copied()
     }
 
     /// Whether the member holds this permission.

@@ -97,11 +97,12 @@ pub(crate) fn readable<'a>(
 ) -> Vec<&'a RepositoryRow> {
     let rules = rules(Some(description));
     let wanted = AccessAction::Read { for_publish: false };
+    let mut presented = principal.presented_elsewhere();
     let may = |other: &&Reached| {
-        let (facts, presented) = (facts(&other.row, true), principal.presented_to(other));
+        let facts = facts(&other.row, true);
         other.row.format == description.format
             && facts.kind != Kind::Group
-            && authorize(&presented, &rules, wanted, Some(facts), now).is_ok()
+            && authorize(presented.to(other), &rules, wanted, Some(facts), now).is_ok()
     };
     others.into_iter().filter(may).map(|other| &other.row).collect()
 }

@@ -83,10 +83,18 @@ impl Encoder {
     }
 }
 
-/// A content in memory, compressed; none where that saves less than an eighth.
-pub(crate) fn encode(content: &[u8], coding: Coding, effort: Effort) -> Option<Bytes> {
-    let mut encoder = Encoder::new(coding, effort, content.len() - content.len() / 8).ok()?;
-    encoder.write(content).ok()?;
+/// A content in memory, in its parts, compressed; none where that saves less than an eighth.
+pub(crate) fn encode<'a>(
+    parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>,
+    coding: Coding,
+    effort: Effort,
+) -> Option<Bytes> {
+    let parts = parts.into_iter();
+    let size: usize = parts.clone().map(<[u8]>::len).sum();
+    let mut encoder = Encoder::new(coding, effort, size - size / 8).ok()?;
+    for part in parts {
+        encoder.write(part).ok()?;
+    }
     encoder.finish().ok()
 }
 
@@ -135,11 +143,11 @@ pub(crate) mod tests {
     fn what_does_not_shrink_is_not_worth_it() {
         let noise: Vec<u8> = (0..8192).map(|_| rand::random()).collect();
         for coding in CODINGS {
-            assert_eq!(encode(&noise, coding, Effort::High), None, "{coding:?}");
-            let encoded = encode(&[b'a'; 8192], coding, Effort::Low).unwrap();
+            assert_eq!(encode([&*noise], coding, Effort::High), None, "{coding:?}");
+            let encoded = encode([&[b'a'; 8192][..]], coding, Effort::Low).unwrap();
             assert!(encoded.len() < 200, "{coding:?}: {}", encoded.len());
         }
-        assert_eq!(encode(&[b'a'; 8192], Coding::Identity, Effort::Low), None);
+        assert_eq!(encode([&[b'a'; 8192][..]], Coding::Identity, Effort::Low), None);
     }
 
     #[test]
@@ -161,8 +169,10 @@ pub(crate) mod tests {
             let content = words.join(" ").into_bytes();
             for coding in CODINGS {
                 for effort in [Effort::Low, Effort::High] {
-                    let whole = encode(&content, coding, effort).unwrap();
+                    let whole = encode([&*content], coding, effort).unwrap();
                     prop_assert_eq!(&decoded(&whole, coding), &content);
+                    let parts = encode(content.chunks(cut), coding, effort).unwrap();
+                    prop_assert_eq!(&decoded(&parts, coding), &content);
                     let mut encoder = Encoder::new(coding, effort, content.len()).unwrap();
                     content.chunks(cut).for_each(|piece| encoder.write(piece).unwrap());
                     prop_assert_eq!(&decoded(&encoder.finish().unwrap(), coding), &content);

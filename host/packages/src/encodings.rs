@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use http::HeaderValue;
-use packhouse_runtime::Content;
+use packhouse_runtime::{Content, Joined};
 use packhouse_store::Blob;
 use packhouse_wire::content_coding::Coding;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use crate::cache_meters::CacheMeters;
 use crate::coded_variants::{CodedVariants, is_document, vary_by_coding};
 use crate::encoder::{Effort, Encoder, encode};
+use crate::gzip_parts::GzipParts;
 use crate::prepared_response::{PreparedResponse, size};
 
 /// Bytes of all contents that are kept compressed.
@@ -47,6 +48,7 @@ pub(crate) struct Encodings {
     /// Stored contents that are being compressed. Nobody waits for them.
     under_way: Mutex<HashSet<EncodingKey>>,
     workers: Semaphore,
+    gzip_parts: Arc<GzipParts>,
 }
 
 #[derive(Clone, Eq, Hash, PartialEq)]
@@ -84,6 +86,7 @@ impl Encodings {
             made,
             under_way: Mutex::default(),
             workers: Semaphore::new(AT_ONE_TIME),
+            gzip_parts: Arc::default(),
         })
     }
 
@@ -128,12 +131,16 @@ impl Encodings {
         match &response.content {
             Content::Inline(bytes) if bytes.len() as u64 <= IN_PLACE_BYTES => {
                 let coding = key.coding;
-                let now = async { Ok::<_, NotMade>(encode(bytes, coding, Effort::Low)) };
+                let now = async { Ok::<_, NotMade>(encode([&**bytes], coding, Effort::Low)) };
                 self.made.get_or_insert_async(&key, now).await.ok().flatten()
             }
             Content::Inline(bytes) if response.kept => {
                 let making = Arc::clone(self).make_elsewhere(key, Source::Memory(bytes.clone()));
                 // A task of its own: if this request is given up, what others wait for is made all the same.
+                tokio::spawn(making).await.ok().flatten()
+            }
+            Content::Joined(joined) if response.kept => {
+                let making = Arc::clone(self).make_elsewhere(key, self.parts(joined));
                 tokio::spawn(making).await.ok().flatten()
             }
             Content::Blob(blob) if response.kept => {
@@ -142,6 +149,10 @@ impl Encodings {
             }
             _ => None,
         }
+    }
+
+    fn parts(&self, joined: &Joined) -> Source {
+        Source::Parts(joined.clone(), Arc::clone(&self.gzip_parts))
     }
 
     /// Begins to compress a stored content, unless that was begun before.
@@ -175,13 +186,14 @@ impl Encodings {
 fn is_worth_it(response: &PreparedResponse) -> bool {
     response.is_ok()
         && !response.confidential
-        && matches!(response.content, Content::Inline(_) | Content::Blob(_))
+        && matches!(response.content, Content::Inline(_) | Content::Joined(_) | Content::Blob(_))
         && (LEAST_BYTES..=MOST_BYTES).contains(&size(&response.content))
 }
 
 /// Where the bytes of a large content are.
 enum Source {
     Memory(Bytes),
+    Parts(Joined, Arc<GzipParts>),
     Stored(Blob),
 }
 
@@ -190,7 +202,13 @@ impl Source {
     /// `NotMade` if the content cannot be read at the moment.
     fn encode(self, coding: Coding) -> Result<Option<Bytes>, NotMade> {
         let blob = match self {
-            Self::Memory(bytes) => return Ok(encode(&bytes, coding, Effort::High)),
+            Self::Memory(bytes) => return Ok(encode([&*bytes], coding, Effort::High)),
+            Self::Parts(joined, parts) if coding == Coding::Gzip => {
+                return Ok(parts.encode(&joined, ENCODED_BYTES));
+            }
+            Self::Parts(joined, _) => {
+                return Ok(encode(joined.parts().iter().map(|part| &*part.bytes), coding, Effort::High));
+            }
             Self::Stored(blob) => blob,
         };
         let size = blob.size();

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached, RepositoryId};
+use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached};
 
 use crate::bearer_scope::BearerScope;
 use crate::credential::PresentedCredential;
@@ -156,7 +156,8 @@ fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
 
 /// A member's own account.
 fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
-    let rights = facts.repository.as_ref().map(|row| rights(&member, row.id)).unwrap_or_default();
+    let permissions = Permissions::read(&member.permissions);
+    let rights = facts.repository.as_ref().map(|row| permissions.rights(row.id)).unwrap_or_default();
     Principal {
         caller: Some(member.email.as_str().into()),
         credential: Some(format!("member:{}", member.id).into()),
@@ -177,12 +178,10 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
         PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
     };
-    // The same for all requests that the answer is for, and dear to read.
-    let owners = |member: &MemberRow| match &facts.repository {
-        Some(repository) => rights(member, repository.id),
+    let owner = owners_permissions(facts).map(|permissions| match &facts.repository {
+        Some(repository) => permissions.rights(repository.id),
         None => Rights::default(),
-    };
-    let owner = facts.owner.as_ref().map(|member| facts.derived.get_or_make(|| owners(member)));
+    });
     // A service key's user name is that of who made it; a legacy token works with any.
     let shown = match (&facts.owner, row.backing.as_deref()) {
         (Some(owner), _) => Some(owner.email.clone()),
@@ -231,26 +230,46 @@ fn key(facts: &Arc<LookUp>) -> Option<Principal> {
 }
 
 impl Principal {
-    /// The same credential as access to another repository is decided on it.
-    pub(crate) fn presented_to(&self, other: &Reached) -> ResolvedCredential {
-        let rights = || self.member.as_ref().map(|member| rights(member, other.row.id)).unwrap_or_default();
-        match &self.presented {
-            ResolvedCredential::Token(token, username) => {
-                let owner = token.owner.map(|_| rights());
-                ResolvedCredential::Token(
-                    TokenFacts { listed: other.reaches, owner, ..token.clone() },
-                    username.clone(),
-                )
-            }
-            ResolvedCredential::Key(key) => {
-                ResolvedCredential::Key(KeyFacts { given: other.reaches, ..key.clone() })
-            }
-            ResolvedCredential::Member(_) => ResolvedCredential::Member(rights()),
-            nothing => nothing.clone(),
-        }
+    /// The same credential as access to one after the other of further repositories is decided on it.
+    pub(crate) fn presented_elsewhere(&self) -> PresentedElsewhere {
+        let permissions = match (&self.member, &self.facts.owner) {
+            (None, _) => None,
+            (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => owners_permissions(&self.facts),
+            (Some(member), _) => Some(Arc::new(Permissions::read(&member.permissions))),
+        };
+        PresentedElsewhere { presented: self.presented.clone(), permissions }
     }
 }
 
-fn rights(member: &MemberRow, repository: RepositoryId) -> Rights {
-    Permissions::read(&member.permissions).rights(repository)
+/// See [`Principal::presented_elsewhere`].
+pub(crate) struct PresentedElsewhere {
+    presented: ResolvedCredential,
+    /// Of the member whose account it is, or whose token.
+    permissions: Option<Arc<Permissions>>,
+}
+
+impl PresentedElsewhere {
+    /// The credential as access to this repository is decided on it.
+    pub(crate) fn to(&mut self, other: &Reached) -> &ResolvedCredential {
+        let permissions = self.permissions.as_ref();
+        let rights = permissions.map(|permissions| permissions.rights(other.row.id)).unwrap_or_default();
+        match &mut self.presented {
+            ResolvedCredential::Token(token, _) => {
+                token.listed = other.reaches;
+                token.owner = token.owner.map(|_| rights);
+            }
+            ResolvedCredential::Key(key) => key.given = other.reaches,
+            ResolvedCredential::Member(of_member) => *of_member = rights,
+            ResolvedCredential::Nothing | ResolvedCredential::Unknown => {}
+        }
+        &self.presented
+    }
+}
+
+/// The permissions of a token's owner: the same for all requests that the answer is for, and dear to read.
+fn owners_permissions(facts: &LookUp) -> Option<Arc<Permissions>> {
+    let read = |owner: &Arc<MemberRow>| {
+        facts.derived.get_or_make(|| Arc::new(Permissions::read(&owner.permissions)))
+    };
+    facts.owner.as_ref().map(read)
 }

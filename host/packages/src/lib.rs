@@ -16,6 +16,7 @@ mod encodings;
 mod error_body;
 mod error_response;
 mod find_plugin;
+mod gzip_parts;
 mod handle;
 mod head;
 mod health;

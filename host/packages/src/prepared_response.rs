@@ -124,6 +124,7 @@ pub(crate) fn size(content: &Content) -> u64 {
         Content::None => 0,
         Content::Arriving(arriving) => arriving.declared().unwrap_or_default(),
         Content::Inline(bytes) => bytes.len() as u64,
+        Content::Joined(joined) => joined.size(),
         Content::Blob(blob) => Blob::size(blob),
     }
 }

@@ -132,8 +132,9 @@ impl RepositoryList<'_> {
         let RepositoryRow { id, name, format, kind, .. } = &reached.row;
         let plugin = self.app.runtime.plugin(format);
         let rules = access::rules(plugin.as_ref().map(|plugin| plugin.description()));
-        let (presented, facts) = (principal.presented_to(reached), access::facts(&reached.row, true));
-        let may = |wanted| access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        let mut elsewhere = principal.presented_elsewhere();
+        let (presented, facts) = (elsewhere.to(reached), access::facts(&reached.row, true));
+        let may = |wanted| access::authorize(presented, &rules, wanted, Some(facts), now).is_ok();
         let actions: Vec<RepositoryAction> = [
             (RepositoryAction::Read, AccessAction::Read { for_publish: false }),
             (RepositoryAction::Publish, AccessAction::Publish),

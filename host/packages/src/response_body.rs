@@ -24,8 +24,13 @@ pub(crate) async fn body(
         Content::Arriving(arriving) => arriving_body(arriving, request),
         Content::Inline(bytes) => {
             let bytes = cut(bytes, part);
-            let hold = request.hold(&bytes);
+            let hold = request.hold(bytes.len());
             Body::full(bytes).holding(hold)
+        }
+        Content::Joined(joined) => {
+            let parts = joined.range(part);
+            let hold = request.hold(parts.iter().map(Bytes::len).sum());
+            Body::parts(parts).holding(hold)
         }
         Content::Blob(blob) => {
             let length = part.end - part.start;

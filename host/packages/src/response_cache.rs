@@ -128,6 +128,9 @@ pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResp
     if size > FILE_BYTES {
         return Ok(response);
     }
+    if let Some(bytes) = blob.in_memory() {
+        return Ok(PreparedResponse { content: Content::Inline(bytes), ..response });
+    }
     let mut chunks = blob.stream(0..size);
     let first = chunks.next().await.transpose()?.unwrap_or_default();
     // What comes in one piece is what the store has in memory itself: held once, not twice.
@@ -152,6 +155,7 @@ impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
     fn weight(&self, key: &Box<[u8]>, entry: &Arc<CacheEntry>) -> u64 {
         let content = match &entry.response.content {
             Content::Inline(bytes) => bytes.len() as u64,
+            Content::Joined(joined) => joined.size(),
             Content::Blob(_) | Content::Arriving(_) => self.file,
             Content::None => 0,
         };

@@ -6,7 +6,7 @@ use http::header::{
     SERVER, SET_COOKIE, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use packhouse_runtime::Content;
+use packhouse_runtime::{Content, Cut, Joined, JoinedPart};
 use packhouse_store::StoreError;
 use sha2::{Digest as _, Sha256};
 
@@ -94,7 +94,8 @@ pub(crate) async fn validators(
     let tag = match content {
         // What still arrives has no digest yet.
         Content::None | Content::Arriving(_) => return Ok(None),
-        Content::Inline(bytes) => representation(headers, &Sha256::digest(bytes)),
+        Content::Inline(bytes) => representation(headers, &[Sha256::digest(bytes).as_slice()]),
+        Content::Joined(joined) => representation(headers, &[digest_of(joined).await?.as_slice(), JOINED]),
         Content::Blob(blob) => blob.sha256().await?.to_string(),
     };
     let etag = HeaderValue::from_str(&format!("\"{tag}\""))
@@ -102,15 +103,43 @@ pub(crate) async fn validators(
     Ok(Some(Validators { etag, modified: modified.map(|ms| ms / 1000) }))
 }
 
+/// What tells the digest of parts from one of bytes.
+const JOINED: &[u8] = b"joined";
+
+/// A digest of a document by what it is made of, so that a change costs the parts that it changed and not all of it: of a part that is
+/// cut out of something remembered, the digest of that and where it lies; else its bytes. Two documents of one digest have the same
+/// bytes. The same bytes in other parts would have another, which costs a client that has them no more than reading them again: what
+/// parts there are is told from what the document says.
+async fn digest_of(joined: &Joined) -> Result<Vec<u8>, StoreError> {
+    let mut hash = Sha256::new();
+    for JoinedPart { bytes, cut } in joined.parts() {
+        let length = (bytes.len() as u64).to_be_bytes();
+        match cut {
+            Some(Cut { of, start }) => {
+                hash.update([1]);
+                hash.update(of.sha256().await?.0);
+                hash.update(start.to_be_bytes());
+                hash.update(length);
+            }
+            None => {
+                hash.update([0]);
+                hash.update(length);
+                hash.update(bytes);
+            }
+        }
+    }
+    Ok(hash.finalize().to_vec())
+}
+
 /// Of what a plugin rendered: one tag for the same bytes under the same type and coding, another for every other
 /// representation. A stored file has one representation, and its digest is its tag.
-fn representation(headers: &HeaderMap, digest: &[u8]) -> String {
+fn representation(headers: &HeaderMap, digest: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for name in [CONTENT_TYPE, CONTENT_ENCODING] {
         hash.update(headers.get(name).map_or(&b""[..], HeaderValue::as_bytes));
         hash.update([0]);
     }
-    hash.update(digest);
+    digest.iter().for_each(|part| hash.update(part));
     hex::encode(hash.finalize().get(..16).unwrap_or_default())
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use packhouse_wire::connection::{ConnectionState, Hold};
@@ -43,9 +42,9 @@ impl<'a> ResponseRequest<'a> {
         self.connection.map(|connection| connection.hold_pieces(length, PIECE))
     }
 
-    /// What a response of these bytes holds.
-    pub(crate) fn hold(&self, bytes: &Bytes) -> Option<Hold> {
-        self.connection.map(|connection| connection.hold(bytes.len()))
+    /// What a response of so many bytes that are in memory holds.
+    pub(crate) fn hold(&self, bytes: usize) -> Option<Hold> {
+        self.connection.map(|connection| connection.hold(bytes))
     }
 }
 

@@ -90,7 +90,11 @@ impl CallServices {
         let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
         let confidential = !handed.is_empty() || self.asked_identity.load(Ordering::Relaxed);
         let answer = Answer { confidential: answer.confidential || confidential, ..answer };
-        match answer.content {
+        let content = match answer.content {
+            Content::Joined(joined) if !handed.is_empty() => Content::Inline(joined.concat()),
+            content => content,
+        };
+        match content {
             Content::Inline(bytes) if !handed.is_empty() => {
                 let filled = handed.iter().fold(bytes.to_vec(), |bytes, (placeholder, secret)| {
                     replaced(&bytes, placeholder.as_bytes(), secret.reveal().as_bytes())

@@ -137,11 +137,12 @@ impl Service<'_> {
     fn within(&self, principal: &Principal, reached: &Reached, grant: ScopeGrant, now: i64) -> ScopeGrant {
         let description = self.plugin.description();
         let rules = access::rules(Some(description));
-        let presented = principal.presented_to(reached);
+        let mut elsewhere = principal.presented_elsewhere();
+        let presented = elsewhere.to(reached);
         let here = reached.row.format == description.format;
         // Whether the format is switched on is asked when the bearer is used.
         let facts = access::facts(&reached.row, true);
-        let may = |wanted| here && access::authorize(&presented, &rules, wanted, Some(facts), now).is_ok();
+        let may = |wanted| here && access::authorize(presented, &rules, wanted, Some(facts), now).is_ok();
         ScopeGrant {
             read: grant.read && may(AccessAction::Read { for_publish: false }),
             publish: grant.publish && may(AccessAction::Publish),

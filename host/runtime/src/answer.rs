@@ -6,6 +6,7 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
+use crate::joined::Joined;
 use crate::reads::Reads;
 use crate::request::{Action, Intent};
 use crate::services::CacheUse;
@@ -15,6 +16,8 @@ use crate::state::http::IntentRep;
 
 /// Most bytes of an inline content.
 const MAX_INLINE: usize = 1 << 20;
+/// Bytes up to which a content is one even if it was written in parts: a few parts cost more than a copy.
+const COPIED_BYTES: u64 = 64 << 10;
 /// Most headers of an answer, and most bytes of all of them together.
 const MAX_HEADERS: usize = 128;
 const MAX_HEADER_BYTES: usize = 64 << 10;
@@ -71,6 +74,8 @@ pub enum Content {
     None,
     /// What the plugin made, at most 2 MiB.
     Inline(Bytes),
+    /// The same of some length, in the parts that the plugin put it together of.
+    Joined(Joined),
     /// Of any size; readable and durable after the call.
     Blob(Blob),
     /// Still coming in from an upstream when the call ended; its last piece is shown once it is right and kept.
@@ -115,10 +120,12 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) => match blob.made_in_memory() {
+            Held::Whole(blob) | Held::Cut(blob, _) => match blob.made_in_memory() {
                 Some(bytes) => Content::Inline(bytes),
                 None => Content::Blob(blob),
             },
+            Held::Joined(joined) if joined.size() <= COPIED_BYTES => Content::Inline(joined.concat()),
+            Held::Joined(joined) => Content::Joined(joined),
             Held::Arriving(arriving) => Content::Arriving(arriving),
         },
     };

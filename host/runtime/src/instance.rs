@@ -14,6 +14,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::meters::Meters;
+use crate::request::RequestHead;
 use crate::state::HostState;
 
 /// What runs a plugin's calls.
@@ -32,8 +33,16 @@ pub(crate) struct Runner {
 pub(crate) struct CallName {
     pub(crate) function: &'static str,
     pub(crate) format: Arc<str>,
-    pub(crate) repository: String,
-    pub(crate) request_id: String,
+    /// The target's; none where there is none.
+    pub(crate) repository: Option<Arc<str>>,
+    /// Of the request that the call is for.
+    pub(crate) head: Arc<RequestHead>,
+}
+
+impl CallName {
+    fn repository(&self) -> &str {
+        self.repository.as_deref().unwrap_or_default()
+    }
 }
 
 /// What came of a call, and the instance that it ran in.
@@ -85,19 +94,20 @@ impl Runner {
             let place = match self.place().await {
                 Ok(place) => place,
                 Err(busy) => {
-                    self.report(name.function, Some(&busy), Duration::ZERO, 0);
+                    self.report(&name, Some(&busy), Duration::ZERO, 0);
                     return Err(busy);
                 }
             };
             let mut store = self.store(state());
-            let entered = self.timed(name.function, &mut store, async |store| {
+            let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
             });
             let (result, instance) = entered.await?;
             Ok(Begun { result, instance: KeptInstance { store, instance, _place: place } })
         };
-        call.instrument(self.span(&name)).await
+        let span = self.span(&name);
+        call.instrument(span).await
     }
 
     /// Runs `body` on an instance that an earlier call of the same request ran in. Its state becomes `next`, its time begins anew, and
@@ -112,32 +122,35 @@ impl Runner {
         let KeptInstance { mut store, instance, _place } = kept;
         store.data_mut().become_next(next);
         self.limit(&mut store);
-        let call = self.timed(name.function, &mut store, async |store| body(store, &instance).await);
-        call.instrument(self.span(&name)).await
+        let call = self.timed(&name, &mut store, async |store| body(store, &instance).await);
+        let span = self.span(&name);
+        call.instrument(span).await
     }
 
+    /// Of whoever looks closer: a span is written as JSON whether or not a line is logged in it, which costs more than all else that
+    /// surrounds a call. The lines of calls name plugin, function and request themselves.
     fn span(&self, name: &CallName) -> tracing::Span {
-        tracing::info_span!(
+        tracing::debug_span!(
             "plugin.call",
             plugin = %self.plugin,
             format = %name.format,
             function = name.function,
-            repository = %name.repository,
-            request_id = %name.request_id,
+            repository = name.repository(),
+            request_id = name.head.request_id,
         )
     }
 
     /// Runs `call` until it ends or its time is up, and tells what came of it.
     async fn timed<T>(
         &self,
-        function: &'static str,
+        name: &CallName,
         store: &mut Store<HostState>,
         call: impl AsyncFnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
         let clock = Arc::clone(&store.data().clock);
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
-        self.report(function, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
+        self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         result
     }
 
@@ -177,12 +190,11 @@ impl Runner {
         store.set_epoch_deadline(1);
     }
 
-    fn report(&self, function: &'static str, error: Option<&CallError>, spent: Duration, memory: usize) {
-        let outcome = error.map_or("ok", CallError::kind);
+    fn report(&self, name: &CallName, error: Option<&CallError>, spent: Duration, memory: usize) {
+        let (function, outcome) = (name.function, error.map_or("ok", CallError::kind));
         self.meters.count(function, outcome, spent, memory);
-        // These stand in the lines that are written, and not in the call's span: a log as JSON would read back and write anew all of
-        // the span's fields for each that is added, and most calls write no line.
         let (plugin, duration_ms) = (&*self.plugin, spent.as_secs_f64() * 1e3);
+        let (repository, request_id) = (name.repository(), name.head.request_id.as_str());
         match error {
             // Of the second a stranger can make as many as he likes.
             None | Some(CallError::TooMany { .. }) => {}
@@ -190,6 +202,8 @@ impl Runner {
                 tracing::error!(
                     plugin,
                     function,
+                    repository,
+                    request_id,
                     outcome,
                     duration_ms,
                     memory_bytes = memory,
@@ -200,6 +214,8 @@ impl Runner {
                 tracing::error!(
                     plugin,
                     function,
+                    repository,
+                    request_id,
                     outcome,
                     duration_ms,
                     memory_bytes = memory,

@@ -14,9 +14,11 @@ mod contract;
 mod description;
 mod engine;
 mod error;
+mod exports;
 mod host_error;
 mod imports;
 mod instance;
+mod joined;
 mod limits;
 mod load;
 mod memos;
@@ -42,6 +44,7 @@ pub use description::{
     TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use error::{CallError, LoadError};
+pub use joined::{Cut, Joined, JoinedPart};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use presentation::{

@@ -17,6 +17,7 @@ use crate::contract;
 use crate::description::{Description, MANIFEST};
 use crate::engine::{self, EngineOptions, MAX_POOL};
 use crate::error::LoadError;
+use crate::exports::FormatExports;
 use crate::imports;
 use crate::instance::{CallName, Runner};
 use crate::memos::Memos;
@@ -169,10 +170,11 @@ fn check_layer(file: &Path) -> Result<(), String> {
 fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) -> wasmtime::Result<Code> {
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
-    let offers = |interface| contract::exports(borrowed(exports), interface);
+    let offers = |interface: &str| contract::exports(borrowed(exports), interface);
     let upkeep = if offers("upkeep") { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
     let present = if offers("present") { Some(present::GuestIndices::new(&linked)?) } else { None };
-    Ok(Code { linked, format, upkeep, present })
+    let exports = FormatExports::of(&linked)?;
+    Ok(Code { linked, format, exports, upkeep, present })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.
@@ -181,12 +183,13 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
     let name = CallName {
         function: "describe",
         format: engine::file_name(file),
-        repository: String::new(),
-        request_id: String::new(),
+        repository: None,
+        head: Arc::new(RequestHead::default()),
     };
+    let head = Arc::clone(&name.head);
     let state = || {
         let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
-        HostState::within(Phase::Describe, plugin, limits, Arc::new(RequestHead::default()))
+        HostState::within(Phase::Describe, plugin, limits, head)
     };
     let text = runner.run(name, state, &code.linked, async |guest, instance| {
         let format = code.format.load(&mut *guest, instance)?;

@@ -7,9 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use hashlink::LruCache;
-use packhouse_store::{Dependencies, RepositoryId, Seen, Store};
+use packhouse_store::{Blob, Dependencies, RepositoryId, Seen, Store};
 
 /// Bytes of all pieces.
 const TOTAL_BYTES: usize = 32 << 20;
@@ -20,7 +19,8 @@ const OVERHEAD: usize = 256;
 
 /// A piece.
 pub(crate) struct Piece {
-    pub(crate) bytes: Bytes,
+    /// Its bytes, in memory. Its digest is computed once.
+    pub(crate) blob: Blob,
     /// What was read of its repository.
     pub(crate) dependencies: Dependencies,
     /// Those of its repository.
@@ -105,12 +105,12 @@ impl PluginMemos {
         seen: Seen,
         settings: Arc<str>,
         name: &str,
-        bytes: Bytes,
+        blob: Blob,
         dependencies: Dependencies,
     ) {
         let good_at = AtomicU64::new(seen.revision);
-        let piece = Piece { bytes, dependencies, settings, good_at };
-        if piece.bytes.len() <= PIECE_BYTES {
+        let piece = Piece { blob, dependencies, settings, good_at };
+        if piece.bytes() <= PIECE_BYTES {
             self.memos.held().insert(self.owner(seen), name.into(), Arc::new(piece), self.memos.total);
         }
     }
@@ -135,8 +135,12 @@ impl Piece {
         holds
     }
 
+    fn bytes(&self) -> usize {
+        usize::try_from(self.blob.size()).unwrap_or(usize::MAX)
+    }
+
     fn weight(&self, name: &str) -> usize {
-        OVERHEAD + name.len() + self.bytes.len() + self.dependencies.bytes()
+        OVERHEAD + name.len() + self.bytes() + self.dependencies.bytes()
     }
 }
 
@@ -195,8 +199,8 @@ mod tests {
     }
 
     fn remember(memos: &PluginMemos, repository: i64, name: &str, bytes: usize) {
-        let bytes = Bytes::from(vec![b'x'; bytes]);
-        memos.remember(seen(repository, 1), "{}".into(), name, bytes, Dependencies::default());
+        let blob = Blob::from_bytes(vec![b'x'; bytes].into());
+        memos.remember(seen(repository, 1), "{}".into(), name, blob, Dependencies::default());
     }
 
     fn has(memos: &PluginMemos, repository: i64, name: &str) -> bool {

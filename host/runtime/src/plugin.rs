@@ -13,6 +13,7 @@ use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
 use crate::description::Description;
 use crate::error::CallError;
+use crate::exports::FormatExports;
 use crate::instance::{CallName, KeptInstance, Runner};
 use crate::memos::PluginMemos;
 use crate::presentation::Presentation;
@@ -37,6 +38,7 @@ pub struct Plugin {
 pub(crate) struct Code {
     pub(crate) linked: InstancePre<HostState>,
     pub(crate) format: format::GuestIndices,
+    pub(crate) exports: FormatExports,
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
     pub(crate) present: Option<present::GuestIndices>,
 }
@@ -100,12 +102,11 @@ impl Plugin {
         let handed = Handed::of(&mut call);
         let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
-            let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
             let target = guest.data_mut().target(handed.target)?;
             let others = guest.data_mut().others(handed.others)?;
-            let checked = format.call_check(&mut *guest, borrow(&request), target, &others).await?;
-            refused(checked)
+            let asked = (borrow(&request), target, others.as_slice());
+            refused(self.code.exports.check(guest, instance, asked).await?)
         };
         self.runner.run(name, state, &self.code.linked, body).await
     }
@@ -144,11 +145,11 @@ impl Plugin {
         instance: &Instance,
         handed: Handed,
     ) -> wasmtime::Result<Handled> {
-        let format = self.code.format.load(&mut *guest, instance)?;
         let request = guest.data_mut().push(RequestRep)?;
         let target = guest.data_mut().target(handed.target)?;
         let others = guest.data_mut().others(handed.others)?;
-        match format.call_handle(&mut *guest, borrow(&request), target, &others).await? {
+        let asked = (borrow(&request), target, others.as_slice());
+        match self.code.exports.handle(guest, instance, asked).await? {
             Ok(response) => {
                 let answer = answer::answer(guest.data_mut(), response)?;
                 Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
@@ -284,13 +285,18 @@ impl Plugin {
         state.remembering(self.memos.clone())
     }
 
-    pub(crate) fn name(&self, function: &'static str, head: &RequestHead, call: Option<&Call>) -> CallName {
+    pub(crate) fn name(
+        &self,
+        function: &'static str,
+        head: &Arc<RequestHead>,
+        call: Option<&Call>,
+    ) -> CallName {
         let target = call.and_then(|call| call.target.as_ref());
         CallName {
             function,
             format: Arc::clone(&self.format),
-            repository: target.map(|target| target.name.as_ref().to_owned()).unwrap_or_default(),
-            request_id: head.request_id.clone(),
+            repository: target.map(|target| Arc::clone(&target.name)),
+            head: Arc::clone(head),
         }
     }
 }

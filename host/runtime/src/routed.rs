@@ -60,9 +60,8 @@ impl Plugin {
             HostState::within(Phase::Route, plugin, limits, Arc::clone(head))
         };
         let body = async |guest: &mut Guest, instance: &Instance| {
-            let format = self.code.format.load(&mut *guest, instance)?;
             let request = guest.data_mut().push(RequestRep)?;
-            match format.call_route(&mut *guest, kind, borrow(&request)).await? {
+            match self.code.exports.route(guest, instance, kind, borrow(&request)).await? {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
                     let intent = self.bounded(answer::intent(intent)?)?;

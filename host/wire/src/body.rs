@@ -30,6 +30,11 @@ impl From<Inner> for Body {
 
 enum Inner {
     Full(Option<Bytes>),
+    /// Bytes that are in memory in parts, none of which is empty, the last one first.
+    Parts {
+        rest: Vec<Bytes>,
+        left: u64,
+    },
     Stream {
         chunks: Chunks,
         left: u64,
@@ -56,6 +61,14 @@ impl Body {
     /// Bytes that are in memory anyway.
     pub fn full(bytes: Bytes) -> Self {
         Inner::Full(Some(bytes).filter(|bytes| !bytes.is_empty())).into()
+    }
+
+    /// The same in parts.
+    pub fn parts(mut parts: Vec<Bytes>) -> Self {
+        parts.retain(|part| !part.is_empty());
+        parts.reverse();
+        let left = parts.iter().map(|part| part.len() as u64).sum();
+        Inner::Parts { rest: parts, left }.into()
     }
 
     /// `length` bytes from storage. If they break off, so does the connection, and the log says why under `request_id`.
@@ -95,6 +108,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         match &mut self.inner {
             Inner::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Parts { rest, left } => Poll::Ready(rest.pop().map(|bytes| {
+                *left = left.saturating_sub(bytes.len() as u64);
+                Ok(Frame::data(bytes))
+            })),
             Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| match next {
                 Some(Ok(bytes)) => Some(Ok(Frame::data(bytes))),
                 Some(Err(error)) => {
@@ -126,6 +143,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.inner {
             Inner::Full(bytes) => bytes.is_none(),
+            Inner::Parts { rest, .. } => rest.is_empty(),
             // Asked to the end, so that a blob which does not match its check value is never taken for whole.
             Inner::Stream { .. } | Inner::Open { .. } => false,
         }
@@ -134,7 +152,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
             Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Inner::Stream { left, .. } => SizeHint::with_exact(*left),
+            Inner::Parts { left, .. } | Inner::Stream { left, .. } => SizeHint::with_exact(*left),
             Inner::Open { .. } => SizeHint::default(),
         }
     }

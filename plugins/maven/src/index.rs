@@ -1,11 +1,15 @@
 //! The documents that are made of what is stored: `maven-metadata.xml` of a folder, and the list of groups.
 
 use crate::layout::{FilePath, Kind};
+use crate::many_versions;
 use crate::metadata::{Metadata, SnapshotFile, updated};
 use crate::records::{self, PluginRecord};
 use crate::snapshot::Newest;
 use crate::version::{Version, is_snapshot};
 use packhouse_sdk::{Entry, Error, Repository};
+
+/// Records that are read at a time: those of most artifacts at once, and of one with many versions no more than shows that.
+const PAGE: u32 = 100;
 
 /// A document and when it last changed, in ms since 1970; 0 when that is not known.
 pub(crate) struct Document {
@@ -55,15 +59,21 @@ struct Facts {
 }
 
 impl Facts {
-    /// By one scan, however many versions there are.
+    /// By one scan where there are few versions. They stand behind all else.
     fn read(repository: &Repository, folder: &str) -> Result<Self, Error> {
         let prefix = records::about(folder);
         let mut facts = Self::default();
         let mut versions = Vec::new();
-        for entry in repository.scan(&prefix) {
+        for entry in repository.scan(&prefix).page(PAGE) {
             let Entry { key, value, .. } = entry?;
             let name = key.get(prefix.len()..).unwrap_or_default();
             match name.split_once('/') {
+                Some(("v", _)) if versions.len() == many_versions::MANY => {
+                    let many = many_versions::read(repository, folder)?;
+                    facts.modified = facts.modified.max(many.modified);
+                    versions = many.versions;
+                    break;
+                }
                 Some(("v", version)) => {
                     facts.modified = facts.modified.max(records::read_time(&value));
                     versions.push(Version::new(version));

@@ -13,6 +13,7 @@ mod hosted;
 mod index;
 mod layout;
 mod listing;
+mod many_versions;
 mod media;
 mod metadata;
 mod pom;

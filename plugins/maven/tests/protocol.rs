@@ -66,6 +66,36 @@ fn two_thousand_versions_are_listed_in_order() {
 }
 
 #[test]
+fn metadata_of_many_versions_costs_the_run_that_changed() {
+    let (host, mount) = hosted(json!({}));
+    let publish = |number: usize| {
+        host.set_now(NOW + number as u64 * 1000);
+        put(&mount, &format!("/g/lib/1.{number}/lib-1.{number}.jar"), "jar");
+    };
+    let assert_newest = |number: usize| {
+        let text = metadata(&mount, "/g/lib");
+        let (minute, second) = (1 + (40 + number) / 60, (40 + number) % 60);
+        let updated = format!("<lastUpdated>2026112105{minute:02}{second:02}</lastUpdated>");
+        assert!(text.contains(&updated) && text.contains(&format!("<latest>1.{number}</latest>")), "{text}");
+        assert_eq!(text.matches("<version>").count(), number + 1);
+    };
+    (0..64).for_each(publish);
+    assert_newest(63);
+    assert_eq!(host.take_piece_counts(), (0, 0), "few are read as they are");
+    (64..500).for_each(publish);
+    assert_newest(499);
+    host.take_piece_counts();
+    for number in [500, 501, 502] {
+        publish(number);
+        assert_newest(number);
+        let (made, found) = host.take_piece_counts();
+        assert!((1..=2).contains(&made) && found >= 4, "{made} made, {found} found");
+        assert_newest(number);
+        assert_eq!(host.take_piece_counts(), (0, made + found));
+    }
+}
+
+#[test]
 fn the_same_state_gives_the_same_bytes() {
     let (host, mount) = hosted(json!({}));
     put(&mount, "/g/lib/1/lib-1.jar", "one");

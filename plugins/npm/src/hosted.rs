@@ -2,7 +2,7 @@
 
 use crate::name::Name;
 use crate::packument::{Rendering, Summary};
-use crate::pieces;
+use crate::pieces::{self, Listed};
 use crate::readme::Readme;
 use crate::records::{self, Package, Version};
 use crate::version_piece::Piece;
@@ -29,13 +29,15 @@ pub(crate) fn add(
         revision: Some(package.revision),
     });
     let prefix = records::versions(name);
-    let mut entries = repository.scan(&prefix).page(pieces::MANY as u32);
-    let first = entries.by_ref().take(pieces::MANY).collect::<Result<Vec<_>, _>>()?;
-    if alone && first.len() == pieces::MANY {
-        return pieces::add(repository, name, rendering);
+    if alone {
+        // Their keys alone: most packages have few, and what stands in the records of many is remembered.
+        let versions = Listed::read(repository, prefix.clone())?;
+        if versions.len() >= pieces::MANY {
+            return pieces::add(repository, name, versions, rendering);
+        }
     }
     let mut deprecations = deprecations(repository, name)?;
-    for entry in first.into_iter().map(Ok).chain(entries) {
+    for entry in repository.scan(&prefix) {
         let Entry { key, value, .. } = entry?;
         let number = key.get(prefix.len()..).unwrap_or_default();
         let deprecated = deprecations.remove(number);

@@ -13,15 +13,24 @@ use std::ops::Range;
 pub(crate) const MANY: usize = 64;
 
 /// Keys below a prefix, in their order.
-struct Listed {
+pub(crate) struct Listed {
     prefix: String,
     keys: Vec<String>,
 }
 
 impl Listed {
-    fn read(repository: &Repository, prefix: String) -> Result<Self, Error> {
+    /// All of them.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) fn read(repository: &Repository, prefix: String) -> Result<Self, Error> {
         let keys = repository.keys(&prefix).collect::<Result<_, _>>()?;
         Ok(Self { prefix, keys })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
     }
 
     fn number(&self, at: usize) -> &str {
@@ -40,9 +49,13 @@ impl Listed {
     }
 }
 
-/// Adds all versions to a packument that has none yet.
-pub(crate) fn add(repository: &Repository, name: &Name, rendering: &mut Rendering<'_>) -> Result<(), Error> {
-    let versions = Listed::read(repository, records::versions(name))?;
+/// Adds all versions, which are listed, to a packument that has none yet.
+pub(crate) fn add(
+    repository: &Repository,
+    name: &Name,
+    versions: Listed,
+    rendering: &mut Rendering<'_>,
+) -> Result<(), Error> {
     let deprecations = Listed::read(repository, records::deprecations(name))?;
     if let Some(latest) = rendering.repeats()
         && let Some(version) = Version::find(repository, name, &latest)?

@@ -5,7 +5,7 @@ use crate::status::Status;
 use crate::version::Version;
 use packhouse_sdk::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A project.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +73,26 @@ impl Project {
 
     /// Puts versions and files in their order.
     pub(crate) fn sort(&mut self) {
-        self.versions.sort_by_cached_key(|version| (Version::parse(version), version.clone()));
-        self.files.sort_by_cached_key(|file| (Version::parse(&file.version), file.filename.clone()));
+        let Self { versions, files, .. } = self;
+        let ranks = ranks(versions.iter().chain(files.iter().map(|file| &file.version)));
+        let rank = |version: &String| ranks.get(version).copied();
+        versions.sort_by_cached_key(|version| (rank(version), version.clone()));
+        files.sort_by_cached_key(|file| (rank(&file.version), file.filename.clone()));
     }
+}
+
+/// Where each of these versions stands among them: the same for those that are equal. Each text is read once, however many files it has.
+fn ranks<'a>(versions: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
+    let distinct: HashSet<&String> = versions.collect();
+    let mut parsed: Vec<(Option<Version>, &String)> =
+        distinct.into_iter().map(|text| (Version::parse(text), text)).collect();
+    parsed.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    let (mut rank, mut before) = (0, None);
+    let ranked = parsed.iter().map(|(version, text)| {
+        rank += usize::from(before.replace(version).is_some_and(|before| before != version));
+        ((*text).clone(), rank)
+    });
+    ranked.collect()
 }
 
 /// The key of a version that is written in any way.

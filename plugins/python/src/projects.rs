@@ -3,7 +3,7 @@
 use crate::index::{File, Project, key_of};
 use crate::proxy;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
-use packhouse_sdk::{Context, Entry, Error, Failure, Repository};
+use packhouse_sdk::{Context, Error, Failure, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A project with this many files is worth the keeping of pieces.
@@ -37,12 +37,10 @@ pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a R
         }
     }
     let Some(repository) = found.filter(|repository| !repository.is_proxy()) else { return Ok(None) };
-    Ok((first_files(repository, name)?.len() == MANY).then_some(repository))
-}
-
-/// Files of a project, no more than are many.
-fn first_files(repository: &Repository, name: &str) -> Result<Vec<Entry>, Error> {
-    repository.scan(records::files(name)).page(MANY as u32).take(MANY).collect()
+    // Their keys alone: the records of the few are read when the page is made of them.
+    let keys = repository.keys(records::files(name)).page(MANY as u32).take(MANY);
+    let many = keys.collect::<Result<Vec<_>, _>>()?.len() == MANY;
+    Ok(many.then_some(repository))
 }
 
 fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {
@@ -53,15 +51,15 @@ fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failur
     let versions = versions.map(|entry| Ok(entry?.json::<VersionRecord>()?.value.version));
     let yanked = yanked(repository, name)?;
     let prefix = records::files(name);
-    // The first page is the same as where it is asked whether there are many, so that it is read once.
-    let first = first_files(repository, name)?;
-    let rest = first.get(MANY - 1).map(|last| repository.scan(&prefix).after(&last.key));
     let mut files = Vec::new();
-    for entry in first.into_iter().map(Ok).chain(rest.into_iter().flatten()) {
+    for entry in repository.scan(&prefix) {
         let entry = entry?;
         let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
         let record = entry.json::<FileRecord>()?.value;
-        let reason = yanked.get(&key_of(&record.version)).cloned();
+        let reason = match yanked.is_empty() {
+            true => None,
+            false => yanked.get(&key_of(&record.version)).cloned(),
+        };
         files.push(File::of(filename, record, reason));
     }
     let mut project = Project {

@@ -60,11 +60,11 @@ fn assert_whole(host: &MemoryHost, mount: &Mount<Python>) {
 
 #[test]
 fn an_upload_costs_the_run_that_it_is_in() {
-    let (host, mount) = project(300);
+    let (host, mount) = project(500);
     for accept in FORMS {
         page(&mount, accept);
     }
-    for number in [300, 304, 308] {
+    for number in [500, 504, 508] {
         publish(&mount, &version(number));
         for accept in FORMS {
             host.take_piece_counts();

@@ -2,7 +2,7 @@
 
 use super::*;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
-use packhouse_runtime::{Answer, Reads};
+use packhouse_runtime::{Answer, Cut, JoinedPart, Reads};
 
 use crate::encoder::tests::decoded;
 use crate::prepared_response::prepare;
@@ -77,6 +77,21 @@ async fn a_content_is_compressed_once_whoever_asks() {
         }
     }
     assert_eq!(encodings.made.len(), 4);
+}
+
+#[tokio::test]
+async fn a_document_in_parts_is_compressed_as_what_it_is_together() {
+    let encodings = Encodings::new(true);
+    let of = Blob::from_bytes(text(LARGE).into());
+    let remembered = JoinedPart { bytes: text(LARGE).into(), cut: Some(Cut { of, start: 0 }) };
+    let own = |bytes: &'static [u8]| JoinedPart { bytes: bytes.into(), cut: None };
+    let joined = Joined::of(vec![own(b"["), remembered, own(b"]")]);
+    let answer = Answer { content: Content::Joined(joined.clone()), ..answer(Vec::new()) };
+    let document = PreparedResponse { kept: true, ..offered(&encodings, answer).await };
+    for coding in [Coding::Gzip, Coding::Zstd] {
+        let encoded = encodings.of(&document, coding).await.unwrap();
+        assert_eq!(decoded(&encoded, coding), joined.concat());
+    }
 }
 
 #[tokio::test]

@@ -3,13 +3,16 @@
 use super::*;
 use bytes::Bytes;
 use futures::FutureExt as _;
+use futures::future::poll_fn;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, ETAG, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, SERVER, SET_COOKIE, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
-use packhouse_runtime::{Answer, Reads};
+use packhouse_runtime::{Answer, Cut, Joined, JoinedPart, Reads};
+use packhouse_store::Blob;
+use std::pin::pin;
 
 use crate::prepared_response::prepare;
 
@@ -182,4 +185,58 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
     assert_eq!(sent(&document, "HEAD", &[]).headers()[CONTENT_LENGTH], "7");
     let gzip = (ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     assert!(!sent(&document, "HEAD", &[gzip]).headers().contains_key(CONTENT_LENGTH));
+}
+
+/// A document in parts, of which those with a note are cut out of something remembered, behind the note.
+fn joined(parts: &[(Option<&str>, &str)]) -> Answer {
+    let part = |(note, text): &(Option<&str>, &str)| {
+        let of = |note: &str| Blob::from_bytes(format!("{note}{text}").into());
+        let cut = note.map(|note| Cut { of: of(note), start: note.len() as u64 });
+        JoinedPart { bytes: Bytes::from((*text).to_owned()), cut }
+    };
+    let content = Content::Joined(Joined::of(parts.iter().map(part).collect()));
+    Answer { content, ..inline(b"", "text/plain") }
+}
+
+#[tokio::test]
+async fn a_tag_of_parts_is_that_of_the_same_parts_alone() {
+    let tag = async |answer| prepare(answer, true).await.unwrap().headers[ETAG].clone();
+    let one = tag(joined(&[(None, "a"), (Some("n"), "bc"), (None, "d")])).await;
+    assert_eq!(one, tag(joined(&[(None, "a"), (Some("n"), "bc"), (None, "d")])).await);
+    for other in [
+        joined(&[(None, "b"), (Some("n"), "bc"), (None, "d")]),
+        joined(&[(None, "a"), (Some("n"), "bd"), (None, "d")]),
+        joined(&[(None, "a"), (Some("n"), "bc"), (None, "c")]),
+        joined(&[(Some("n"), "bc"), (None, "a"), (None, "d")]),
+        joined(&[(None, "a"), (Some("n"), "b"), (None, "cd")]),
+        joined(&[(None, "a"), (Some("n"), "bc")]),
+        inline(b"abcd", "text/plain"),
+    ] {
+        assert_ne!(one, tag(other).await);
+    }
+}
+
+#[tokio::test]
+async fn parts_are_sent_as_what_they_are_together() {
+    let prepared = prepare(joined(&[(None, "ab"), (Some("note"), "cde"), (None, "f")]), true).await.unwrap();
+    let range = |text: &'static str| vec![(RANGE, HeaderValue::from_static(text))];
+    for (fields, status, expected) in [
+        (vec![], 200, "abcdef"),
+        (range("bytes=1-4"), 206, "bcde"),
+        (range("bytes=2-2"), 206, "c"),
+        (range("bytes=-1"), 206, "f"),
+    ] {
+        let response = sent(&prepared, "GET", &fields);
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()[CONTENT_LENGTH], expected.len().to_string());
+        assert_eq!(length(&response), expected.len() as u64);
+        let mut body = pin!(response.into_body());
+        let mut received = Vec::new();
+        while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+            received.extend(frame.unwrap().into_data().unwrap());
+        }
+        assert_eq!(received, expected.as_bytes());
+        assert!(body.is_end_stream() && body.size_hint().exact() == Some(0));
+    }
+    assert_eq!(length(&sent(&prepared, "HEAD", &[])), 0);
 }

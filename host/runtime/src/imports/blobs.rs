@@ -11,6 +11,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::bindings::packhouse::format::blobs::{self as wit, Host, HostBlob, HostUpload, HostWriter};
 use crate::host_error::HostError;
 use crate::imports::decode;
+use crate::joined::{Cut, JoinedPart};
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
 use crate::state::{Access, HostState, Phase};
@@ -24,13 +25,26 @@ impl HostState {
     /// The bytes behind a handle once all are there; the time until then is not the guest's.
     pub(crate) async fn whole(&mut self, handle: &Resource<BlobRep>) -> Result<Blob, HostError> {
         match &self.held(handle)?.0 {
-            Content::Whole(blob) => Ok(blob.clone()),
+            Content::Whole(blob) | Content::Cut(blob, _) => Ok(blob.clone()),
             Content::Arriving(arriving) => {
                 let arriving = arriving.clone();
                 let _host_work = self.clock.begin_host_work();
                 Ok(arriving.wait().await?)
             }
+            Content::Joined(joined) => {
+                let blob = Blob::from_bytes(joined.concat());
+                *self.held_mut(handle)? = BlobRep::whole(blob.clone());
+                Ok(blob)
+            }
         }
+    }
+
+    /// Where the bytes behind a handle lie in something that is remembered.
+    fn cut(&self, handle: &Resource<BlobRep>) -> Result<Option<Cut>, HostError> {
+        Ok(match &self.held(handle)?.0 {
+            Content::Cut(_, cut) => Some(cut.clone()),
+            _ => None,
+        })
     }
 }
 
@@ -100,17 +114,21 @@ impl HostBlob for HostState {
 
     async fn slice(
         &mut self,
-        blob: Resource<BlobRep>,
+        handle: Resource<BlobRep>,
         offset: u64,
         length: u64,
     ) -> Result<Resource<BlobRep>, HostError> {
-        let blob = self.whole(&blob).await?;
+        let blob = self.whole(&handle).await?;
         if offset.checked_add(length).is_none_or(|end| end > blob.size()) {
             let size = blob.size();
             return Err(HostError::invalid(format!("{length} bytes at {offset} are not within {size}")));
         }
         let slice = blob.slice(offset, length)?;
-        Ok(self.push(BlobRep::whole(slice))?)
+        let slice = match self.cut(&handle)? {
+            Some(Cut { of, start }) => BlobRep(Content::Cut(slice, Cut { of, start: start + offset })),
+            None => BlobRep::whole(slice),
+        };
+        Ok(self.push(slice)?)
     }
 
     async fn decode(
@@ -155,12 +173,15 @@ impl HostWriter for HostState {
     async fn append(
         &mut self,
         writer: Resource<WriterRep>,
-        blob: Resource<BlobRep>,
+        handle: Resource<BlobRep>,
     ) -> Result<(), HostError> {
-        let blob = self.whole(&blob).await?;
+        let (blob, cut) = (self.whole(&handle).await?, self.cut(&handle)?);
         self.volume.count_written(usize::try_from(blob.size()).unwrap_or(usize::MAX), &self.limits)?;
         let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
         let writer = self.held_mut(&writer)?;
+        if let Some(bytes) = blob.made_in_memory() {
+            return Ok(writer.add(JoinedPart { bytes, cut }, &storage).await?);
+        }
         let _host_work = clock.begin_host_work();
         let mut bytes = blob.stream(0..blob.size());
         while let Some(bytes) = bytes.next().await {
@@ -170,8 +191,8 @@ impl HostWriter for HostState {
     }
 
     async fn finish(&mut self, writer: Resource<WriterRep>) -> Result<Resource<BlobRep>, HostError> {
-        let blob = self.take(writer)?.finish().await?;
-        Ok(self.push(BlobRep::whole(blob))?)
+        let written = self.take(writer)?.finish().await?;
+        Ok(self.push(written)?)
     }
 
     fn drop(&mut self, writer: Resource<WriterRep>) -> Result<()> {

@@ -33,7 +33,7 @@ impl Host for HostState {
         let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall()) else { return Ok(None) };
         let Some(piece) = memos.find(&self.storage()?, seen, &settings, &name) else { return Ok(None) };
         self.reads.of(seen.repository).extend(&piece.dependencies);
-        Ok(Some(self.push(BlobRep::whole(Blob::from_bytes(piece.bytes.clone())))?))
+        Ok(Some(self.push(BlobRep::piece(piece.blob.clone()))?))
     }
 }
 
@@ -55,13 +55,13 @@ impl HostMaking for HostState {
     ) -> Result<Resource<BlobRep>, HostError> {
         self.take(making)?;
         self.volume.count_written(bytes.len(), &self.limits)?;
-        let bytes = Bytes::from(bytes);
+        let blob = Blob::from_bytes(Bytes::from(bytes));
         if let Some(Made { making, dependencies: Some(dependencies) }) = self.end_making()
             && let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall())
         {
-            memos.remember(making.seen, making.settings, &making.name, bytes.clone(), dependencies);
+            memos.remember(making.seen, making.settings, &making.name, blob.clone(), dependencies);
         }
-        Ok(self.push(BlobRep::whole(Blob::from_bytes(bytes)))?)
+        Ok(self.push(BlobRep::piece(blob))?)
     }
 
     fn drop(&mut self, making: Resource<MakingRep>) -> Result<()> {

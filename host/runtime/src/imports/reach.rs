@@ -114,8 +114,8 @@ impl Guest {
         let name = CallName {
             function: "route",
             format: "reaching".into(),
-            repository: String::new(),
-            request_id: String::new(),
+            repository: None,
+            head: Arc::new(RequestHead::default()),
         };
         let state = || {
             let (plugin, limits) = (Arc::clone(&self.runner.plugin), Arc::clone(&self.runner.limits));

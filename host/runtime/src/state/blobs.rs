@@ -7,6 +7,7 @@ use packhouse_store::{Arriving, Blob, RepositoryId, Stager, Store, StoreError, U
 
 use crate::config::Limits;
 use crate::host_error::HostError;
+use crate::joined::{Cut, Joined, JoinedPart};
 
 /// Bytes that a writer holds in memory: an index of some thousand versions is sent and kept without a file.
 const HELD_BYTES: usize = 2 << 20;
@@ -23,11 +24,22 @@ pub enum Content {
     Whole(Blob),
     /// They still come in from an upstream.
     Arriving(Arriving),
+    /// A part of something that is remembered: itself, and where it lies in that.
+    Cut(Blob, Cut),
+    /// In the parts in which they were written.
+    Joined(Joined),
 }
 
 impl BlobRep {
     pub(crate) fn whole(blob: Blob) -> BlobRep {
         BlobRep(Content::Whole(blob))
+    }
+
+    /// A piece of a document, which is in memory and remembered. The handle has a blob of its own: what becomes of that when it is kept
+    /// is no matter of other calls'.
+    pub(crate) fn piece(of: Blob) -> BlobRep {
+        let own = of.made_in_memory().map_or_else(|| of.clone(), Blob::from_bytes);
+        BlobRep(Content::Cut(own, Cut { of, start: 0 }))
     }
 
     pub(crate) fn arriving(arriving: Arriving) -> BlobRep {
@@ -37,7 +49,7 @@ impl BlobRep {
 
 /// Bytes on their way to becoming a blob: in memory while they are few, then staged.
 pub struct WriterRep {
-    held: Vec<Bytes>,
+    held: Vec<JoinedPart>,
     held_bytes: usize,
     staged: Option<Stager>,
     /// Bytes of all, at most.
@@ -53,15 +65,23 @@ impl WriterRep {
 
     /// Adds bytes at the end.
     pub(crate) async fn write(&mut self, bytes: Bytes, storage: &Store) -> Result<(), StoreError> {
-        if let Some(staged) = &mut self.staged {
-            return staged.write(bytes).await;
+        self.add(JoinedPart { bytes, cut: None }, storage).await
+    }
+
+    /// The same of bytes that may be cut out of others.
+    pub(crate) async fn add(&mut self, part: JoinedPart, storage: &Store) -> Result<(), StoreError> {
+        if part.bytes.is_empty() {
+            return Ok(());
         }
-        self.held_bytes = self.held_bytes.saturating_add(bytes.len());
-        self.held.push(bytes);
+        if let Some(staged) = &mut self.staged {
+            return staged.write(part.bytes).await;
+        }
+        self.held_bytes = self.held_bytes.saturating_add(part.bytes.len());
+        self.held.push(part);
         if self.held_bytes > HELD_BYTES || self.held.len() > HELD_PIECES {
             let mut staged = storage.stage(&[], self.limit).of(self.repository);
-            for bytes in self.held.drain(..) {
-                staged.write(bytes).await?;
+            for part in self.held.drain(..) {
+                staged.write(part.bytes).await?;
             }
             self.staged = Some(staged);
         }
@@ -69,11 +89,11 @@ impl WriterRep {
     }
 
     /// All that was written.
-    pub(crate) async fn finish(self) -> Result<Blob, StoreError> {
-        match self.staged {
-            Some(staged) => staged.finish().await,
-            None => Ok(Blob::from_bytes(self.held.concat().into())),
-        }
+    pub(crate) async fn finish(self) -> Result<BlobRep, StoreError> {
+        Ok(match self.staged {
+            Some(staged) => BlobRep::whole(staged.finish().await?),
+            None => BlobRep(Content::Joined(Joined::of(self.held))),
+        })
     }
 }
 

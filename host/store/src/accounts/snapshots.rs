@@ -49,9 +49,9 @@ pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Derived {
     /// The value, made by `make` if there is none yet. All callers ask for a value of the same type.
-    pub fn get_or_make<T: Copy + Send + Sync + 'static>(&self, make: impl Fn() -> T) -> T {
+    pub fn get_or_make<T: Clone + Send + Sync + 'static>(&self, make: impl Fn() -> T) -> T {
         let kept = self.0.get_or_init(|| Box::new(make()));
-        kept.downcast_ref().copied().unwrap_or_else(make)
+        kept.downcast_ref().cloned().unwrap_or_else(make)
     }
 }
 

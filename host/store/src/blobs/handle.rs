@@ -86,13 +86,19 @@ impl Blob {
         matches!(self.0.source, Source::Bytes(_))
     }
 
+    /// Its bytes, where they are in memory: what was stored was checked when it was read.
+    #[must_use]
+    pub fn in_memory(&self) -> Option<Bytes> {
+        match &self.0.source {
+            Source::Bytes(bytes) => Some(part(bytes, self.0.range())),
+            _ => None,
+        }
+    }
+
     /// Its bytes, where they are in memory and were never stored: what was made for an answer.
     #[must_use]
     pub fn made_in_memory(&self) -> Option<Bytes> {
-        match &self.0.source {
-            Source::Bytes(bytes) if self.0.origin.is_none() => Some(part(bytes, self.0.range())),
-            _ => None,
-        }
+        self.in_memory().filter(|_| self.0.origin.is_none())
     }
 
     /// The row that it was read from.

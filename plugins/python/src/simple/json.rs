@@ -4,7 +4,7 @@ use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
 use packhouse_sdk::{Error, Output, Request};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The list of projects.
@@ -26,16 +26,12 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request
 /// What stands before the list of a project's files.
 pub(super) fn begin_project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
     begin(out)?;
-    for (member, value) in [
-        ("name", json!(project.name)),
-        ("project-status", json!(project.status)),
-        ("versions", json!(project.versions)),
-    ] {
-        out.push(",")?;
-        out.json(member)?;
-        out.push(":")?;
-        out.json(&value)?;
-    }
+    out.push(",\"name\":")?;
+    out.json(&project.name)?;
+    out.push(",\"project-status\":")?;
+    out.json(&json!(project.status))?;
+    out.push(",\"versions\":")?;
+    out.json(&project.versions)?;
     out.push(",\"files\":")
 }
 
@@ -68,10 +64,10 @@ struct Listed<'a> {
     url: String,
     hashes: &'a BTreeMap<String, String>,
     requires_python: Option<&'a str>,
-    core_metadata: Value,
-    dist_info_metadata: Value,
-    data_dist_info_metadata: Value,
-    yanked: Value,
+    core_metadata: Told<'a>,
+    dist_info_metadata: Told<'a>,
+    data_dist_info_metadata: Told<'a>,
+    yanked: Told<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpg_sig: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,19 +80,19 @@ struct Listed<'a> {
 impl<'a> Listed<'a> {
     fn of(request: &Request, project: &str, file: &'a File) -> Self {
         let metadata = match &file.metadata {
-            Metadata::Absent => json!(false),
-            Metadata::Unchecked => json!(true),
-            Metadata::Sha256(hex) => json!({"sha256": hex}),
+            Metadata::Absent => Told::Whether(false),
+            Metadata::Unchecked => Told::Whether(true),
+            Metadata::Sha256(sha256) => Told::Digest { sha256 },
         };
         Self {
             filename: &file.filename,
             url: address(project, &file.version, &file.filename),
             hashes: &file.hashes,
             requires_python: file.requires_python.as_deref(),
-            core_metadata: metadata.clone(),
-            dist_info_metadata: metadata.clone(),
+            core_metadata: metadata,
+            dist_info_metadata: metadata,
             data_dist_info_metadata: metadata,
-            yanked: file.yanked.as_deref().map_or(json!(false), yanked),
+            yanked: file.yanked.as_deref().map_or(Told::Whether(false), yanked),
             gpg_sig: file.signature.then_some(true),
             size: file.size,
             upload_time: file.time.as_deref(),
@@ -105,7 +101,16 @@ impl<'a> Listed<'a> {
     }
 }
 
+/// A member that is a truth value where there is nothing more to tell.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Whether(bool),
+    Reason(&'a str),
+    Digest { sha256: &'a str },
+}
+
 /// An empty reason would be read as false.
-fn yanked(reason: &str) -> Value {
-    if reason.is_empty() { json!(true) } else { json!(reason) }
+fn yanked(reason: &str) -> Told<'_> {
+    if reason.is_empty() { Told::Whether(true) } else { Told::Reason(reason) }
 }

@@ -9,8 +9,11 @@ use crate::index::{File, Project, key_of};
 use crate::projects;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::version::Version;
-use packhouse_sdk::{Content, Context, Entry, Error, Failure, Output, PieceParts, Repository, Request, runs};
+use packhouse_sdk::{
+    Content, Context, Entry, Error, Failure, Output, Piece, PieceParts, Repository, Request, runs,
+};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A page that is asked for.
 #[derive(Clone, Copy)]
@@ -22,12 +25,44 @@ pub(super) struct Page<'a> {
     pub(super) form: Form,
 }
 
+/// A piece: what is noted of it, and where its text is.
+struct Made {
+    note: String,
+    body: Body,
+}
+
+enum Body {
+    /// With the host.
+    Remembered(Piece),
+    /// Here, because it is too large to be remembered.
+    Here(String),
+}
+
+/// Bytes of a stretch up to which it costs more to have the host append it than to have the text here.
+const SHORT: u64 = 2048;
+
+impl Made {
+    /// Fetches the text of a piece that stands in the page in so many stretches, where they are short.
+    fn fetch_if_scattered(&mut self, stretches: u64) -> Result<(), Error> {
+        if let Body::Remembered(piece) = &self.body
+            && stretches > 1
+            && piece.body_size() / stretches < SHORT
+        {
+            self.body = Body::Here(piece.parts()?.body);
+        }
+        Ok(())
+    }
+}
+
 /// Something that stands in a list of the page.
 struct Item<'a> {
     /// Its version, as texts can be compared.
     order: &'a str,
     name: &'a str,
-    text: &'a str,
+    /// Which piece has it.
+    piece: usize,
+    /// Where its text is in that, with what stands between it and the item before.
+    text: Range<usize>,
 }
 
 impl Page<'_> {
@@ -48,24 +83,38 @@ impl Page<'_> {
         } else {
             html::begin_project(&mut out, &page)?;
         }
-        let pieces = if page.status.offers_files() { self.files()? } else { Vec::new() };
-        let (mut before, between, end) = if is_json { ("[", ",", "]}") } else { ("", "", html::END) };
-        for item in in_order(&pieces) {
-            out.push(before)?;
-            out.push(item.text)?;
-            before = between;
+        let mut pieces = if page.status.offers_files() { self.files()? } else { Vec::new() };
+        let stretches = stretches(&in_order(&pieces));
+        for (piece, count) in pieces.iter_mut().zip(counts(&stretches)) {
+            piece.fetch_if_scattered(count)?;
         }
-        if before == "[" {
-            out.push(before)?;
+        let (begin, end) = if is_json { ("[", "]}") } else { ("", html::END) };
+        out.push(begin)?;
+        let mut first = self.between().len();
+        for (piece, text) in stretches {
+            // Before the first item there is none.
+            let text = text.start + std::mem::take(&mut first)..text.end;
+            match pieces.get(piece).map(|piece| &piece.body) {
+                Some(Body::Remembered(piece)) => {
+                    out.append(&piece.body_part(text.start as u64, (text.end - text.start) as u64)?)?;
+                }
+                Some(Body::Here(body)) => out.push(body.get(text).unwrap_or_default())?,
+                None => {}
+            }
         }
         out.push(end)?;
         Ok(out.finish()?)
     }
 
+    /// What stands between two files.
+    fn between(self) -> &'static str {
+        if self.form == Form::Json { "," } else { "" }
+    }
+
     /// All versions, the lowest first.
     fn versions(self) -> Result<Vec<String>, Error> {
         let name = format!("versions\n{}", self.project);
-        let pieces = self.pieces(&records::versions(self.project), &name, |entry, _| {
+        let pieces = self.pieces(&records::versions(self.project), &name, "", |entry, _| {
             let version = entry.json::<VersionRecord>()?.value.version;
             Ok((order(&version), version, String::new()))
         })?;
@@ -73,7 +122,7 @@ impl Page<'_> {
     }
 
     /// All files as they stand in the page.
-    fn files(self) -> Result<Vec<PieceParts>, Error> {
+    fn files(self) -> Result<Vec<Made>, Error> {
         let Self { request, project, form, .. } = self;
         let html = form != Form::Json;
         // Where nothing is yanked no piece has to look for it; else each depends on all that is.
@@ -82,7 +131,7 @@ impl Page<'_> {
         let name = format!("files\n{html}\n{any_yanked}\n{}\n{project}", request.address);
         let prefix = records::files(project);
         let mut yanked: Option<BTreeMap<String, String>> = None;
-        self.pieces(&prefix, &name, |entry, is_first| {
+        self.pieces(&prefix, &name, self.between(), |entry, is_first| {
             if any_yanked && (is_first || yanked.is_none()) {
                 yanked = Some(projects::yanked(self.repository, project)?);
             }
@@ -97,61 +146,101 @@ impl Page<'_> {
         })
     }
 
-    /// What is made of the records below a prefix, in pieces. `make` is told whether a record is the first of its piece, and answers
-    /// order, name and text.
+    /// What is made of the records below a prefix, in pieces, in which `between` stands before each text. `make` is told whether a record
+    /// is the first of its piece, and answers order, name and text.
     fn pieces(
         self,
         prefix: &str,
         name: &str,
+        between: &str,
         mut make: impl FnMut(Entry, bool) -> Result<(String, String, String), Error>,
-    ) -> Result<Vec<PieceParts>, Error> {
+    ) -> Result<Vec<Made>, Error> {
         let keys = self.repository.keys(prefix).collect::<Result<Vec<_>, _>>()?;
         let mut pieces = Vec::new();
         for run in runs(&keys, String::as_str) {
             let before = run.start.checked_sub(1).and_then(|at| keys.get(at)).map(String::as_str);
             let keys = keys.get(run).unwrap_or_default();
             let mut render = || {
-                let (mut parts, mut is_first) = (PieceParts::default(), true);
+                let mut items = Vec::with_capacity(keys.len());
                 for entry in self.repository.neighbours(prefix, before, keys) {
-                    let (order, name, text) = make(entry?, is_first)?;
-                    parts.note += &format!("{order}\t{}\t{name}\n", text.len());
-                    parts.body += &text;
-                    is_first = false;
+                    items.push(make(entry?, items.is_empty())?);
                 }
-                Ok::<_, Error>(parts)
+                Ok::<_, Error>(parts(items, between))
             };
-            let named = |key: &String| key.get(prefix.len()..).unwrap_or_default().to_owned();
-            let name = format!("{name}\n\n{}", keys.iter().map(named).collect::<Vec<_>>().join("\n"));
-            let piece =
-                self.repository.piece(&name, || Ok::<_, Error>(Some(render()?).filter(PieceParts::fits)))?;
-            pieces.push(match piece {
-                Some(piece) => piece.parts()?,
-                None => render()?,
+            let mut piece_name = format!("{name}\n\n");
+            for key in keys {
+                piece_name.push_str(key.get(prefix.len()..).unwrap_or_default());
+                piece_name.push('\n');
+            }
+            let remembered = || Ok::<_, Error>(Some(render()?).filter(PieceParts::fits));
+            pieces.push(match self.repository.piece(&piece_name, remembered)? {
+                Some(piece) => Made { note: piece.note()?, body: Body::Remembered(piece) },
+                None => {
+                    let PieceParts { note, body } = render()?;
+                    Made { note, body: Body::Here(body) }
+                }
             });
         }
         Ok(pieces)
     }
 }
 
+/// A piece of these items: order, name and text of each. They stand in it in the order of the page, so that what stands together there
+/// mostly does so here.
+fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts {
+    items.sort_unstable();
+    let mut parts = PieceParts::default();
+    for (order, name, text) in items {
+        parts.note += &format!("{order}\t{}\t{name}\n", between.len() + text.len());
+        parts.body += between;
+        parts.body += &text;
+    }
+    parts
+}
+
 /// What the pieces hold, the lowest version first, then by name.
-fn in_order(pieces: &[PieceParts]) -> Vec<Item<'_>> {
+fn in_order(pieces: &[Made]) -> Vec<Item<'_>> {
     let mut items = Vec::new();
-    for PieceParts { note, body } in pieces {
-        let mut rest = body.as_str();
+    for (piece, Made { note, .. }) in pieces.iter().enumerate() {
+        let mut start = 0;
         for line in note.lines() {
             let mut fields = line.splitn(3, '\t');
             let (Some(order), Some(length), Some(name)) = (fields.next(), fields.next(), fields.next())
             else {
                 continue;
             };
-            let length = length.parse().unwrap_or(rest.len());
-            let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-            rest = after;
-            items.push(Item { order, name, text });
+            let end = start + length.parse::<usize>().unwrap_or_default();
+            items.push(Item { order, name, piece, text: start..end });
+            start = end;
         }
     }
-    items.sort_by_key(|item| (item.order, item.name));
+    // It finds what is in order already: each piece is.
+    items.sort_by(|one, other| (one.order, one.name).cmp(&(other.order, other.name)));
     items
+}
+
+/// How many of these are in each piece.
+fn counts(stretches: &[(usize, Range<usize>)]) -> Vec<u64> {
+    let mut counts = Vec::new();
+    for (piece, _) in stretches {
+        counts.resize(counts.len().max(piece + 1), 0);
+        if let Some(count) = counts.get_mut(*piece) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// Texts that follow each other in one piece as in the page, taken together.
+fn stretches(items: &[Item<'_>]) -> Vec<(usize, Range<usize>)> {
+    let mut found: Vec<(usize, Range<usize>)> = Vec::new();
+    for Item { piece, text, .. } in items {
+        match found.last_mut() {
+            Some((last, stretch)) if last == piece && stretch.end == text.start => stretch.end = text.end,
+            _ => found.push((*piece, text.clone())),
+        }
+    }
+    found
 }
 
 /// What is no version stands before all that are.
