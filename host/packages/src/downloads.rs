@@ -30,7 +30,7 @@ impl SentFile {
                 Some(SentFile { repository: blob.origin(), sha256 })
             }
             Content::Arriving(_) => Some(SentFile { repository: None, sha256: None }),
-            Content::None | Content::Inline(_) => None,
+            Content::None | Content::Inline(_) | Content::Joined(_) => None,
         }
     }
 }

@@ -172,6 +172,7 @@ pub(crate) async fn content(answer: Answer) -> Vec<u8> {
     match answer.content {
         Content::None => Vec::new(),
         Content::Inline(bytes) => bytes.to_vec(),
+        Content::Joined(joined) => joined.concat().to_vec(),
         Content::Arriving(_) => panic!("nothing arrives here"),
         Content::Blob(blob) => {
             let mut stream = blob.stream(0..blob.size());

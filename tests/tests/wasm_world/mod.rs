@@ -191,6 +191,7 @@ async fn answered(answer: Answer) -> packhouse_testkit::Answer {
     let body = match answer.content {
         Content::None => Vec::new(),
         Content::Inline(bytes) => bytes.to_vec(),
+        Content::Joined(joined) => joined.concat().to_vec(),
         Content::Arriving(_) => panic!("nothing arrives here"),
         Content::Blob(blob) => {
             let mut stream = blob.stream(0..blob.size());
