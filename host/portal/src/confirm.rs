@@ -152,7 +152,8 @@ pub(crate) async fn section(
 
 /// Whether a refusal is about the confirmation, and not about the rest of the form.
 pub(crate) fn is_about(wrong: &ApiError) -> bool {
-    let codes = ["invalid_credentials", "too_many_attempts", "step_up_required", "missing_confirmation_token"];
+    let codes =
+        ["invalid_credentials", "too_many_attempts", "step_up_required", "missing_confirmation_token"];
     wrong.code().is_some_and(|code| codes.contains(&code.code))
 }
 

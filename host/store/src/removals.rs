@@ -68,7 +68,9 @@ impl Store {
         for sql in AT_ONCE {
             transaction.execute(sql, values![id.0]).await?;
         }
-        transaction.execute("INSERT INTO removals (repository, claimed_until) VALUES ($1, 0)", values![id.0]).await?;
+        transaction
+            .execute("INSERT INTO removals (repository, claimed_until) VALUES ($1, 0)", values![id.0])
+            .await?;
         // What the index of packages has of it goes in pieces too.
         let queue = "INSERT INTO search_queue (id, repository, name) VALUES ($1, $2, '')";
         transaction.execute(queue, values![new_id(), id.0]).await?;

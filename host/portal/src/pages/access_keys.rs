@@ -132,10 +132,7 @@ async fn page(seat: &Seat, kind: KeyOwnerKind, deed: &str, id: &str, wrong: Opti
             None => ("never".to_owned(), "yes".to_owned()),
         });
     }
-    let filled = Filled::new(
-        &fields,
-        wrong.filter(|wrong| !confirm::is_about(wrong)),
-    );
+    let filled = Filled::new(&fields, wrong.filter(|wrong| !confirm::is_about(wrong)));
     let overlap = Text {
         label: "Overlap (hours)",
         name: "overlap_hours",

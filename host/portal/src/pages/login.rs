@@ -49,8 +49,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let may = if offer.scope.write { "read, publish and delete packages" } else { "read packages" };
     let days: Vec<Choice> =
         DAYS.iter().map(|days| Choice { value: days.to_string(), label: format!("{days} days") }).collect();
-    let filled =
-        Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
+    let filled = Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
     let body = html! {
         p { "A package client asks for a token. If you have not just started a sign-in, close this page." }
         form.card method="post" action=(seat.path) {

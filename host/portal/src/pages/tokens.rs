@@ -296,8 +296,7 @@ async fn created(seat: &Seat, title: &str, made: NewCredential<OwnedToken>) -> A
 pub(super) async fn rotation(seat: &Seat, title: &str, id: &str, wrong: Option<&ApiError>) -> Answer {
     let back = format!("{}?rotate={}", seat.path, parts::segment(id));
     let section = confirm::section(seat, Action::RotateToken, &back, wrong).await?;
-    let filled =
-        Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
+    let filled = Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
     let overlap = Text {
         label: "Overlap (hours)",
         name: "overlap_hours",

@@ -154,7 +154,12 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     let meters = || Arc::clone(&app.meters.api);
     let mut listeners = vec![
         tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
-        tokio::spawn(serve_router(api::router(Arc::clone(app), packhouse_portal::router(app))?, sockets.api, rules.clone(), meters())),
+        tokio::spawn(serve_router(
+            api::router(Arc::clone(app), packhouse_portal::router(app))?,
+            sockets.api,
+            rules.clone(),
+            meters(),
+        )),
     ];
     if let Some(listener) = sockets.metrics {
         let rules = Rules { connections: rules.connections.min(METRICS_CONNECTIONS), ..rules };

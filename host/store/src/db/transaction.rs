@@ -91,7 +91,14 @@ impl Patience {
 
 impl Transaction {
     pub(super) fn sqlite(inner: LocalTransaction, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
-        Transaction { inner: Inner::Sqlite(inner), counters, clock, counted: true, announcer: None, touched: None }
+        Transaction {
+            inner: Inner::Sqlite(inner),
+            counters,
+            clock,
+            counted: true,
+            announcer: None,
+            touched: None,
+        }
     }
 
     /// On a connection that [`begin`] was run on.
@@ -101,7 +108,14 @@ impl Transaction {
         clock: Arc<Clock>,
         announcer: Option<Arc<dyn Announcer>>,
     ) -> Transaction {
-        Transaction { inner: Inner::Postgres(leased), counters, clock, counted: true, announcer, touched: None }
+        Transaction {
+            inner: Inner::Postgres(leased),
+            counters,
+            clock,
+            counted: true,
+            announcer,
+            touched: None,
+        }
     }
 
     /// The same of the server's own: no request causes its statements, so they are not counted.

@@ -19,7 +19,7 @@ mod generation;
 mod kept_reads;
 mod key_owners;
 mod keys;
-mod people;
 mod leases;
+mod people;
 mod removals;
 mod support;
