@@ -58,7 +58,7 @@ impl Store {
         let names: Vec<String> = (2..=values.len()).map(|at| format!("${at}")).collect();
         let sql = format!(
             "SELECT u.repository, {COUNTERS} FROM repository_usage u JOIN repositories r ON r.id = u.repository \
-             WHERE r.organization = $1 AND r.id IN ({})",
+             WHERE r.organization = $1 AND r.deleted_at IS NULL AND r.id IN ({})",
             names.join(",")
         );
         let rows = self.inner.db.fetch(sql, values).await?;
@@ -70,7 +70,7 @@ impl Store {
     pub async fn usage(&self, organization: OrganizationId) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
             "SELECT r.id, r.name, r.settings, {COUNTERS} FROM repositories r \
-             JOIN repository_usage u ON u.repository = r.id WHERE r.organization = $1 ORDER BY r.id"
+             JOIN repository_usage u ON u.repository = r.id WHERE r.organization = $1 AND r.deleted_at IS NULL ORDER BY r.id"
         );
         let rows = self.inner.db.fetch(sql, values![organization.0]).await?;
         let read = |row: &Row| {

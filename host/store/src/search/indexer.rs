@@ -125,7 +125,7 @@ async fn remove(transaction: &mut Transaction, ids: &[i64]) -> Result<(), StoreE
 const FIND: [&str; 2] = [
     "WITH wanted (repository, name) AS (VALUES ",
     ") SELECT w.repository, w.name, p.search, r.organization, d.id, d.text_sha256 FROM wanted w \
-      LEFT JOIN repositories r ON r.id = w.repository \
+      LEFT JOIN repositories r ON r.id = w.repository AND r.deleted_at IS NULL \
       LEFT JOIN packages p ON p.repository = w.repository AND p.name = w.name \
       LEFT JOIN search_documents d ON d.repository = w.repository AND d.name = w.name",
 ];

@@ -145,7 +145,8 @@ fn behind(query: &SearchQuery, after: Option<&SearchPlace>, values: &mut Numbere
 
 /// That the package is in a repository in which is looked, and which the asker may read.
 fn readable(query: &SearchQuery, values: &mut Numbered) -> String {
-    let mut conditions = vec![format!("r.organization = {}", values.add(query.organization.0))];
+    let organization = values.add(query.organization.0);
+    let mut conditions = vec![format!("r.organization = {organization} AND r.deleted_at IS NULL")];
     if !query.readable.all {
         let these: Vec<String> = query.readable.these.iter().map(|id| values.add(id.0)).collect();
         conditions.push(match these.is_empty() {
