@@ -282,7 +282,8 @@ fn a_sign_in_is_offered_at_every_name_and_finished_where_there_is_a_repository()
         let (page, done) = (path(&offered.field("loginUrl")), path(&offered.field("doneUrl")));
         let asked = world.ask("GET", &done, None, &[]);
         assert_eq!((asked.status, asked.header("retry-after")), (202, Some("1")), "{name}");
-        Client::new(world.server.api()).get(&page).expect(200);
+        // The page leads a stranger to the portal's sign-in, whatever the name.
+        Client::new(world.server.api()).get(&page).expect(303);
         // The secret of one name is none at another.
         let secret = done.rsplit('/').next().unwrap();
         for other in ["hosted-npm", "hosted-maven", ABSENT].iter().filter(|other| **other != name.as_str()) {

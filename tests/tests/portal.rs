@@ -76,11 +76,15 @@ fn who_has_no_session_is_led_to_the_sign_in_and_back() {
     let page = stranger.get(path).expect(200).text();
     assert_eq!(hidden(&page, "return_to").unwrap(), "/search?q=a%20b");
     let csrf = hidden(&page, "csrf").unwrap();
-    let wrong =
-        [("csrf", csrf.as_str()), ("email", OWNER), ("password", "wrong"), ("return_to", "/search?q=a")];
+    let wrong = [
+        ("csrf", csrf.as_str()),
+        ("email", OWNER),
+        ("password", "no-such-one"),
+        ("return_to", "/search?q=a"),
+    ];
     let refused = stranger.post("/sign-in", &wrong).expect(401).text();
     assert!(
-        refused.contains("role=\"alert\"") && refused.contains(OWNER) && !refused.contains("wrong\""),
+        refused.contains("role=\"alert\"") && refused.contains(OWNER) && !refused.contains("no-such-one"),
         "{refused}"
     );
     let right =
@@ -312,10 +316,10 @@ fn nothing_that_was_filled_in_is_lost() {
     let asked = owner.send_form("/tokens", &fields).expect(200).text();
     assert!(asked.contains("type=\"password\"") && asked.contains(">Confirm<"), "{asked}");
     assert_eq!(hidden(&asked, "name").unwrap(), "My <b>long</b> name");
-    fields.extend([("confirm", "yes"), ("password", "wrong")]);
+    fields.extend([("confirm", "yes"), ("password", "no-such-one")]);
     let refused = owner.send_form("/tokens", &fields).expect(401).text();
     assert_eq!(hidden(&refused, "name").unwrap(), "My <b>long</b> name");
-    assert!(!refused.contains("wrong"), "{refused}");
+    assert!(!refused.contains("no-such-one"), "{refused}");
 
     // The session has ended.
     let csrf = owner.csrf("/tokens");

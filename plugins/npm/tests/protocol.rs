@@ -316,7 +316,7 @@ fn two_thousand_versions_stay_right() {
 #[test]
 fn people_are_shown_readme_dependencies_and_who_built_it() {
     let (_, mount) = hosted(json!({}));
-    let said = json!({"optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"}, "readmeFilename": "README"});
+    let said = json!({"dependencies": {"dep": "^1.0.0"}, "optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"}, "readmeFilename": "README"});
     publish(&mount, &Release::new("lib", "1.0.0").said(&said).attested()).expect(201);
     let shown = mount.present_version(&VersionId::new("lib", "1.0.0")).unwrap();
     assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "# lib"}));

@@ -111,7 +111,7 @@ CREATE TRIGGER announce_changed AFTER INSERT OR DELETE OR UPDATE ON organization
 CREATE TRIGGER announce_new AFTER INSERT OR UPDATE OF name, organization ON repositories
     FOR EACH ROW EXECUTE FUNCTION packhouse_changed('n', 'organization');
 CREATE TRIGGER announce_changed AFTER DELETE OR UPDATE OF id, organization, name, format, kind, public, settings, upstream, members,
-    settings_revision, created_at ON repositories FOR EACH ROW EXECUTE FUNCTION packhouse_changed('r', 'id');
+    settings_revision, created_at, deleted_at ON repositories FOR EACH ROW EXECUTE FUNCTION packhouse_changed('r', 'id');
 -- The writer tells itself what it touched.
 CREATE TRIGGER announce_moved AFTER UPDATE OF revision ON repositories FOR EACH ROW
     WHEN (coalesce(current_setting('packhouse.announces', true), '') <> 'all')
