@@ -64,13 +64,23 @@ impl ProxySettings {
 
     /// The moment (ms since 1970) up to which a cached response may be served without asking the upstream; none for ever.
     pub(crate) fn fresh_until(&self, answer: &CachedAnswer, freshness: Option<Freshness>) -> Option<i64> {
-        let seconds = match freshness {
-            Some(Freshness::Immutable) => return None,
-            Some(Freshness::Never) => 0,
-            Some(Freshness::Seconds(seconds)) => u64::from(seconds),
-            None => self.metadata_ttl_s,
-        };
+        let seconds = self.fresh_seconds(freshness)?;
         Some(answer.validated_at.saturating_add(millis(seconds)))
+    }
+
+    /// Whether a response is fresh for any time at all, so that one which another server fetches serves here as well.
+    pub(crate) fn keeps(&self, freshness: Option<Freshness>) -> bool {
+        self.fresh_seconds(freshness) != Some(0)
+    }
+
+    /// For how many seconds; none for ever.
+    fn fresh_seconds(&self, freshness: Option<Freshness>) -> Option<u64> {
+        match freshness {
+            Some(Freshness::Immutable) => None,
+            Some(Freshness::Never) => Some(0),
+            Some(Freshness::Seconds(seconds)) => Some(u64::from(seconds)),
+            None => Some(self.metadata_ttl_s),
+        }
     }
 
     /// For how many ms metadata are fresh.

@@ -97,7 +97,7 @@ impl UnverifiedResponses {
         let mut state = unverified.state.lock().await;
         match *state {
             State::Accepted => {
-                store.cache(key.repository, &response.answer, response.shown).await?;
+                cache(store, key, response).await?;
                 *state = State::Cached;
                 self.backoff.remove(&key);
             }
@@ -123,11 +123,11 @@ impl UnverifiedResponses {
             return Ok(());
         }
         let received = lock(&unverified.received).as_ref().map(|it| it.response.clone());
-        let Some(CompleteResponse { answer, shown }) = received else {
+        let Some(response) = received else {
             *state = State::Accepted;
             return Ok(());
         };
-        store.cache(key.repository, &answer, shown).await?;
+        cache(store, key, response).await?;
         *state = State::Cached;
         // The upstream sends what can be read again, so it may be asked again.
         self.backoff.remove(&key);
@@ -170,6 +170,15 @@ impl UnverifiedResponses {
     fn remove(&self, key: CacheKey, unverified: &Arc<UnverifiedResponse>) {
         self.pending.remove_if(&key, |latest| Arc::ptr_eq(latest, unverified));
     }
+}
+
+/// Caches it, and tells other servers that wait for this fetch that it has ended.
+async fn cache(store: &Store, key: CacheKey, response: CompleteResponse) -> Result<(), StoreError> {
+    let CompleteResponse { answer, shown } = response;
+    store.cache(key.repository, &answer, shown).await?;
+    // What is not told ends by itself.
+    let _ = store.release_fetch(key.repository, &answer.name).await;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use packhouse_runtime::Freshness;
 use packhouse_store::{Blob, CachedAnswer, ShownFile, StoreError, now_ms};
 
 use super::super::client::UpstreamClient;
@@ -50,9 +49,9 @@ impl Fetcher {
 
     /// Whether another server's fetch of the same is to be waited for, which this has done once more when it returns.
     pub(super) async fn has_waited(&self, begun: Instant) -> bool {
-        let FetchPlan { repository, name, freshness, .. } = &*self.plan;
+        let FetchPlan { settings, repository, name, freshness, .. } = &*self.plan;
         let claimed = self.claimed.load(Ordering::Relaxed);
-        let waits = self.plan.is_cacheable() && *freshness != Some(Freshness::Never);
+        let waits = self.plan.is_cacheable() && settings.keeps(*freshness);
         if claimed || !waits || begun.elapsed() >= OTHERS {
             return false;
         }
