@@ -59,8 +59,7 @@ fn no_complaints(browser: &Chromium) {
 }
 
 fn status(server: &Server, secret: &str) -> u16 {
-    let client = server.anonymous().with("Authorization", &format!("Bearer {secret}"));
-    client.get("/repositories/py/simple/none/").status
+    server.anonymous().basic(OWNER, secret).get("/repositories/py/simple/none/").status
 }
 
 /// How many rows of the page that is shown, once it is whole, have a button that revokes.

@@ -316,8 +316,12 @@ fn two_thousand_versions_stay_right() {
 #[test]
 fn people_are_shown_readme_dependencies_and_who_built_it() {
     let (_, mount) = hosted(json!({}));
-    let said = json!({"dependencies": {"dep": "^1.0.0"}, "optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"}, "readmeFilename": "README"});
-    publish(&mount, &Release::new("lib", "1.0.0").said(&said).attested()).expect(201);
+    let package = json!({
+        "name": "lib", "version": "1.0.0", "dependencies": {"dep": "^1.0.0"},
+        "optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"},
+    });
+    let release = Release::new("lib", "1.0.0").package_json(&package.to_string());
+    publish(&mount, &release.said(&json!({"readmeFilename": "README"})).attested()).expect(201);
     let shown = mount.present_version(&VersionId::new("lib", "1.0.0")).unwrap();
     assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "# lib"}));
     let host = json!({"name": "host", "requirement": ">=2", "group": "peer"});
