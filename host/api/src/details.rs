@@ -8,7 +8,9 @@ use utoipa::ToSchema;
 
 use crate::operations::connection::{ClientText, Connection, InstallText};
 use crate::operations::packages::VersionPage;
-use crate::packages::REASON;
+
+/// The property of a version that says why it is in its state.
+pub(crate) const REASON: &str = "reason";
 
 /// A version with all that is known of it.
 #[derive(Serialize, ToSchema)]

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
-use crate::details::{ConnectionView, VersionDetailsView};
+use crate::details::{ConnectionView, REASON, VersionDetailsView};
 use crate::endpoint::Right::OfObject;
 use crate::operations::connection;
 use crate::operations::packages::{self, Packages, Search};
@@ -80,9 +80,6 @@ impl From<Version> for VersionView {
         }
     }
 }
-
-/// The property of a version that says why it is in its state.
-pub(crate) const REASON: &str = "reason";
 
 /// Lists packages by name; those that match `q` where it is given: the one of that name first, then names that begin with it.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages", operation_id = "list_packages",

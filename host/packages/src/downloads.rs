@@ -8,7 +8,6 @@ use packhouse_runtime::Content;
 use packhouse_store::{Algorithm, RepositoryId, Sha256};
 use packhouse_wire::body::Body;
 
-use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 
 /// A stored file as the content of a response.
@@ -37,8 +36,8 @@ impl SentFile {
 
 /// Counts the response if it is a file from its beginning: no HEAD, no part that begins further behind, nothing that was refused or
 /// that the client has already.
-pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse, response: &Response<Body>) {
-    let Some(file) = prepared.file.filter(|_| request.parts.method == Method::GET) else { return };
+pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, response: &Response<Body>) {
+    let Some(file) = file.filter(|_| request.parts.method == Method::GET) else { return };
     let begins = match response.status() {
         StatusCode::OK => true,
         StatusCode::PARTIAL_CONTENT => {

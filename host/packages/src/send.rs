@@ -33,7 +33,7 @@ pub(crate) async fn send(
 ) -> Result<Response<Body>, HttpError> {
     let asked = ResponseRequest::of(request.parts, &request.head.request_id);
     let response = respond(prepared, encodings, asked).await?;
-    downloads::count(request, prepared, &response);
+    downloads::count(request, prepared.file, &response);
     Ok(response)
 }
 

@@ -18,7 +18,7 @@ use url::Url;
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::Seat;
+use crate::seat::Seat;
 use crate::{Answer, draft, fault, parts};
 
 /// What a form that wants a confirmation comes to.

@@ -9,7 +9,7 @@ use packhouse_wire::catalogue;
 
 use crate::frame::{self, Sheet};
 use crate::parts;
-use crate::visit::{Seat, see_other};
+use crate::seat::{Seat, see_other};
 
 /// What a page has instead of its content.
 struct Told {

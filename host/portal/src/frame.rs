@@ -10,7 +10,7 @@ use packhouse_identity::permissions::Permission::{
 
 use crate::assets::{ICON, SCRIPT, STYLE};
 use crate::parts;
-use crate::visit::Seat;
+use crate::seat::Seat;
 
 /// What a page is, besides its content.
 pub(crate) struct Sheet<'a> {

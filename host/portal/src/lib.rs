@@ -4,7 +4,7 @@
 //! A page judges nothing: it calls the typed operations that the JSON API calls, and shows their sentences. What a form says is judged
 //! as the body of the call would be (`packhouse_api::forms`).
 //!
-//! `visit` says who is at a page and takes a form in, `sent` makes of a double click one thing, `confirm` asks once more who sits there;
+//! `seat` is who sits at a page, `visit` finds out who that is and takes a form in, `sent` makes of a double click one thing, `confirm` asks once more who sits there;
 //! `frame` is what every page has around it, `parts` and `field` what they are made of; `pages` are the pages, one file for each.
 
 mod assets;
@@ -20,6 +20,7 @@ mod pages;
 mod parts;
 mod policy;
 mod readme;
+mod seat;
 mod sent;
 mod visit;
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use packhouse_identity::mint_poll;
 
 use crate::fields::Fields;
-use crate::visit::Seat;
+use crate::seat::Seat;
 
 /// A sentence that says what was wrong.
 pub(crate) fn alert(text: &str) -> Markup {

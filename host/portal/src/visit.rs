@@ -5,62 +5,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
-use http::header::{LOCATION, SET_COOKIE};
+use http::HeaderValue;
+use http::header::SET_COOKIE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::{Actor, Judged, Origin, session_name};
 use packhouse_api::portal::Visitor;
 use packhouse_api::{address, forms};
-use packhouse_identity::permissions::Permission;
 use packhouse_store::Refusal;
 use packhouse_wire::request_id;
-use sha2::{Digest as _, Sha256};
 
 use crate::fields::Fields;
+use crate::seat::{Seat, see_other};
 use crate::{Answer, Portal, draft, fault, policy};
 
 /// For how long it is noted that a form was sent: a day in ms, as no page is older than its session.
 const NOTED_MS: i64 = 24 * 60 * 60 * 1000;
-
-/// Somebody signed in, at a page.
-pub(crate) struct Seat {
-    /// What the pages share.
-    pub(crate) portal: Arc<Portal>,
-    /// Who it is, for operations.
-    pub(crate) actor: Actor,
-    /// The session's token against forged forms.
-    pub(crate) csrf: String,
-    /// The page's path, as it was asked for.
-    pub(crate) path: String,
-    named: HashMap<String, String>,
-    /// Of the address.
-    pub(crate) query: Fields,
-    /// What was sent; of a page that was come back to, what had been filled in.
-    pub(crate) form: Fields,
-    /// The request's.
-    pub(crate) headers: HeaderMap,
-}
-
-impl Seat {
-    /// A parameter of the path, percent-decoded once.
-    pub(crate) fn named(&self, name: &str) -> &str {
-        self.named.get(name).map_or("", String::as_str)
-    }
-
-    /// Whether the member holds this permission: for what is shown of the way there, never for what may be done.
-    pub(crate) fn holds(&self, permission: Permission) -> bool {
-        self.actor.permissions().holds(permission)
-    }
-
-    /// Names the session's form of this number.
-    fn form_key(&self, once: &str) -> [u8; 32] {
-        let hash = Sha256::new_with_prefix("packhouse portal form 1\0");
-        hash.chain_update(self.actor.session()).chain_update(once).finalize().into()
-    }
-}
 
 /// A page for members.
 pub(crate) fn page<F, Fut>(show: F) -> MethodRouter<Arc<Portal>>
@@ -221,10 +183,4 @@ fn to_sign_in(portal: &Portal, parts: &Parts, form: Option<&Fields>) -> Response
         answer.headers_mut().append(SET_COOKIE, cookie);
     }
     answer
-}
-
-/// On to another page.
-pub(crate) fn see_other(path: &str) -> Response {
-    let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"));
-    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }

@@ -1,7 +1,8 @@
 //! The store: its parts, opened and closed together.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
 
@@ -15,12 +16,10 @@ use crate::config::StoreConfig;
 use crate::db::{Answering, Connections, Database, Generation, Sql, Value};
 use crate::error::StoreError;
 use crate::gates::Gates;
-use crate::ids::RepositoryId;
+use crate::ids::{OrganizationId, RepositoryId};
 use crate::leases::Leases;
 use crate::marker;
 use crate::records::cache::RecordCache;
-use crate::search;
-use crate::usage::StoredBytes;
 use crate::write_behind::{Downloaded, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::{Memory, Writer};
 
@@ -58,7 +57,8 @@ pub(crate) struct Inner {
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
-    pub(crate) stored_bytes: StoredBytes,
+    /// By organization when its blobs were counted last, and what they take up.
+    pub(crate) stored_bytes: tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>,
     /// A repository was deleted, and waits for what it held to be removed.
     pub(crate) deleted: Notify,
 }
@@ -94,7 +94,7 @@ impl Store {
             used_answers: WriteBehind::start(&db, &snapshots),
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
-            stored_bytes: StoredBytes::default(),
+            stored_bytes: tokio::sync::Mutex::default(),
             deleted: Notify::new(),
             snapshots,
             changes,
@@ -104,7 +104,7 @@ impl Store {
         });
         let store = Store { inner };
         store.sweep_at_start().await?;
-        search::follow_commits(&store.inner);
+        store.index_commits();
         Ok(store)
     }
 

@@ -38,8 +38,6 @@ pub struct UsageRow {
 
 /// For how long it is not counted again what blobs take up.
 const COUNTED_FOR: Duration = Duration::from_secs(30);
-/// By organization when its blobs were counted last, and what they take up.
-pub(crate) type StoredBytes = tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>;
 
 const COUNTERS: &str = "u.bytes, u.packages, u.versions, u.downloads, u.last_published_at";
 

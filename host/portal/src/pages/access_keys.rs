@@ -11,14 +11,14 @@ use packhouse_identity::access::State;
 use packhouse_store::{AccessKeyId, AccessKeyRow, KeyOwnerKind, KeyOwnerRow};
 use serde_json::{Map, Value, json};
 
-use super::key_owners::shown;
 use super::repositories::after;
 use super::tokens::{ROWS, rotation_body};
 use crate::confirm::{self, Deed, Given};
 use crate::field::{self, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// For how many days a key works where nothing else is said.
@@ -180,27 +180,19 @@ async fn find(seat: &Seat, kind: KeyOwnerKind, id: &str) -> Result<AccessKeyRow,
     access_keys::show(&seat.actor, owner(seat, kind), id).await
 }
 
-/// What a form about keys does.
-pub(super) async fn act(seat: &Seat, kind: KeyOwnerKind, row: &KeyOwnerRow) -> Answer {
-    match seat.form.text("do") {
-        "create" => match create(seat, kind, row).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => {
-                let wrong = visit::wrong(seat, error)?;
-                shown(seat, kind, row, Some(("create", &wrong))).await
-            }
-        },
-        deed => match change(seat, kind, deed).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => {
-                let wrong = visit::wrong(seat, error)?;
-                page(seat, kind, deed, seat.form.text("id"), Some(&wrong)).await
-            }
-        },
+/// What the form of a key that there is does.
+pub(super) async fn act(seat: &Seat, kind: KeyOwnerKind, deed: &str) -> Answer {
+    match change(seat, kind, deed).await {
+        Ok(answer) => Ok(answer),
+        Err(error) => {
+            let wrong = visit::wrong(seat, error)?;
+            page(seat, kind, deed, seat.form.text("id"), Some(&wrong)).await
+        }
     }
 }
 
-async fn create(seat: &Seat, kind: KeyOwnerKind, row: &KeyOwnerRow) -> Answer {
+/// What the form for another key does.
+pub(super) async fn create(seat: &Seat, kind: KeyOwnerKind, row: &KeyOwnerRow) -> Answer {
     let mut body = Map::new();
     body.insert("name".to_owned(), seat.form.or_null("key_name"));
     body.extend(field::expiry(&seat.form).map(|at| ("expires_at".to_owned(), at)));

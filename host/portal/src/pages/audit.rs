@@ -18,7 +18,8 @@ use super::Routes;
 use super::repositories::{ROWS, after};
 use crate::field::{Choice, Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, dates, parts};
 
 /// Events that are read at one time for a file.

@@ -9,7 +9,8 @@ use packhouse_api::operations::repositories;
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::repository::{named, sheet, tabs};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, frame, parts};
 
 /// What this file answers.

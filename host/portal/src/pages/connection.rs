@@ -8,7 +8,8 @@ use packhouse_runtime::Purpose;
 
 use super::Routes;
 use super::repository::{named, sheet, tabs};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, frame, parts};
 
 /// What this file answers.

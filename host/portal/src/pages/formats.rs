@@ -7,7 +7,8 @@ use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
 
 use super::Routes;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, parts};
 
 /// What this file answers.

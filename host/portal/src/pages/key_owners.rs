@@ -16,7 +16,8 @@ use super::{Routes, access_keys};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// The most subscribers that a group's page offers to choose from.
@@ -190,7 +191,7 @@ async fn show(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
 }
 
 /// The page of one.
-pub(super) async fn shown(
+async fn shown(
     seat: &Seat,
     kind: KeyOwnerKind,
     row: &KeyOwnerRow,
@@ -246,6 +247,13 @@ async fn act(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
             key_owners::remove(&seat.actor, kind, id).await?;
             Ok(see_other(&format!("{}?done=deleted", words(kind).path)))
         }
-        _ => access_keys::act(&seat, kind, &row).await,
+        "create" => match access_keys::create(&seat, kind, &row).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                let wrong = visit::wrong(&seat, error)?;
+                shown(&seat, kind, &row, Some(("create", &wrong))).await
+            }
+        },
+        deed => access_keys::act(&seat, kind, deed).await,
     }
 }

@@ -14,7 +14,8 @@ use super::Routes;
 use crate::dates::DAY_MS;
 use crate::field::{Choice, Filled};
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, confirm, fault, parts};
 
 /// Lives of a token that are offered, in days; the first is chosen where nothing is said.

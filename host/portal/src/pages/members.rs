@@ -17,7 +17,8 @@ use super::tokens::choices;
 use super::{Routes, permissions};
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// What this file answers.

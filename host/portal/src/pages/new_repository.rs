@@ -13,7 +13,8 @@ use super::Routes;
 use super::tokens::choices;
 use crate::field::{Choice, Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, fault, parts};
 
 /// What this file answers.

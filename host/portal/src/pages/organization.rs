@@ -16,7 +16,8 @@ use super::{Routes, permissions};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// Repositories that are shown with what they hold.

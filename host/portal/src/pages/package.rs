@@ -11,7 +11,8 @@ use packhouse_store::{RepositoryRow, Version};
 use super::Routes;
 use super::repository::named;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// Versions of a page.

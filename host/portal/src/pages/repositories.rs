@@ -11,7 +11,8 @@ use packhouse_store::RepositoryId;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, dates, parts};
 
 /// Rows of a page.

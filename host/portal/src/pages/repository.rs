@@ -12,7 +12,8 @@ use packhouse_store::{PackageSummary, RepositoryRow};
 use super::Routes;
 use super::repositories::ROWS;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, dates, parts};
 
 /// What this file answers.

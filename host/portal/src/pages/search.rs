@@ -10,7 +10,8 @@ use super::Routes;
 use super::repositories::ROWS;
 use super::repository::search_form;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat};
+use crate::seat::Seat;
+use crate::visit;
 use crate::{Answer, dates, parts};
 
 /// What this file answers.

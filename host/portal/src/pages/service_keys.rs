@@ -18,7 +18,8 @@ use crate::confirm::{self, Deed};
 use crate::field::{Choice, Filled};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, fault, parts};
 
 /// For how many days a key works where nothing else is said; 90 at most.

@@ -18,7 +18,8 @@ use crate::confirm::{self, Deed, Given};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, fault, parts};
 
 /// What this file answers.

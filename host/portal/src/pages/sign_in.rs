@@ -17,7 +17,8 @@ use super::{Routes, login};
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
 use crate::guest::{self, Guest};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, confirm, draft, fault, parts, policy};
 
 /// What this file answers.

@@ -20,7 +20,8 @@ use crate::confirm::{self, Deed, Given};
 use crate::field::{self, Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts};
 
 /// For how many days a token works where nothing else is said.

@@ -15,7 +15,8 @@ use super::package::{crumbs, rights};
 use super::repository::named;
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::visit::{self, Seat, see_other};
+use crate::seat::{Seat, see_other};
+use crate::visit;
 use crate::{Answer, dates, fault, parts, readme};
 
 /// The property of a version that says why it is in its state.

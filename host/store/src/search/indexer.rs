@@ -19,26 +19,26 @@ const PIECE: u32 = 200;
 /// Documents of a deleted repository that go in one transaction.
 const GOING: i64 = 1_000;
 
-/// Starts the task that indexes, which ends with the last handle of the store.
-pub(crate) fn follow_commits(inner: &Arc<Inner>) {
-    let inner = Arc::downgrade(inner);
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            let Some(worked) = work(&inner).await else { return };
-            if let Err(problem) = worked {
-                tracing::debug!(%problem, "the index of packages is behind");
-            }
-        }
-    });
-}
-
 async fn work(inner: &Weak<Inner>) -> Option<Result<(), StoreError>> {
     let store = Store { inner: inner.upgrade()? };
     Some(store.index_changes(u32::MAX).await)
 }
 
 impl Store {
+    /// Starts the task that indexes what commits queue. It ends with the last handle of the store.
+    pub(crate) fn index_commits(&self) {
+        let inner = Arc::downgrade(&self.inner);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let Some(worked) = work(&inner).await else { return };
+                if let Err(problem) = worked {
+                    tracing::debug!(%problem, "the index of packages is behind");
+                }
+            }
+        });
+    }
+
     /// Takes what was queued into the index, up to so many changes. Costs one statement where there is none.
     pub(crate) async fn index_changes(&self, most: u32) -> Result<(), StoreError> {
         let mut left = most;

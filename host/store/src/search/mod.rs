@@ -10,7 +10,6 @@ use crate::db::{Row, Value};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
-pub(crate) use indexer::follow_commits;
 use statement::{Tier, statement};
 
 /// Where a page of a search ends, and the next begins.
