@@ -168,7 +168,9 @@ async fn read(world: &World, store: &Store, history: &Mutex<History>, seed: u64,
         }
         match kept.take() {
             Some((was, on)) if store.unchanged(world.repository, *was.at.start(), before, &on) => {
-                let now = Answered { at: before..=before, ..was.clone() };
+                // Read in the moment before another server's commit was told of here, it is already what that commit made of it.
+                let newest = before.max(*was.at.end());
+                let now = Answered { at: before..=newest, ..was.clone() };
                 history.lock().unwrap().answers.push(now);
                 kept = Some((was, on));
             }

@@ -41,6 +41,7 @@ impl Fetcher {
                 if let StoreError::BrokenOff(why) = &error {
                     self.note_failure(&UpstreamError::Unavailable(why.clone()));
                 }
+                self.shared.note_failed();
                 arrival.fail(&error);
             }
         }

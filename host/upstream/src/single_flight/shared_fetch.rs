@@ -3,6 +3,7 @@
 //! Nothing of a body is read before somebody demands it, and by then each has said which digests it expects. The response is kept
 //! when it is complete and right. If all waiters have gone before they demanded the body, the request is cancelled.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub(crate) struct SharedFetch {
     /// Holds the channel open once the body is demanded: later calls join in, though nobody waits at the moment.
     demanded: Mutex<Option<mpsc::Sender<()>>>,
     expected: Mutex<Expected>,
+    /// It brought nothing that a later call could use.
+    failed: AtomicBool,
     /// The response, where a plugin must read it before it is cached.
     pub unverified: Arc<UnverifiedResponse>,
     started: Instant,
@@ -55,21 +58,33 @@ impl SharedFetch {
             waiters: alive.downgrade(),
             demanded: Mutex::default(),
             expected: Mutex::default(),
+            failed: AtomicBool::new(false),
             unverified: Arc::default(),
             started: Instant::now(),
         });
         (Waiter { shared, alive }, BodyDemand(demand))
     }
 
-    /// One more waiter. None when the fetch has been cancelled.
+    /// One more waiter. None when the fetch has been cancelled or has failed: whoever comes after a failure was told asks anew.
     pub(crate) fn join(self: &Arc<Self>) -> Option<Waiter> {
+        if self.failed.load(Ordering::Acquire) {
+            return None;
+        }
         let alive = self.waiters.upgrade()?;
         Some(Waiter { shared: Arc::clone(self), alive })
     }
 
     /// Hands the head, or why there is none, to all who wait.
     pub(crate) fn publish_head(&self, head: Result<FetchedResponse, UpstreamError>) {
+        if head.as_ref().map_or(true, |fetched| fetched.status >= 400) {
+            self.note_failed();
+        }
         self.head.send_replace(Some(head));
+    }
+
+    /// Nobody joins it any more. To be called before anybody is told of the failure.
+    pub(crate) fn note_failed(&self) {
+        self.failed.store(true, Ordering::Release);
     }
 
     /// The time since the start.
@@ -147,6 +162,22 @@ mod tests {
         drop((first, second));
         assert!(!demand.wait().await);
         assert!(shared.join().is_none());
+    }
+
+    #[tokio::test]
+    async fn who_comes_after_a_failure_does_not_share_it() {
+        for head in [Err(cancelled()), Ok(FetchedResponse::bare(404, "http://upstream"))] {
+            let (first, _demand) = SharedFetch::start();
+            let second = first.shared.join().unwrap();
+            first.shared.publish_head(head);
+            assert!(first.shared.join().is_none());
+            assert_eq!(first.head().await.is_err(), second.head().await.is_err(), "both wait for it");
+        }
+        let (first, _demand) = SharedFetch::start();
+        first.shared.publish_head(Ok(FetchedResponse::bare(200, "http://upstream")));
+        assert!(first.shared.join().is_some());
+        first.shared.note_failed();
+        assert!(first.shared.join().is_none());
     }
 
     #[tokio::test]
