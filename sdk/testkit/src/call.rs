@@ -1,7 +1,7 @@
 //! One call of a plugin: what it may do, what it has kept, and its host.
 
 use crate::blob::{MemoryBlob, MemoryWriter};
-use crate::memo::Noted;
+use crate::pieces::Noted;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
 use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter};

@@ -45,6 +45,7 @@ mod memo;
 mod memory;
 mod mount;
 mod names;
+mod pieces;
 mod repository;
 mod request;
 mod shape;

@@ -2,6 +2,7 @@
 
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
+use crate::pieces::{KeyRange, MemoryPiece, Noted, PieceKey, Read};
 use crate::state::{Bytes, RepositoryState, State};
 use packhouse_sdk::host::{HostBlob, HostMaking};
 use packhouse_sdk::{Error, PIECE_BYTES};
@@ -9,34 +10,6 @@ use std::ops::Bound;
 
 /// Bytes of the longest name.
 const NAME: usize = 16 << 10;
-
-/// What a piece belongs to: format, repository, settings, name.
-pub(crate) type PieceKey = (String, String, String, String);
-
-/// A piece, and what was read while it was made.
-pub(crate) struct MemoryPiece {
-    bytes: Bytes,
-    reads: Vec<Read>,
-}
-
-/// Something that was read, and what was found.
-#[derive(Clone)]
-pub(crate) enum Read {
-    /// A record, and its revision where it was there.
-    Key(String, Option<u64>),
-    /// Keys of a range, and their revisions.
-    Range(KeyRange, Vec<(String, u64)>),
-    /// A blob that was held.
-    Blob(String),
-}
-
-/// Keys that begin with a prefix, from somewhere on and perhaps up to one of them.
-#[derive(Clone)]
-pub(crate) struct KeyRange {
-    pub(crate) prefix: String,
-    pub(crate) from: Bound<String>,
-    pub(crate) last: Option<String>,
-}
 
 impl KeyRange {
     /// What of a repository lies in it.
@@ -59,14 +32,6 @@ impl Read {
             Self::Blob(digest) => state.holds(digest),
         }
     }
-}
-
-/// What is noted while a piece is made.
-pub(crate) struct Noted {
-    repository: String,
-    reads: Vec<Read>,
-    /// Whether something was used that no commit tells a change of.
-    more: bool,
 }
 
 /// A piece on its way.

@@ -3,7 +3,7 @@
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
 use crate::commit::MemoryTransaction;
-use crate::memo::{KeyRange, Read};
+use crate::pieces::{KeyRange, Read};
 use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;

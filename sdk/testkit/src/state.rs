@@ -1,6 +1,6 @@
 //! What the memory host knows.
 
-use crate::memo::{MemoryPiece, PieceKey};
+use crate::pieces::{MemoryPiece, PieceKey};
 use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
