@@ -164,6 +164,23 @@ impl Postgres {
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
+    /// Serves TLS with this certificate from now on.
+    #[track_caller]
+    pub fn secure(&mut self, cert: &Path, key: &Path) {
+        for (from, to) in [(cert, "server.crt"), (key, "server.key")] {
+            let to = self.folder().join(to);
+            std::fs::copy(from, &to).expect("a file of the database's");
+            std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("its mode");
+            if is_root() {
+                run(Command::new("chown").arg("postgres").arg(&to)).expect("chown");
+            }
+        }
+        self.sql("ALTER SYSTEM SET ssl = on");
+        self.sql("SELECT pg_reload_conf()");
+        eventually("PostgreSQL speaks TLS", || (self.query("SHOW ssl") == "on").then_some(()));
+    }
+
     /// `psql` as the superuser; it ends at the first error.
     fn psql(&self) -> Command {
         let mut psql = Command::new(self.binaries.join("psql"));

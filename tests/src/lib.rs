@@ -12,6 +12,7 @@
 )]
 
 pub mod api;
+pub mod authority;
 pub mod chromium;
 pub mod cli;
 pub mod clients;
@@ -31,6 +32,7 @@ pub mod images;
 pub mod npm;
 pub mod otlp;
 pub mod payload;
+pub mod pebble;
 pub mod person;
 pub mod proxy;
 pub mod python;

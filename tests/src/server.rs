@@ -2,7 +2,8 @@
 
 use crate::http::Client;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,8 @@ pub struct ServerBuilder {
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
     wrapper: Vec<String>,
+    ca: Option<PathBuf>,
+    proxied: bool,
 }
 
 impl ServerBuilder {
@@ -43,6 +46,18 @@ impl ServerBuilder {
     /// Adds an argument to `packhouse serve`.
     pub fn arg(mut self, argument: &str) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// The API speaks TLS too, with a certificate of this authority.
+    pub fn secured(mut self, ca: &Path) -> Self {
+        self.ca = Some(ca.to_owned());
+        self
+    }
+
+    /// It wants to be told by a PROXY header whose connections are.
+    pub fn speaking_for_proxies(mut self) -> Self {
+        self.proxied = true;
         self
     }
 
@@ -259,8 +274,13 @@ impl Server {
 
     /// SIGTERM, without waiting.
     pub fn terminate(&self) {
-        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().expect("kill");
-        assert!(status.success(), "kill -TERM {}", self.pid());
+        self.signal("-TERM");
+    }
+
+    /// Sends it a signal, as in `-HUP`.
+    pub fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.pid().to_string()]).status().expect("kill");
+        assert!(status.success(), "kill {signal} {}", self.pid());
     }
 
     /// Starts it again over the same data and at the same addresses, with nothing wrapped around it. It must come up.
@@ -280,8 +300,15 @@ impl Server {
             if !self.running() {
                 return false;
             }
-            if client.try_send(crate::Request::new("GET", "/readyz")).is_ok_and(|answer| answer.status == 200)
-            {
+            let ready = match &self.builder.ca {
+                Some(ca) => ready_over_tls(ca, self.api),
+                None if self.builder.proxied => ready_behind_a_proxy(self.api),
+                None => {
+                    let answer = client.try_send(crate::Request::new("GET", "/readyz"));
+                    answer.is_ok_and(|answer| answer.status == 200)
+                }
+            };
+            if ready {
                 return true;
             }
             std::thread::sleep(PAUSE);
@@ -294,6 +321,28 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill9();
     }
+}
+
+fn ready_behind_a_proxy(api: SocketAddr) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect(api)?;
+        stream.write_all(
+            b"PROXY UNKNOWN\r\nGET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+fn ready_over_tls(ca: &Path, api: SocketAddr) -> bool {
+    let mut command = Command::new("curl");
+    command
+        .args(["--silent", "--fail", "--max-time", "5", "--cacert"])
+        .arg(ca)
+        .arg(format!("https://{api}/readyz"));
+    command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
 
 /// Calls `probe` until it answers something; fails the test when it does not within a minute.

@@ -87,7 +87,7 @@ pub fn another_authority() -> Result<String, String> {
     Ok(std::fs::read_to_string(home.path().join("ca.pem")).expect("the certificate"))
 }
 
-fn authority(folder: &Path) -> Result<(), String> {
+pub(crate) fn authority(folder: &Path) -> Result<(), String> {
     openssl(
         folder,
         "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 \
@@ -95,7 +95,7 @@ fn authority(folder: &Path) -> Result<(), String> {
     )
 }
 
-fn openssl(folder: &Path, arguments: &str) -> Result<(), String> {
+pub(crate) fn openssl(folder: &Path, arguments: &str) -> Result<(), String> {
     let output = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output();
     let output = output.map_err(|error| format!("openssl: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -154,8 +154,8 @@ async fn prepare(
 ) -> Result<Ready, ApiError> {
     let app = Arc::clone(&origin.app);
     shown.address = origin.address.to_string();
-    let (limits, signed) = (&app.config.limits, endpoint.right != Right::Anyone);
-    body.check(endpoint.wants_body, signed, limits)?;
+    let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
+    body.check(endpoint.wants_body, signed, &limits)?;
     shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
     let session = match endpoint.right {
         Right::Anyone => None,
@@ -164,9 +164,12 @@ async fn prepare(
     shown.caller = session.as_ref().map(|Session { caller, .. }| {
         (caller.member.organization, caller.member.email.clone(), session_name(&caller.session))
     });
+    if !endpoint.goes_on() && *app.live.read_only.get() {
+        return Err(ApiError::from(&catalogue::READ_ONLY));
+    }
     // Only now: a stranger's body is not read, and who reads a large one here is known by then.
     let share = app.bodies.share(origin.address);
-    let (body, share) = body.json(endpoint.wants_body, signed, limits, share).await?;
+    let (body, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
     let path = path(parts).await?;
     let query = query(parts)?;
     let (caller, csrf) = session.map(|session| (session.caller, session.csrf)).unzip();
@@ -241,7 +244,7 @@ fn query(parts: &Parts) -> Result<HashMap<String, String>, ApiError> {
 /// From which address a request comes.
 pub fn address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<crate::Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-    caller(peer, &parts.headers, &app.config.trusted_proxies)
+    caller(peer, &parts.headers, &app.live.trusted_proxies.get())
 }
 
 impl Call {

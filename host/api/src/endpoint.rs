@@ -25,7 +25,22 @@ pub(crate) struct Endpoint {
     pub(crate) wants_body: bool,
 }
 
+/// What is called with another method than GET and goes on in a server that takes no changes: signing in and out, and what the
+/// operator does about it.
+const GOES_ON: [(Method, &str); 4] = [
+    (Method::POST, "/v1/sessions"),
+    (Method::DELETE, "/v1/sessions/current"),
+    (Method::POST, "/v1/confirmations"),
+    (Method::POST, "/v1/reload"),
+];
+
 impl Endpoint {
+    /// Whether it is served while the server takes no changes.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.method.is_safe()
+            || GOES_ON.iter().any(|(method, path)| self.method == *method && self.path == *path)
+    }
+
     /// The endpoint of this description. Fails unless it is of one method of one path, and names its right.
     pub(crate) fn read(paths: &mut Paths) -> anyhow::Result<(Endpoint, &mut Operation)> {
         ensure!(paths.paths.len() == 1, "a description is of several paths");

@@ -49,7 +49,7 @@ pub async fn receive(
     body: axum::body::Body,
     signed: bool,
 ) -> Result<Received, ApiError> {
-    CallBody::new(headers, body).form(&app.config.limits, signed, app.bodies.share(address)).await
+    CallBody::new(headers, body).form(&app.live.limits.get(), signed, app.bodies.share(address)).await
 }
 
 /// A token that is wanted. `now` in ms since 1970.

@@ -27,6 +27,7 @@ mod organization;
 mod packages;
 mod paging;
 pub mod portal;
+mod reload;
 pub mod repositories;
 mod search;
 mod sessions;
@@ -88,6 +89,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         logins::endpoints(),
         formats::endpoints(),
         audit::endpoints(),
+        reload::endpoints(),
         openapi::endpoints(),
     ];
     modules.into_iter().flatten().collect()

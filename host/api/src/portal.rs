@@ -120,7 +120,7 @@ fn named(app: &App, name: &str) -> String {
 }
 
 fn is_secure(app: &App) -> bool {
-    app.config.api_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    app.api_url().starts_with("https://")
 }
 
 /// Whether nothing says that the request was made by another site's page. Programs say nothing, browsers always.
@@ -130,7 +130,9 @@ pub fn same_origin(app: &App, headers: &HeaderMap) -> bool {
     let origin = match (field(ORIGIN.as_str()), &app.config.api_url) {
         (None, _) => true,
         (Some(origin), Some(url)) => origin == url.origin().ascii_serialization(),
-        (Some(origin), None) => field(HOST.as_str()).is_some_and(|host| origin == format!("http://{host}")),
+        (Some(origin), None) => {
+            field(HOST.as_str()).is_some_and(|host| origin == format!("{}://{host}", app.api_scheme()))
+        }
     };
     fetched && origin
 }

@@ -1,11 +1,15 @@
 //! What both hosts share: the settings, the store, the plugins and whether they serve.
 
 pub mod body_budget;
+pub mod certificates;
+pub mod live;
 pub mod login_links;
 pub mod mail;
 pub mod metrics;
+pub mod proofs;
 pub mod public_url;
 pub mod readiness;
+pub mod reload;
 pub mod sso;
 
 use std::net::SocketAddr;
@@ -13,12 +17,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use packhouse_runtime::Runtime;
-use packhouse_store::Store;
+use packhouse_store::{OrganizationId, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::body_budget::BodyBudget;
+use crate::certificates::CertificateProblems;
+use crate::live::LiveSettings;
 use crate::mail::Mail;
 use crate::readiness::Readiness;
+use crate::reload::Reloading;
 use crate::sso::Providers;
 use packhouse_config::Config;
 use packhouse_identity::{Bearers, Passwords, Sealer, SignIns};
@@ -26,11 +33,14 @@ use packhouse_upstream::Upstreams;
 use packhouse_wire::descriptors::Shares;
 use packhouse_wire::listen::{Rules, Windows};
 use packhouse_wire::request_meters::RequestMeters;
+use packhouse_wire::tls::Tls;
 
 /// The state of the program; handed out as an `Arc`.
 pub struct App {
-    /// All settings.
+    /// All settings, as they were at the start.
     pub config: Config,
+    /// Those of them that may change while the server runs, as they are at present.
+    pub live: LiveSettings,
     /// Records, blobs and accounts.
     pub store: Store,
     /// The loaded plugins.
@@ -59,11 +69,20 @@ pub struct App {
     pub stop: CancellationToken,
     /// Where the two hosts listen, once they do.
     pub listening: OnceLock<Listening>,
+    /// Answers to authorities that want names proven.
+    pub proofs: Arc<proofs::Proofs>,
+    /// What is amiss with certificates.
+    pub certificates: CertificateProblems,
+    /// How the settings are read again.
+    pub reloading: OnceLock<Reloading>,
+    /// TLS of the two hosts, once it is prepared.
+    pub tls: OnceLock<Secured>,
     /// What is counted of requests.
     pub meters: Meters,
     /// What works at present.
     pub readiness: Readiness,
     serving: AtomicBool,
+    first_organization: OnceLock<OrganizationId>,
 }
 
 /// What is counted of requests, by host.
@@ -93,6 +112,15 @@ pub struct Listening {
     pub api: SocketAddr,
 }
 
+/// TLS of the two hosts; none where a host speaks plainly.
+#[derive(Clone, Debug, Default)]
+pub struct Secured {
+    /// Of the repository host.
+    pub packages: Option<Arc<Tls>>,
+    /// Of the API.
+    pub api: Option<Arc<Tls>>,
+}
+
 impl App {
     /// The state before anything listens.
     pub fn new(config: Config, store: Store, runtime: Runtime, mail: Mail) -> App {
@@ -101,6 +129,8 @@ impl App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
+            live: LiveSettings::new(&config),
+            proofs: Arc::new(proofs::Proofs::new(store.clone())),
             upstreams: Upstreams::new(store.clone(), &config),
             bodies: BodyBudget::new(&config.limits),
             shares: Shares::of_process(config.limits.connections),
@@ -115,26 +145,61 @@ impl App {
             bearers: Bearers::default(),
             stop: CancellationToken::new(),
             listening: OnceLock::new(),
+            certificates: CertificateProblems::default(),
+            reloading: OnceLock::new(),
+            tls: OnceLock::new(),
             serving: AtomicBool::new(false),
+            first_organization: OnceLock::new(),
         }
     }
 
-    /// What holds on a listener of this program.
+    /// What holds on a listener of this program that speaks plainly.
     pub fn rules(&self, windows: Windows) -> Rules {
+        let hsts = self.config.tls.hsts_s.map(|seconds| format!("max-age={seconds}"));
         Rules {
-            limits: self.config.limits,
+            limits: self.live.limits.clone(),
             connections: self.shares.connections,
             requests: None,
-            trusted: self.config.trusted_proxies.as_slice().into(),
+            trusted: self.live.trusted_proxies.clone(),
+            proxy_protocol: self.config.proxy_protocol,
+            tls: None,
+            hsts: hsts.and_then(|text| text.parse().ok()),
             windows,
             draining: self.draining.clone(),
             stop: self.stop.clone(),
         }
     }
 
+    /// TLS of both hosts.
+    pub fn secured(&self) -> Secured {
+        self.tls.get().cloned().unwrap_or_default()
+    }
+
+    /// `https` where the repository host speaks TLS, else `http`.
+    pub fn packages_scheme(&self) -> &'static str {
+        scheme(self.config.tls.serves_packages())
+    }
+
+    /// The same of the API.
+    pub fn api_scheme(&self) -> &'static str {
+        scheme(self.config.tls.serves_api())
+    }
+
     /// Whether the format's repositories are served at present: as the organization switched it, else as the settings say.
     pub fn enabled(&self, format: &str, switched: Option<bool>) -> bool {
         switched.unwrap_or_else(|| !self.config.disabled.iter().any(|name| name == format))
+    }
+
+    /// The organization that the server's operators belong to: the first that was made. None in an empty database.
+    pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
+        if let Some(first) = self.first_organization.get() {
+            return Ok(Some(*first));
+        }
+        let first = self.store.first_organization().await?;
+        // None is ever taken away, so the first stays the first.
+        Ok(first.inspect(|first| {
+            let _ = self.first_organization.set(*first);
+        }))
     }
 
     /// Both hosts serve from now on, or no longer.
@@ -151,8 +216,8 @@ impl App {
     pub fn api_url(&self) -> String {
         match (&self.config.api_url, self.listening.get()) {
             (Some(url), _) => public_url::text(url),
-            (None, Some(listening)) => format!("http://{}", listening.api),
-            (None, None) => format!("http://{}", self.config.api_listen),
+            (None, Some(listening)) => format!("{}://{}", self.api_scheme(), listening.api),
+            (None, None) => format!("{}://{}", self.api_scheme(), self.config.api_listen),
         }
     }
 
@@ -160,8 +225,12 @@ impl App {
     pub fn base_url(&self) -> String {
         match (&self.config.base_url, self.listening.get()) {
             (Some(url), _) => public_url::text(url),
-            (None, Some(listening)) => format!("http://{}", listening.packages),
-            (None, None) => format!("http://{}", self.config.packages_listen),
+            (None, Some(listening)) => format!("{}://{}", self.packages_scheme(), listening.packages),
+            (None, None) => format!("{}://{}", self.packages_scheme(), self.config.packages_listen),
         }
     }
+}
+
+fn scheme(secured: bool) -> &'static str {
+    if secured { "https" } else { "http" }
 }

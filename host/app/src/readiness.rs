@@ -21,10 +21,12 @@ pub const DISK: &str = "disk";
 pub const PLUGIN: &str = "plugin";
 /// This machine's clock, as compared with the database's.
 pub const CLOCK: &str = "clock";
+/// A certificate of TLS.
+pub const CERTIFICATE: &str = "certificate";
 /// The looking itself.
 pub const WATCH: &str = "watch";
 /// All that may be amiss.
-pub const PARTS: [&str; 6] = [DATABASE, BLOBS, DISK, PLUGIN, CLOCK, WATCH];
+pub const PARTS: [&str; 7] = [DATABASE, BLOBS, DISK, PLUGIN, CLOCK, CERTIFICATE, WATCH];
 
 /// How old what was found may be beyond the interval of looking, before nobody can rely on it.
 const STALE: Duration = Duration::from_secs(20);

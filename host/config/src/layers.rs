@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::key::{Key, nearest};
 use super::keys::KEYS;
+use super::mistake::Mistake;
 use super::plugin_keys::PLUGIN_KEYS;
 
 /// Where a setting's text came from.
@@ -15,8 +17,8 @@ use super::plugin_keys::PLUGIN_KEYS;
 pub enum Source {
     /// Nothing set it.
     Default,
-    /// The file.
-    File(PathBuf),
+    /// This line of the file.
+    File(PathBuf, usize),
     /// This environment variable.
     Environment(String),
     /// This flag of the command line.
@@ -27,7 +29,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Default => f.write_str("default"),
-            Source::File(path) => write!(f, "file {}", path.display()),
+            Source::File(path, line) => write!(f, "file {}, line {line}", path.display()),
             Source::Environment(name) => write!(f, "environment {name}"),
             Source::Flag(name) => write!(f, "flag {name}"),
         }
@@ -49,7 +51,7 @@ pub struct Setting {
 pub type Settings = BTreeMap<String, Setting>;
 
 /// What the caller read: flags as (name in the file, flag, text), the environment, and the file's path.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Inputs {
     /// `--config`, or else PACKHOUSE_CONFIG.
     pub file: Option<PathBuf>,
@@ -59,27 +61,56 @@ pub struct Inputs {
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// Lays file, environment and flags over the defaults, later ones winning. A variable that looks like a setting and is none is an
-/// error that names the nearest one, as a key of the file is. The second value names those that somebody else is known to set:
-/// they are worth a warning and no more.
-pub(crate) fn lay(inputs: &Inputs) -> anyhow::Result<(Settings, Vec<String>)> {
-    let mut settings = defaults();
-    let file = inputs.file.clone().or_else(|| {
-        inputs.environment.iter().find(|(name, _)| name == FILE_VARIABLE).map(|(_, path)| PathBuf::from(path))
-    });
+/// What came of laying the inputs over each other.
+pub(crate) struct Laid {
+    /// Every setting.
+    pub(crate) settings: Settings,
+    /// Variables that somebody else is known to set: they are worth a warning and no more.
+    pub(crate) of_others: Vec<String>,
+    /// What is no setting, and what cannot be read.
+    pub(crate) mistakes: Vec<Mistake>,
+}
+
+/// Lays file, environment and flags over the defaults, later ones winning. A variable that looks like a setting and is none is a
+/// mistake that names the nearest one, as a key of the file is.
+pub(crate) fn lay(inputs: &Inputs) -> Laid {
+    let mut laid = Laid { settings: defaults(), of_others: Vec::new(), mistakes: Vec::new() };
+    let (file, named_by) = match &inputs.file {
+        Some(file) => (Some(file.clone()), "flag --config"),
+        None => {
+            let named = inputs.environment.iter().find(|(name, _)| name == FILE_VARIABLE);
+            (named.map(|(_, path)| PathBuf::from(path)), "environment PACKHOUSE_CONFIG")
+        }
+    };
     if let Some(path) = file {
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("failed to read the configuration file {}", path.display()))?;
-        lay_file(&mut settings, &path, &text)?;
+        match std::fs::read_to_string(&path) {
+            Ok(text) => lay_file(&mut laid, &path, &text),
+            Err(error) => laid.mistakes.push(Mistake::general(format!(
+                "the configuration file {} ({named_by}) cannot be read: {error}; name one that is there and that this account may read",
+                path.display()
+            ))),
+        }
     }
-    let unknown = lay_environment(&mut settings, &inputs.environment)?;
+    lay_environment(&mut laid, &inputs.environment);
     for (name, flag, text) in &inputs.flags {
         if let Some(key) = find(name) {
             let source = Source::Flag((*flag).to_owned());
-            settings.insert((*name).to_owned(), Setting { key, text: text.clone(), source });
+            laid.settings.insert((*name).to_owned(), Setting { key, text: text.clone(), source });
         }
     }
-    Ok((settings, unknown))
+    laid
+}
+
+/// Takes away what was written for a setting; false where nothing was.
+pub(crate) fn forget(settings: &mut Settings, name: &str) -> bool {
+    match settings.get_mut(name) {
+        Some(setting) if setting.source != Source::Default => {
+            setting.text = setting.key.default.to_owned();
+            setting.source = Source::Default;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The variable that names the file.
@@ -98,21 +129,42 @@ fn find(name: &str) -> Option<&'static Key> {
     })
 }
 
-pub(super) fn lay_file(settings: &mut Settings, path: &Path, text: &str) -> anyhow::Result<()> {
-    let table: toml::Table = text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+fn lay_file(laid: &mut Laid, path: &Path, text: &str) {
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let line = line(text, error.span().map_or(0, |span| span.start));
+            let why = error.message();
+            return laid.mistakes.push(Mistake::general(format!(
+                "{}, line {line}, is not TOML: {why}; write as in `log = \"info\"`, texts between quotes",
+                path.display()
+            )));
+        }
+    };
     let mut found = Vec::new();
-    flatten("", &table, &mut found);
+    flatten("", table.get_ref(), &mut found);
     for (name, value) in found {
+        let source = Source::File(path.to_owned(), line(text, value.span().start));
         let Some(key) = find(&name) else {
             let near = nearest_name(&name).unwrap_or_default();
-            bail!("{}: unknown key `{name}`; the nearest known one is `{near}`", path.display());
+            laid.mistakes.push(Mistake::general(format!(
+                "{name} ({source}) is an unknown key; the nearest known one is `{near}`"
+            )));
+            continue;
         };
-        let Some(text) = plain(&value) else {
-            bail!("{}: `{name}` wants a text, a number, true or false, or a list of texts", path.display());
+        let Some(text) = plain(value.get_ref()) else {
+            laid.mistakes.push(Mistake::general(format!(
+                "{name} ({source}) is none of what a setting may be; write a text, a whole number, true or false, or a list of texts"
+            )));
+            continue;
         };
-        settings.insert(name, Setting { key, text, source: Source::File(path.to_owned()) });
+        laid.settings.insert(name, Setting { key, text, source });
     }
-    Ok(())
+}
+
+/// The line in which this byte stands.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
 fn nearest_name(name: &str) -> Option<String> {
@@ -124,32 +176,38 @@ fn nearest_name(name: &str) -> Option<String> {
     }
 }
 
-fn flatten(prefix: &str, table: &toml::Table, found: &mut Vec<(String, toml::Value)>) {
+fn flatten<'a, 'i>(
+    prefix: &str,
+    table: &'a DeTable<'i>,
+    found: &mut Vec<(String, &'a Spanned<DeValue<'i>>)>,
+) {
     for (name, value) in table {
-        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        match value {
-            toml::Value::Table(inner) => flatten(&name, inner, found),
-            other => found.push((name, other.clone())),
+        let name = name.get_ref();
+        let name = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        match value.get_ref() {
+            DeValue::Table(inner) => flatten(&name, inner, found),
+            _ => found.push((name, value)),
         }
     }
 }
 
-fn plain(value: &toml::Value) -> Option<String> {
+fn plain(value: &DeValue<'_>) -> Option<String> {
     match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Float(number) => Some(number.to_string()),
-        toml::Value::Boolean(switch) => Some(switch.to_string()),
-        toml::Value::Array(items) => {
-            let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => {
+            i128::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok().map(|number| number.to_string()),
+        DeValue::Boolean(switch) => Some(switch.to_string()),
+        DeValue::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
             texts.map(|texts| texts.join(","))
         }
         _ => None,
     }
 }
 
-fn lay_environment(settings: &mut Settings, environment: &[(String, String)]) -> anyhow::Result<Vec<String>> {
-    let mut others = Vec::new();
+fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
     for (variable, text) in environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let known = KEYS
             .iter()
@@ -160,18 +218,19 @@ fn lay_environment(settings: &mut Settings, environment: &[(String, String)]) ->
             Some((name, key)) => {
                 let source = Source::Environment(variable.clone());
                 let setting = Setting { key, text: text.clone(), source };
-                let before = settings.insert(name, setting);
-                refuse_two_names(before.as_ref(), variable, text)?;
+                let before = laid.settings.insert(name, setting);
+                laid.mistakes.extend(two_names(before.as_ref(), variable, text));
             }
             None if variable == FILE_VARIABLE => {}
-            None if is_of_others(variable, text) => others.push(variable.clone()),
+            None if is_of_others(variable, text) => laid.of_others.push(variable.clone()),
             None => {
                 let near = nearest(variable, KEYS.iter().map(|key| key.env)).unwrap_or_default();
-                bail!("unknown environment variable {variable}; the nearest known one is {near}");
+                laid.mistakes.push(Mistake::general(format!(
+                    "unknown environment variable {variable}; the nearest known one is {near}"
+                )));
             }
         }
     }
-    Ok(others)
 }
 
 const PREFIX: &str = "PACKHOUSE_";
@@ -182,12 +241,14 @@ fn by_rule(name: &str) -> String {
 }
 
 /// A key may have two variables; which of two that differ is meant, nobody can tell.
-fn refuse_two_names(before: Option<&Setting>, variable: &str, text: &str) -> anyhow::Result<()> {
+fn two_names(before: Option<&Setting>, variable: &str, text: &str) -> Option<Mistake> {
     match before {
         Some(Setting { source: Source::Environment(other), text: first, .. }) if first != text => {
-            bail!("{other} and {variable} are one setting, and their values differ; leave one of them out")
+            Some(Mistake::general(format!(
+                "{other} and {variable} (environment) are one setting, and their values differ; leave one of them out"
+            )))
         }
-        _ => Ok(()),
+        _ => None,
     }
 }
 

@@ -6,11 +6,15 @@ mod email;
 mod key;
 mod keys;
 mod layers;
+pub mod live;
+mod mistake;
 mod networks;
 mod plugin_keys;
+mod reload;
 pub mod repository_settings;
 mod secret;
 mod show;
+pub mod tls;
 mod values;
 
 #[cfg(test)]
@@ -20,14 +24,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::anyhow;
 use packhouse_runtime::{PluginConfig, RuntimeConfig};
 use packhouse_store::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 use url::Url;
 
 pub use email::{email, email_domain};
-pub use layers::{Inputs, Settings};
+pub use layers::{Inputs, Settings, Source};
+pub use mistake::{Mistake, Mistakes};
 pub use networks::{Network, UpstreamNetwork, upstream_networks};
+pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
 pub use values::{SHORTEST_SEALING_KEY, bytes};
 
@@ -80,6 +85,14 @@ pub struct Config {
     pub audit_days: Option<u64>,
     /// Time between two looks at what the server stands on.
     pub readiness_interval: Duration,
+    /// TLS on the listeners.
+    pub tls: tls::TlsSettings,
+    /// Whether connections from trusted proxies begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+    /// Whether whatever changes packages or accounts is refused.
+    pub read_only: bool,
+    /// What was written where.
+    pub sources: Sources,
 }
 
 /// Traces of requests, by OpenTelemetry's protocol over HTTP.
@@ -132,6 +145,8 @@ pub struct Limits {
     pub send_idle: Duration,
     /// Time for which a connection is kept with nothing under way on it.
     pub idle: Duration,
+    /// Time for what comes before the first request: a PROXY header and the handshake of TLS.
+    pub handshake: Duration,
     /// Time for the head of a request.
     pub header: Duration,
     /// Connections at one time, on each listener.
@@ -163,14 +178,32 @@ const LEAST_FOR_STOPPING: Duration = Duration::from_millis(250);
 
 impl Config {
     /// Reads and checks the settings. `program` is the running program's file, beside which the plugins are looked
-    /// for. The second value holds warnings for the log.
+    /// for. The second value holds warnings for the log. The error is [`Mistakes`]: every one that there is.
     pub fn load(inputs: &Inputs, program: &Path) -> anyhow::Result<(Config, Vec<String>)> {
-        let (settings, unknown) = layers::lay(inputs)?;
-        let warnings = unknown.iter().map(|name| format!("{name} is no setting of this program")).collect();
-        Ok((Config::from_settings(&settings, program)?, warnings))
+        let layers::Laid { mut settings, of_others, mut mistakes } = layers::lay(inputs);
+        let config = loop {
+            match Config::from_settings(&settings, program) {
+                Ok(config) => break Some(config),
+                Err(mistake) => {
+                    // The next one shows once this one is out of the way.
+                    let again = mistake.key.as_ref().is_some_and(|key| layers::forget(&mut settings, key));
+                    mistakes.push(mistake);
+                    if !again {
+                        break None;
+                    }
+                }
+            }
+        };
+        match config {
+            Some(config) if mistakes.is_empty() => {
+                let warnings = of_others.iter().map(|name| format!("{name} is no setting of this program"));
+                Ok((config, warnings.collect()))
+            }
+            _ => Err(Mistakes(mistakes).into()),
+        }
     }
 
-    fn from_settings(settings: &Settings, program: &Path) -> anyhow::Result<Config> {
+    fn from_settings(settings: &Settings, program: &Path) -> Result<Config, Mistake> {
         let read = Reader { settings };
         let data = PathBuf::from(read.text("data"));
         let plugins = match read.some("plugins.dir") {
@@ -207,13 +240,17 @@ impl Config {
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
             readiness_interval: read.millis("readiness_interval_ms")?.max(SHORTEST_INTERVAL),
+            tls: read.tls()?,
+            proxy_protocol: read.proxy_protocol()?,
+            read_only: read.parse("read_only", values::switch)?,
+            sources: Sources::new(settings),
             data,
         })
     }
 }
 
 /// Reads single settings, with errors that say which and from where.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     settings: &'a Settings,
 }
 
@@ -226,36 +263,43 @@ impl Reader<'_> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
-    fn parse<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
-        read(self.text(name)).map_err(|reason| match self.settings.get(name) {
-            Some(setting) => anyhow!("{name} ({}): {reason}", setting.source),
-            None => anyhow!("{name}: {reason}"),
-        })
+    fn mistake(&self, name: &str, reason: &str) -> Mistake {
+        Mistake::of(name, self.settings.get(name), reason)
+    }
+
+    fn parse<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Mistake> {
+        read(self.text(name)).map_err(|reason| self.mistake(name, &reason))
     }
 
     fn parse_some<T>(
         &self,
         name: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> anyhow::Result<Option<T>> {
+    ) -> Result<Option<T>, Mistake> {
         self.some(name).map(|_| self.parse(name, read)).transpose()
     }
 
-    fn millis(&self, name: &str) -> anyhow::Result<Duration> {
+    fn millis(&self, name: &str) -> Result<Duration, Mistake> {
         self.parse(name, values::count).map(Duration::from_millis)
     }
 
-    fn store(&self, data: &Path) -> anyhow::Result<StoreConfig> {
+    fn number(&self, name: &str) -> Result<usize, Mistake> {
+        self.parse(name, values::number)
+    }
+
+    fn store(&self, data: &Path) -> Result<StoreConfig, Mistake> {
         let defaults = StoreConfig::new(data);
-        let database_url = self.parse("database_url", |text| match text {
-            "" => Ok(defaults.database_url.clone()),
-            url if DATABASES.iter().any(|scheme| url.starts_with(scheme)) => Ok(url.to_owned()),
-            _ => Err("write sqlite://PATH or postgres://USER@HOST/NAME".to_owned()),
-        })?;
+        let database_url =
+            self.parse("database_url", |text| match text {
+                "" => Ok(defaults.database_url.clone()),
+                url if DATABASES.iter().any(|scheme| url.starts_with(scheme)) => Ok(url.to_owned()),
+                _ => Err("is no address of a database; write sqlite://PATH or postgres://USER@HOST/NAME"
+                    .to_owned()),
+            })?;
         let blobs = self.parse("blobs", |text| match text {
             "fs" => Ok(defaults.blobs.clone()),
             url if url.starts_with("s3://") => Ok(BlobsConfig::S3(url.to_owned())),
-            _ => Err("write fs or s3://BUCKET?…".to_owned()),
+            _ => Err("is no storage of blobs; write fs or s3://BUCKET?endpoint=…".to_owned()),
         })?;
         let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
         let upload_ttl = self.millis("gc.upload_ttl_ms")?;
@@ -282,7 +326,7 @@ impl Reader<'_> {
         })
     }
 
-    fn tracing(&self) -> anyhow::Result<Option<Tracing>> {
+    fn tracing(&self) -> Result<Option<Tracing>, Mistake> {
         let sampling_ratio = self.parse("tracing.sampling_ratio", values::ratio)?;
         let Some(endpoint) = self.parse_some("tracing.otlp_endpoint", values::collector)? else {
             return Ok(None);
@@ -291,14 +335,14 @@ impl Reader<'_> {
         Ok(Some(Tracing { endpoint, sampling_ratio, service_name }))
     }
 
-    fn owner(&self) -> anyhow::Result<Owner> {
+    fn owner(&self) -> Result<Owner, Mistake> {
         let email = self.parse("owner.email", |text| {
-            email(text).ok_or_else(|| format!("{text:?} is no e-mail address"))
+            email(text).ok_or_else(|| "is no e-mail address; write as in owner@example.com".to_owned())
         })?;
         Ok(Owner { email, password: self.parse_some("owner.password", new_password)? })
     }
 
-    fn limits(&self) -> anyhow::Result<Limits> {
+    fn limits(&self) -> Result<Limits, Mistake> {
         Ok(Limits {
             api_body_bytes: self.parse("limits.api_body_bytes", values::bytes)?,
             api_json_tokens: self.parse("limits.api_json_tokens", values::count)?,
@@ -308,21 +352,20 @@ impl Reader<'_> {
             body_idle: self.millis("limits.body_idle_ms")?,
             send_idle: self.millis("limits.send_idle_ms")?,
             idle: self.millis("limits.idle_ms")?,
+            handshake: self.parse("limits.handshake_ms", values::some_millis)?,
             header: self.millis("limits.header_ms")?,
-            connections: usize::try_from(self.parse("limits.connections", values::count)?)?,
-            connections_per_address: usize::try_from(
-                self.parse("limits.connections_per_address", values::count)?,
-            )?,
+            connections: self.number("limits.connections")?,
+            connections_per_address: self.number("limits.connections_per_address")?,
             drain: self.millis("limits.drain_ms")?,
             shutdown: self.millis("limits.shutdown_ms")?,
         })
     }
 
-    fn upstream(&self) -> anyhow::Result<UpstreamBounds> {
+    fn upstream(&self) -> Result<UpstreamBounds, Mistake> {
         Ok(UpstreamBounds {
             connect: self.millis("upstream.connect_ms")?,
             idle: self.millis("upstream.idle_ms")?,
-            concurrency: usize::try_from(self.parse("upstream.concurrency", values::count)?)?.max(1),
+            concurrency: self.number("upstream.concurrency")?.max(1),
         })
     }
 
@@ -339,7 +382,7 @@ impl Reader<'_> {
         formats
     }
 
-    fn disabled(&self) -> anyhow::Result<Vec<String>> {
+    fn disabled(&self) -> Result<Vec<String>, Mistake> {
         let mut disabled = Vec::new();
         for format in self.formats() {
             if self.parse_some(&format!("plugins.{format}.enabled"), values::switch)? == Some(false) {
@@ -349,16 +392,13 @@ impl Reader<'_> {
         Ok(disabled)
     }
 
-    fn plugins(&self) -> anyhow::Result<BTreeMap<String, PluginConfig>> {
+    fn plugins(&self) -> Result<BTreeMap<String, PluginConfig>, Mistake> {
         self.formats().into_iter().map(|format| Ok((format.clone(), self.plugin(&format)?))).collect()
     }
 
-    fn plugin(&self, format: &str) -> anyhow::Result<PluginConfig> {
+    fn plugin(&self, format: &str) -> Result<PluginConfig, Mistake> {
         let name = |key: &str| format!("plugins.{format}.{key}");
-        let size = |key: &str| -> anyhow::Result<Option<usize>> {
-            let number = self.parse_some(&name(key), values::bytes)?;
-            number.map(usize::try_from).transpose().map_err(anyhow::Error::from)
-        };
+        let size = |key: &str| self.parse_some(&name(key), values::size);
         let mut limits = packhouse_runtime::Limits::default();
         limits.memory_bytes = size("memory_bytes")?.unwrap_or(limits.memory_bytes);
         limits.hostcall_bytes = size("hostcall_bytes")?.unwrap_or(limits.hostcall_bytes);
@@ -386,8 +426,7 @@ const DATABASES: &[&str] = &["sqlite://", "postgres://", "postgresql://"];
 
 /// The settings as `packhouse config show` prints them.
 pub fn show(inputs: &Inputs, program: &Path, json: bool) -> anyhow::Result<String> {
-    let (settings, _) = layers::lay(inputs)?;
     // What is shown is what would be served with: a value that is wrong is told here as well.
-    Config::from_settings(&settings, program)?;
-    show::render(&settings, json)
+    Config::load(inputs, program)?;
+    show::render(&layers::lay(inputs).settings, json)
 }

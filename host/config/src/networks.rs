@@ -20,7 +20,7 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("{text:?} is no network; write as in 10.0.0.0/8");
+        let wrong = || format!("holds {text:?}, which is no network; write as in 10.0.0.0/8");
         // The address is not read by `IpNet`, which takes `010.0.0.0` for `10.0.0.0`: other programs read it as octal.
         let Some((address, prefix)) = text.split_once('/') else {
             return Ok(Network(text.parse::<IpAddr>().map_err(|_| wrong())?.into()));
@@ -73,8 +73,11 @@ impl FromStr for UpstreamNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<UpstreamNetwork, String> {
-        let wrong =
-            || format!("{text:?} is no network; write as in 10.0.0.0/8, 10.0.0.7:8443 or 127.0.0.0/8:*");
+        let wrong = || {
+            format!(
+                "holds {text:?}, which is no network; write as in 10.0.0.0/8, 10.0.0.7:8443 or 127.0.0.0/8:*"
+            )
+        };
         let (network, ports) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (network, rest) = rest.split_once(']').ok_or_else(wrong)?;

@@ -51,9 +51,9 @@ fn a_flag_beats_the_environment_and_the_environment_the_file() {
         ]),
         flags: vec![("api_url", "--api-url", "http://flag".to_owned())],
     };
-    let (settings, _) = layers::lay(&inputs).unwrap();
+    let settings = layers::lay(&inputs).settings;
     let from = |name: &str| (settings[name].text.as_str(), settings[name].source.clone());
-    assert_eq!(from("data"), ("file", Source::File(path)));
+    assert_eq!(from("data"), ("file", Source::File(path, 1)));
     assert_eq!(from("base_url"), ("http://env", Source::Environment("PACKHOUSE_BASE_URL".to_owned())));
     assert_eq!(from("api_url"), ("http://flag", Source::Flag("--api-url".to_owned())));
     assert_eq!(from("log"), ("info", Source::Default));
@@ -207,12 +207,41 @@ fn the_example_file_lists_every_key_with_its_default() {
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
         .fold(String::new(), |text, line| text + line + "\n");
     let (_folder, path) = file(&uncommented);
-    let (settings, _) = layers::lay(&Inputs { file: Some(path), ..Inputs::default() }).expect("uncommented");
+    let laid = layers::lay(&Inputs { file: Some(path), ..Inputs::default() });
+    assert!(laid.mistakes.is_empty(), "{:?}", laid.mistakes);
+    let settings = laid.settings;
     let plugin = PLUGIN_KEYS.iter().map(|key| (format!("plugins.maven.{}", key.name), key));
     for (name, key) in KEYS.iter().map(|key| (key.name.to_owned(), key)).chain(plugin) {
         let setting = settings.get(&name).unwrap_or_else(|| panic!("the example lacks {name}"));
-        assert!(matches!(setting.source, Source::File(_)), "the example lacks {name}");
+        assert!(matches!(setting.source, Source::File(..)), "the example lacks {name}");
         assert_eq!(setting.text, key.default, "{name}");
         assert!(example.contains(key.about), "the example does not say what {name} is for");
     }
+}
+
+/// Every mistake is told at once, each with the key, what was written, the line of the file, and what to write.
+#[test]
+fn all_mistakes_are_told_with_their_place() {
+    let (_folder, path) =
+        file("log = 'loud'\n[limits]\nheader_ms = 'soon'\nunknown = 1\n\n[tls]\ncert = 'a.pem'\n");
+    let inputs = Inputs {
+        file: Some(path),
+        environment: environment(&[("PACKHOUSE_SEALING_KEY", "canary")]),
+        flags: vec![("base_url", "--base-url", "ftp://x".to_owned())],
+    };
+    let error = Config::load(&inputs, program()).unwrap_err();
+    let Mistakes(mistakes) = error.downcast_ref().expect("mistakes");
+    let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.sentence.as_str()).collect();
+    for words in [
+        &["limits.unknown", "line 4", "nearest"][..],
+        &["log = \"loud\"", "line 1", "write one of"],
+        &["limits.header_ms = \"soon\"", "line 3", "write digits"],
+        &["base_url = \"ftp://x\"", "flag --base-url", "write as in"],
+        &["sealing_key (environment PACKHOUSE_SEALING_KEY)", "at least 16"],
+        &["tls.cert = \"a.pem\"", "line 7", "set tls.key"],
+    ] {
+        assert!(told.iter().any(|line| words.iter().all(|word| line.contains(word))), "{words:?}: {told:#?}");
+    }
+    assert_eq!(mistakes.len(), 6, "{told:#?}");
+    assert!(!error.to_string().contains("canary"));
 }

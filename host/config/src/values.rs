@@ -7,6 +7,8 @@ use crate::Secret;
 /// The shortest key for sealing that an operator may choose, in bytes.
 pub const SHORTEST_SEALING_KEY: usize = 16;
 
+const NO_SIZE: &str = "is no size; write bytes, or as in 50 GB or 64 MiB";
+
 /// A number of bytes: `52428800`, `50 MB`, `64 MiB`. KB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -20,18 +22,19 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "kib" => 1 << 10,
         "mib" => 1 << 20,
         "gib" => 1 << 30,
-        _ => return Err(format!("{text:?} is no size; write bytes, or as in 50 GB or 64 MiB")),
+        _ => return Err(NO_SIZE.to_owned()),
     };
-    let number: u64 =
-        number.parse().map_err(|_| format!("{text:?} is no size; write bytes, or as in 50 GB"))?;
-    number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
+    let number: u64 = number.parse().map_err(|_| NO_SIZE.to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "is too large; write less than 16 EiB".to_owned())
 }
 
 /// A key for sealing: text that is long enough not to be guessed. The error does not repeat it.
 pub(crate) fn sealing_key(text: &str) -> Result<Secret, String> {
     match text.trim() {
         key if key.len() >= SHORTEST_SEALING_KEY => Ok(Secret::new(key)),
-        _ => Err(format!("write at least {SHORTEST_SEALING_KEY} characters, best 32 random bytes in base64")),
+        _ => Err(format!(
+            "is too short; write at least {SHORTEST_SEALING_KEY} characters, best 32 random bytes in base64"
+        )),
     }
 }
 
@@ -48,7 +51,7 @@ pub(crate) fn log_levels(text: &str) -> Result<String, String> {
         let known = LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known));
         if !known || target.is_some_and(|target| target.trim().is_empty()) {
             return Err(format!(
-                "{part:?} is no log level; write one of {}, or levels by target as in info,packhouse_store=debug",
+                "holds {part:?}, which is no log level; write one of {}, or levels by target as in info,packhouse_store=debug",
                 LEVELS.join(", ")
             ));
         }
@@ -60,14 +63,24 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// A whole number.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
+    text.trim().parse().map_err(|_| "is no whole number; write digits alone, as in 10000".to_owned())
+}
+
+/// A whole number that counts things in memory.
+pub(crate) fn number(text: &str) -> Result<usize, String> {
+    usize::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
+}
+
+/// A number of bytes in memory.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    usize::try_from(bytes(text)?).map_err(|_| "is too large; write a smaller size".to_owned())
 }
 
 /// A number of milliseconds, from a tenth of a second to an hour: a time that must end, and not at once.
 pub(crate) fn some_millis(text: &str) -> Result<Duration, String> {
     match count(text)? {
         millis @ 100..=3_600_000 => Ok(Duration::from_millis(millis)),
-        _ => Err("write 100 to 3600000 milliseconds".to_owned()),
+        _ => Err("is out of bounds; write 100 to 3600000 milliseconds".to_owned()),
     }
 }
 
@@ -76,13 +89,13 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.trim() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        other => Err(format!("{other:?} is neither true nor false")),
+        _ => Err("is neither true nor false; write one of these".to_owned()),
     }
 }
 
 /// `host:port`, a bare `:port` or `port` being refused.
 pub(crate) fn address(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no address; write HOST:PORT, as in 127.0.0.1:8080");
+    let wrong = || "is no address to listen on; write HOST:PORT, as in 127.0.0.1:8080".to_owned();
     let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
     let _: u16 = port.parse().map_err(|_| wrong())?;
     if host.is_empty() { Err(wrong()) } else { Ok(text.trim().to_owned()) }
@@ -90,8 +103,7 @@ pub(crate) fn address(text: &str) -> Result<String, String> {
 
 /// An http or https address without a path, a query or a fragment.
 pub(crate) fn url(text: &str) -> Result<url::Url, String> {
-    let wrong =
-        |why: &str| format!("{text:?} is no public address: {why}; write as in https://packages.example");
+    let wrong = |why: &str| format!("is no public address: {why}; write as in https://packages.example");
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.host().is_none() => Err(wrong("it has no host")),
@@ -125,6 +137,46 @@ pub(crate) fn collector(text: &str) -> Result<url::Url, String> {
         url.set_path("/v1/traces");
     }
     Ok(url)
+}
+
+/// The address of an ACME directory: https, and what follows.
+pub(crate) fn directory(text: &str) -> Result<url::Url, String> {
+    let wrong = |why: &str| {
+        format!("is no directory: {why}; write as in https://acme-v02.api.letsencrypt.org/directory")
+    };
+    let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
+    match url.scheme() {
+        "https" if url.host().is_some() => Ok(url),
+        _ => Err(wrong("it is not https")),
+    }
+}
+
+/// Names of hosts, separated by commas or spaces, in lower case, each once, in order.
+pub(crate) fn domains(text: &str) -> Result<Vec<String>, String> {
+    let mut domains: Vec<String> = Vec::new();
+    for name in text.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()) {
+        let name = name.to_ascii_lowercase();
+        let label = |label: &str| {
+            let inner =
+                label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+            !label.is_empty()
+                && label.len() <= 63
+                && inner
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        let number =
+            name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+        if number || name.len() > 253 || !name.split('.').all(label) {
+            return Err(format!(
+                "holds {name:?}, which is no host's name that a certificate can be ordered for; write as in packages.example"
+            ));
+        }
+        if !domains.contains(&name) {
+            domains.push(name);
+        }
+    }
+    Ok(domains)
 }
 
 #[cfg(test)]
@@ -178,5 +230,18 @@ mod tests {
         for text in ["8080", ":8080", "host", "host:99999"] {
             assert!(address(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn certificates_are_ordered_for_names_alone() {
+        assert_eq!(
+            domains("a.example, B.example a.example"),
+            Ok(vec!["a.example".into(), "b.example".into()])
+        );
+        for text in ["127.0.0.1", "*.example", "a..example", "-a.example", "a.example:443", "[::1]"] {
+            assert!(domains(text).is_err(), "{text}");
+        }
+        assert!(directory("https://ca.example/dir").is_ok());
+        assert!(directory("http://ca.example/dir").is_err() && directory("ca.example").is_err());
     }
 }

@@ -18,15 +18,18 @@ pub enum Permission {
     ManageRepositories,
     /// Subscribers and their access keys.
     ManageSubscribers,
+    /// The server itself: its settings and plugins. It exists in the first organization alone, whose owners have it.
+    ManageServer,
 }
 
 impl Permission {
     /// All there are.
-    pub const ALL: [Permission; 4] = [
+    pub const ALL: [Permission; 5] = [
         Permission::ManageOwnerAccount,
         Permission::ManageMembers,
         Permission::ManageRepositories,
         Permission::ManageSubscribers,
+        Permission::ManageServer,
     ];
 
     /// As it stands on the wire.
@@ -36,6 +39,7 @@ impl Permission {
             Permission::ManageMembers => "manage-members",
             Permission::ManageRepositories => "manage-repositories",
             Permission::ManageSubscribers => "manage-subscribers",
+            Permission::ManageServer => "manage-server",
         }
     }
 }
@@ -75,11 +79,24 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Everything: what the first owner gets.
+    /// Everything in an organization: what an owner gets. An owner of the first one manages the server besides, which need not be
+    /// said: see [`of_organization`](Self::of_organization).
     pub fn everything() -> Permissions {
+        use Permission::{ManageMembers, ManageOwnerAccount, ManageRepositories, ManageSubscribers};
         use RepositoryAction::{Delete, Publish, Read};
         let all = RepositoryPermission { repository: ALL.to_owned(), actions: vec![Read, Publish, Delete] };
-        Permissions { organization: Permission::ALL.to_vec(), repositories: vec![all] }
+        let organization = vec![ManageOwnerAccount, ManageMembers, ManageRepositories, ManageSubscribers];
+        Permissions { organization, repositories: vec![all] }
+    }
+
+    /// What is held by these in an organization, which is or is not the server's first: there an owner manages the server too, and
+    /// elsewhere nobody does.
+    pub fn of_organization(mut self, first: bool) -> Permissions {
+        let manages =
+            first && (self.holds(Permission::ManageServer) || self.holds(Permission::ManageOwnerAccount));
+        self.organization.retain(|permission| *permission != Permission::ManageServer);
+        self.organization.extend(manages.then_some(Permission::ManageServer));
+        self
     }
 
     /// As the store keeps them. What cannot be read gives nothing.
@@ -112,7 +129,12 @@ impl Permissions {
 
     /// Whether all of `other` is held here too: what a member may grant, and whom it may manage.
     pub fn covers(&self, other: &Permissions) -> bool {
-        let organization = other.organization.iter().all(|permission| self.holds(*permission));
+        // An owner of the first organization manages the server without its being said; of another there is no such permission.
+        let held = |permission: &Permission| {
+            self.holds(*permission)
+                || (*permission == Permission::ManageServer && self.holds(Permission::ManageOwnerAccount))
+        };
+        let organization = other.organization.iter().all(held);
         organization
             && other.repositories.iter().all(|wanted| {
                 let held =
@@ -254,6 +276,22 @@ mod tests {
         for json in ["", "{", r#"{"organization": ["root"]}"#, r#"{"is_admin": true}"#] {
             assert_eq!(Permissions::read(json), Permissions::default(), "{json}");
         }
+    }
+
+    #[test]
+    fn the_server_is_managed_from_the_first_organization_alone() {
+        let named = r#"{"organization": ["manage-server"]}"#;
+        for (json, first, manages) in [
+            (r#"{"organization": ["manage-owner-account"]}"#, true, true),
+            (r#"{"organization": ["manage-owner-account"]}"#, false, false),
+            (named, true, true),
+            (named, false, false),
+            (r#"{"organization": ["manage-members"]}"#, true, false),
+        ] {
+            let held = held(json).of_organization(first);
+            assert_eq!(held.holds(Permission::ManageServer), manages, "{json} {first}");
+        }
+        assert!(!Permissions::everything().holds(Permission::ManageServer));
     }
 
     #[test]

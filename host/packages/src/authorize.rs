@@ -63,6 +63,9 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     if lacks && wanted != AccessAction::Open {
         return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope));
     }
+    if wanted.writes() && *request.app.live.read_only.get() {
+        return Err(HttpError::of(&catalogue::READ_ONLY));
+    }
     if let Some(token) = &request.principal.facts.token {
         request.app.store.token_used(token.id, request.now);
     }

@@ -82,6 +82,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Serves the repository host on this listener until the program stops and what was in flight is answered.
 pub async fn run(app: Arc<App>, listener: TcpListener) {
     let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
+    let rules = rules.with_tls(app.secured().packages);
     let host = Arc::new(RepositoryHost::new(app));
     let service = move |peer: SocketAddr| {
         let host = Arc::clone(&host);
@@ -100,12 +101,12 @@ impl RepositoryHost {
         let meters = &self.app.meters.packages;
         let ticket = meters.under_way.begin(started);
         let (parts, body) = request.into_parts();
-        let trusted = &self.app.config.trusted_proxies;
-        let span = trace::request("packages", &parts.method, &parts.headers, peer, trusted);
-        let peer = caller(peer, &parts.headers, trusted);
+        let trusted = self.app.live.trusted_proxies.get();
+        let span = trace::request("packages", &parts.method, &parts.headers, peer, &trusted);
+        let peer = caller(peer, &parts.headers, &trusted);
         let error_format = resolve::error_format(parts.uri.path(), &self.app.runtime);
         let mut context = RequestContext::new(request_id::next(), peer, error_format);
-        let mut body = IncomingBody::new(body, self.app.config.limits.body_idle);
+        let mut body = IncomingBody::new(body, self.app.live.limits.get().body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
             None => self.answer(&parts, &mut body, &mut context).instrument(span.clone()).await,

@@ -81,7 +81,7 @@ fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str
         && let Some((host, listening)) = host.zip(app.listening.get())
         && is_loopback(host, listening.packages.port())
     {
-        return format!("http://{host}");
+        return format!("{}://{host}", app.packages_scheme());
     }
     app.base_url()
 }

@@ -94,7 +94,8 @@ where
     let id = origin.request_id.clone();
     let query = Fields::read(parts.uri.query().unwrap_or_default().as_bytes());
     let names = parameters(&mut parts).await;
-    let answer = match take(origin, parts.headers, sends.then_some(body)).await {
+    let path = parts.uri.path();
+    let answer = match take(origin, path, parts.headers, sends.then_some(body)).await {
         Ok(guest) => handler(Arc::new(Guest { named: names, query, ..guest })).await,
         Err(error) => Err(error),
     };
@@ -105,13 +106,19 @@ where
     named(answer, &id)
 }
 
-async fn take(origin: Origin, headers: HeaderMap, body: Option<axum::body::Body>) -> Result<Guest, ApiError> {
+async fn take(
+    origin: Origin,
+    path: &str,
+    headers: HeaderMap,
+    body: Option<axum::body::Body>,
+) -> Result<Guest, ApiError> {
     let app = Arc::clone(&origin.app);
     let mut form = Fields::default();
     if let Some(body) = body {
         let received = forms::receive(&app, origin.address, &headers, body, false).await?;
         form = Fields::read(&received.bytes);
         policy::judge_stranger(&app, &headers, form.text("csrf"))?;
+        policy::may_change(&app, path)?;
     }
     let known = policy::stranger(&app, &headers);
     let cookie = known.is_none();

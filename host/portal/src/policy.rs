@@ -13,11 +13,22 @@ use subtle::ConstantTimeEq as _;
 pub(crate) const FORM: &str = "packhouse_form";
 /// How long that is kept, in seconds.
 pub(crate) const FORM_SECONDS: i64 = 12 * 60 * 60;
+/// Paths of forms that go on in a server that takes no changes, as such calls do.
+const GOES_ON: [&str; 2] = ["/sign-in", "/sign-out"];
 
 /// Judges a form of somebody with a session: 403 `csrf_refused` unless it is this host's own and carries the session's token.
 pub(crate) fn judge(app: &App, visitor: &Visitor, headers: &HeaderMap, given: &str) -> Result<(), ApiError> {
     visitor.check(app, headers, given)?;
     if same_site(headers) { Ok(()) } else { Err(ApiError::from(&catalogue::CSRF_REFUSED)) }
+}
+
+/// Judges whether the form of this path may be sent at present: 503 `read_only` while the server takes no changes, other than to sign
+/// in and out.
+pub(crate) fn may_change(app: &App, path: &str) -> Result<(), ApiError> {
+    if *app.live.read_only.get() && !GOES_ON.contains(&path) {
+        return Err(ApiError::from(&catalogue::READ_ONLY));
+    }
+    Ok(())
 }
 
 /// Judges a form of a stranger, against the cookie that its page has set.

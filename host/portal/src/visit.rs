@@ -49,6 +49,9 @@ where
             Ok(seat) => seat,
             Err(response) => return response,
         };
+        if let Err(error) = policy::may_change(&portal.app, &seat.path) {
+            return answered(seat, |_| async { Err(error) }).await;
+        }
         match seat.form.get("once").map(|once| seat.form_key(once)) {
             None => answered(seat, act).await,
             Some(key) => {

@@ -16,6 +16,7 @@ use packhouse_store::trace::TARGET;
 use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload::{Handle, Layer as Reloadable};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
@@ -26,20 +27,29 @@ use self::lines::Lines;
 const ACCESS: &str = "packhouse::access";
 /// The lines of this process, where they are JSON.
 static LINES: OnceLock<Lines<Stderr>> = OnceLock::new();
+/// How its filter is changed.
+static SET: OnceLock<SetFilter> = OnceLock::new();
 /// What hands traces to their collector, if there is one.
 static TRACES: OnceLock<SdkTracerProvider> = OnceLock::new();
 /// How long the collector has for the last spans.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+type SetFilter = Box<dyn Fn(EnvFilter) -> anyhow::Result<()> + Send + Sync>;
+
 /// Starts the log, and traces where settings for them are given. `directives` are those of the setting `log`, as `info` or
 /// `info,packhouse_store=debug`.
 pub(crate) fn start(directives: &str, traces: Option<&Tracing>) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(without_traces(&quieter(directives)))
-        .with_context(|| format!("log: {directives:?} is no log level"))?;
+    let filter = filter(directives)?;
     let started = match traces {
         // The log's filter is everybody's.
-        None => tracing_subscriber::registry().with(layer()?).with(filter).try_init(),
+        None => {
+            let (filter, handle) = Reloadable::new(filter);
+            keep(handle);
+            tracing_subscriber::registry().with(layer()?).with(filter).try_init()
+        }
         Some(settings) => {
+            let (filter, handle) = Reloadable::new(filter);
+            keep(handle);
             let provider = traces::provider(settings)?;
             let spans = traces::layer(&provider);
             // Set once: a process has one log.
@@ -70,6 +80,23 @@ where
 fn lines() -> anyhow::Result<Lines<Stderr>> {
     let lines = Lines::start(std::io::stderr()).context("failed to start the log's thread")?;
     Ok(LINES.get_or_init(|| lines).clone())
+}
+
+/// Logs by other directives from now on.
+pub(crate) fn set(directives: &str) -> anyhow::Result<()> {
+    let filter = filter(directives)?;
+    SET.get().map_or(Ok(()), |set| set(filter))
+}
+
+fn filter(directives: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(without_traces(&quieter(directives)))
+        .with_context(|| format!("log: {directives:?} is no log level"))
+}
+
+fn keep<S: 'static>(handle: Handle<EnvFilter, S>) {
+    let set = move |filter: EnvFilter| handle.reload(filter).context("failed to change the log");
+    // A second log cannot be started.
+    let _ = SET.set(Box::new(set));
 }
 
 /// Writes the lines, and sends the spans, that still wait: the last thing that the program does.

@@ -11,6 +11,7 @@ mod cli;
 mod log;
 mod memory;
 mod serve;
+mod unbound;
 
 use std::process::ExitCode;
 

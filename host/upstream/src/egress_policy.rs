@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
+use packhouse_config::live::Live;
 
 /// Looks up the addresses of names.
 pub trait NameLookup: Send + Sync + 'static {
@@ -32,7 +33,7 @@ impl NameLookup for SystemLookup {
 /// The operator's policy. Cheap to clone.
 #[derive(Clone)]
 pub struct EgressPolicy {
-    allowed: Arc<[UpstreamNetwork]>,
+    allowed: Live<Vec<UpstreamNetwork>>,
     names: Arc<dyn NameLookup>,
 }
 
@@ -66,7 +67,12 @@ impl EgressDenied {
 impl EgressPolicy {
     /// Allows public addresses and those in these networks.
     pub fn new(allowed: &[UpstreamNetwork], names: Arc<dyn NameLookup>) -> EgressPolicy {
-        EgressPolicy { allowed: allowed.into(), names }
+        EgressPolicy { allowed: Live::new(allowed.to_vec()), names }
+    }
+
+    /// Allows these networks from now on, also to every clone.
+    pub fn allow(&self, allowed: Vec<UpstreamNetwork>) {
+        self.allowed.set(allowed);
     }
 
     /// Judges an upstream's own address, as far as it shows before its name is looked up. A name passes.
@@ -98,7 +104,7 @@ impl EgressPolicy {
     /// Whether an upstream may have this address. Where the port is not known, a network that is allowed at certain ports does not
     /// count.
     pub fn allows(&self, ip: IpAddr, port: Option<u16>) -> bool {
-        is_public(ip) || self.allowed.iter().any(|network| network.holds(ip, port))
+        is_public(ip) || self.allowed.get().iter().any(|network| network.holds(ip, port))
     }
 
     /// Whether an upstream of an allowed network may lead to this address. On loopback, that takes the upstream's own port, or one
@@ -107,7 +113,7 @@ impl EgressPolicy {
         let own = port.is_some() && port == upstream_port;
         let named =
             |network: &UpstreamNetwork| network.names_ports() || own || !ip.to_canonical().is_loopback();
-        self.allowed.iter().any(|network| network.holds(ip, port) && named(network))
+        self.allowed.get().iter().any(|network| network.holds(ip, port) && named(network))
     }
 }
 

@@ -41,7 +41,7 @@ pub mod upstream_egress;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use packhouse_config::{Config, UpstreamBounds};
+use packhouse_config::{Config, UpstreamBounds, UpstreamNetwork};
 use packhouse_identity::{SealError, Sealer};
 use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
 use packhouse_store::{RepositoryId, Store, StoreError};
@@ -103,6 +103,12 @@ impl Upstreams {
             clients: Mutex::default(),
             wait_slots: Mutex::default(),
         })
+    }
+
+    /// Lets upstreams be in these networks from now on. What is connected already is not used again.
+    pub fn allow(&self, networks: Vec<UpstreamNetwork>) {
+        self.policy.allow(networks);
+        lock(&self.clients).values_mut().for_each(|known| known.connection = 0);
     }
 
     /// The session of one call of this plugin.

@@ -167,6 +167,7 @@ catalogue! {
     FORMAT_BUSY = "format_busy" 503 Error Packages "Too many requests of this format are under way; try again.";
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";
     SERVER_BUSY = "server_busy" 503 Error Both "The server has as much under way as it can hold; try again.";
+    READ_ONLY = "read_only" 503 Error Both "The server takes no changes at present; what is there is served.";
     SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }

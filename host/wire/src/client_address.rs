@@ -3,42 +3,84 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use http::header::FORWARDED;
 
 use packhouse_config::Network;
 
-/// The address of the caller. `X-Forwarded-For` counts only from a trusted proxy, and is read from its end: the last
-/// address that is no trusted proxy itself.
+/// The address of the caller. `Forwarded` (RFC 7239) and `X-Forwarded-For` count only from a trusted proxy, and are read from their
+/// end: the last address that is no trusted proxy itself. Where both are sent `X-Forwarded-For` counts, which is what most proxies
+/// write: one that writes the other must take this one away.
 pub fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(*address));
+    if !is_trusted(&peer) {
+        return peer.to_canonical();
+    }
+    let fields = |name: &str| -> Vec<&str> {
+        let fields = headers.get_all(name).iter().rev();
+        fields.flat_map(|field| field.to_str().unwrap_or_default().rsplit(',')).map(str::trim).collect()
+    };
+    let listed = fields("x-forwarded-for");
+    let addresses: Vec<Option<IpAddr>> = if listed.is_empty() {
+        fields(FORWARDED.as_str()).into_iter().map(forwarded_for).collect()
+    } else {
+        listed.into_iter().map(|text| text.parse().ok()).collect()
+    };
     let mut caller = peer;
-    let named = headers.get_all("x-forwarded-for").iter().rev();
-    let addresses = named
-        .flat_map(|field| field.to_str().unwrap_or_default().rsplit(','))
-        .map(|text| text.trim().parse());
     for address in addresses {
         match (is_trusted(&caller), address) {
-            (true, Ok(address)) => caller = address,
+            (true, Some(address)) => caller = address,
             _ => break,
         }
     }
     caller.to_canonical()
 }
 
+/// The address in `for=` of one element: `192.0.2.1`, `"192.0.2.1:4711"`, `"[2001:db8::1]:4711"`; none for `unknown` and for names
+/// that hide it.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let node = element.split(';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then(|| value.trim().trim_matches('"'))
+    })?;
+    match node.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0.parse().ok(),
+        None => node.split_once(':').map_or(node, |(address, _)| address).parse().ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn named(peer: &str, name: &'static str, field: &str) -> String {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let mut headers = HeaderMap::new();
+        headers.insert(name, field.parse().unwrap());
+        caller(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
     #[test]
     fn only_a_trusted_proxy_names_the_caller() {
-        let trusted = ["10.0.0.0/8".parse().unwrap()];
-        let named = |peer: &str, field: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("x-forwarded-for", field.parse().unwrap());
-            caller(peer.parse().unwrap(), &headers, &trusted).to_string()
-        };
+        let named = |peer: &str, field: &str| named(peer, "x-forwarded-for", field);
         assert_eq!(named("10.0.0.1", "203.0.113.9"), "203.0.113.9");
         assert_eq!(named("10.0.0.1", "198.51.100.1, 203.0.113.9, 10.0.0.2"), "203.0.113.9");
         assert_eq!(named("192.0.2.1", "203.0.113.9"), "192.0.2.1");
         assert_eq!(named("10.0.0.1", "nobody"), "10.0.0.1");
+    }
+
+    #[test]
+    fn the_standard_field_is_read_as_well() {
+        for (field, expected) in [
+            ("for=203.0.113.9", "203.0.113.9"),
+            ("For=\"203.0.113.9:4711\";proto=https", "203.0.113.9"),
+            ("for=198.51.100.1, for=203.0.113.9;by=10.0.0.2, for=10.0.0.2", "203.0.113.9"),
+            ("proto=https;for=\"[2001:db8::1]:4711\"", "2001:db8::1"),
+            ("for=unknown", "10.0.0.1"),
+            ("for=_hidden", "10.0.0.1"),
+            ("by=203.0.113.9", "10.0.0.1"),
+        ] {
+            assert_eq!(named("10.0.0.1", "forwarded", field), expected, "{field}");
+        }
+        assert_eq!(named("192.0.2.1", "forwarded", "for=203.0.113.9"), "192.0.2.1");
     }
 }

@@ -1,8 +1,9 @@
-//! Listen: accepts connections and speaks HTTP/1.1 and HTTP/2 (h2c) on them, for both hosts. What a connection may cost is
+//! Listen: accepts connections, plain or with TLS, and speaks HTTP/1.1 and HTTP/2 on them, for both hosts. What a connection may cost is
 //! bounded here: how many there are, how long a head may take, how large it may be, how many streams there are on one, how long one
 //! may be idle, and how long an answer may wait for its client.
 
 mod admission;
+mod opening;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::CONNECTION;
+use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -25,9 +26,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::admission::{Admission, Admitted};
+use self::opening::{Opened, open};
 use crate::connection::ConnectionState;
 use crate::guard::{Guard, GuardTimes};
 use crate::outbox::{Outgoing, StreamExecutor};
+use crate::tls::Tls;
+use packhouse_config::live::Live;
 use packhouse_config::{Limits, Network};
 
 /// Room for one head, with an address of 64 KiB in it, so that it can be refused as too long and not just as too large.
@@ -64,14 +68,20 @@ impl Windows {
 /// What holds on one listener.
 #[derive(Clone)]
 pub struct Rules {
-    /// Bounds from the settings.
-    pub limits: Limits,
+    /// Bounds from the settings, which hold for connections that come after a change.
+    pub limits: Live<Limits>,
     /// Connections at one time, as far as descriptors allow.
     pub connections: usize,
     /// Requests under way at one time, where they need descriptors; the rest wait.
     pub requests: Option<Arc<Semaphore>>,
     /// Proxies, whose connections stand for many clients.
-    pub trusted: Arc<[Network]>,
+    pub trusted: Live<Vec<Network>>,
+    /// Whether their connections begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+    /// TLS, where it is spoken.
+    pub tls: Option<Arc<Tls>>,
+    /// `Strict-Transport-Security` of answers to clients that came by a name over TLS.
+    pub hsts: Option<HeaderValue>,
     /// What may lie here of requests.
     pub windows: Windows,
     /// Cancelled when the server is about to stop: clients are told to come back on another connection.
@@ -81,6 +91,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// The same with TLS, or without.
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        Self { tls, ..self }
+    }
+
     /// The same with so many requests under way at one time.
     pub fn with_requests(self, requests: usize) -> Self {
         Self { requests: Some(Arc::new(Semaphore::new(requests))), ..self }
@@ -94,17 +109,18 @@ pub struct NoPlace;
 /// Serves until `stop`, then lets what is in flight finish within the limit. `make` gives each connection its service.
 pub async fn serve<M, S, B>(listener: TcpListener, rules: Rules, make: M)
 where
-    M: Fn(SocketAddr) -> S,
+    M: Fn(SocketAddr) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let admission = Admission::new(&rules);
+    let make = Arc::new(make);
     let connections = TaskTracker::new();
     let accepting = async {
         while let Some((stream, peer, admitted)) = next(&listener, &admission, &rules).await {
-            connections.spawn(connection(stream, peer, admitted, rules.clone(), make(peer)));
+            connections.spawn(connection(stream, peer, admitted, rules.clone(), Arc::clone(&make)));
         }
     };
     tokio::select! {
@@ -113,7 +129,7 @@ where
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(rules.limits.in_flight(), connections.wait()).await.is_err() {
+    if tokio::time::timeout(rules.limits.get().in_flight(), connections.wait()).await.is_err() {
         tracing::warn!("requests were still in flight at the end of the time for them");
     }
 }
@@ -153,19 +169,28 @@ async fn next(
 }
 
 /// Serves one connection to its end.
-async fn connection<S, B>(stream: TcpStream, peer: SocketAddr, admitted: Admitted, rules: Rules, service: S)
-where
+async fn connection<M, S, B>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    mut admitted: Admitted,
+    rules: Rules,
+    make: Arc<M>,
+) where
+    M: Fn(SocketAddr) -> S,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
     S::Future: Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let limits = rules.limits.get();
+    let Some(Opened { stream, peer, hsts }) = open(stream, peer, &mut admitted, &rules).await else { return };
     let state = &admitted.state;
-    let streams = StreamExecutor::new(rules.limits.send_idle);
-    let builder = builder(&rules, streams.clone());
-    let times = GuardTimes { first_head: rules.limits.header, stalled_write: rules.limits.send_idle };
+    let streams = StreamExecutor::new(limits.send_idle);
+    let builder = builder(&rules, &limits, streams.clone());
+    let times = GuardTimes { first_head: limits.header, stalled_write: limits.send_idle };
     let io = TokioIo::new(Guard::new(stream, times));
-    let requests = Requests { service: Arc::new(service), state: Arc::clone(state), streams, rules };
+    let service = Arc::new(make(peer));
+    let requests = Requests { service, state: Arc::clone(state), streams, hsts, rules };
     let mut connection = pin!(builder.serve_connection(io, requests));
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -195,6 +220,7 @@ struct Requests<S> {
     service: Arc<S>,
     state: Arc<ConnectionState>,
     streams: StreamExecutor,
+    hsts: Option<HeaderValue>,
     rules: Rules,
 }
 
@@ -214,7 +240,7 @@ where
         let outbox = http2.then(|| self.streams.announce());
         let (service, state, draining) =
             (Arc::clone(&self.service), Arc::clone(&self.state), self.rules.draining.clone());
-        let requests = self.rules.requests.clone();
+        let (requests, hsts) = (self.rules.requests.clone(), self.hsts.clone());
         Box::pin(async move {
             if http2 {
                 state.set_http2();
@@ -232,6 +258,9 @@ where
                 None => None,
             };
             let mut response = service.call(request).await?;
+            if let Some(hsts) = hsts {
+                response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts);
+            }
             if !http2 && draining.is_cancelled() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -240,13 +269,9 @@ where
     }
 }
 
-fn builder(rules: &Rules, streams: StreamExecutor) -> Builder<StreamExecutor> {
+fn builder(rules: &Rules, limits: &Limits, streams: StreamExecutor) -> Builder<StreamExecutor> {
     let mut builder = Builder::new(streams);
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(rules.limits.header)
-        .max_buf_size(HEAD_BYTES);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -277,6 +302,7 @@ mod tests {
         body_idle: Duration::from_secs(30),
         send_idle: Duration::from_secs(30),
         idle: Duration::from_secs(30),
+        handshake: Duration::from_secs(30),
         header: Duration::from_secs(30),
         connections: 100,
         connections_per_address: 100,
@@ -304,10 +330,13 @@ mod tests {
             })
         };
         let rules = Rules {
-            limits: LIMITS,
+            limits: Live::new(LIMITS),
             connections: LIMITS.connections,
             requests: None,
-            trusted: Arc::from([]),
+            trusted: Live::new(Vec::new()),
+            proxy_protocol: false,
+            tls: None,
+            hsts: None,
             windows: Windows::UPLOADS,
             draining: CancellationToken::new(),
             stop: stop.clone(),

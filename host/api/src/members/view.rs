@@ -76,9 +76,9 @@ pub(super) struct Me {
 impl Me {
     /// The view of a member's own.
     pub(super) fn new(member: &MemberRow, me: members::Me) -> Me {
-        let members::Me { organization, name, base_url, repositories } = me;
+        let members::Me { organization, name, base_url, permissions, repositories } = me;
         Me {
-            member: MemberView::from(member),
+            member: MemberView { permissions, ..MemberView::from(member) },
             organization: OrganizationView { id: organization.to_string(), name, base_url },
             repositories: repositories.into_iter().map(ReachableRepository::from).collect(),
         }

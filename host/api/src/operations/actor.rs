@@ -70,11 +70,12 @@ impl Caller {
     /// Whose session this is the secret of; none when there is none such. 503 where the store cannot be read.
     pub async fn of(app: &App, secret: &str) -> Result<Option<Caller>, ApiError> {
         let Some(sha256) = identity::fingerprint(secret) else { return Ok(None) };
-        let found = app.store.find_session(&sha256, app.store.now_ms()).await?;
-        Ok(found.map(|(session, member)| {
-            let permissions = Permissions::read(&member.permissions);
-            Caller { member, permissions, session: session.secret_sha256 }
-        }))
+        let Some((session, member)) = app.store.find_session(&sha256, app.store.now_ms()).await? else {
+            return Ok(None);
+        };
+        let first = app.first_organization().await? == Some(member.organization);
+        let permissions = Permissions::read(&member.permissions).of_organization(first);
+        Ok(Some(Caller { member, permissions, session: session.secret_sha256 }))
     }
 }
 

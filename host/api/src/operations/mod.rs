@@ -18,6 +18,7 @@ pub mod packages;
 mod paging;
 mod passwords;
 pub mod proxy_cache;
+pub mod reload;
 pub mod repositories;
 mod right;
 pub mod search;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use packhouse_store::now_ms;
 
 use packhouse_wire::request_meters::RequestMeters;
+use packhouse_wire::tls::Certificate;
 
 use super::before_rendering;
 use crate::App;
@@ -13,6 +14,10 @@ use crate::readiness::{PARTS, Status};
 
 const LAST: &str = "packhouse_gc_last_success_timestamp_seconds";
 const RUNS: &str = "packhouse_gc_runs_total";
+const HANDSHAKES: &str = "packhouse_tls_handshakes_total";
+const ENDS: &str = "packhouse_tls_certificate_end_timestamp_seconds";
+/// Certificates that were ordered, by outcome.
+pub const ORDERS: &str = "packhouse_acme_orders_total";
 
 /// Makes known what is there before anything happened, and what is set before each rendering.
 pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
@@ -33,6 +38,16 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
     }
     for outcome in ["ok", "failed"] {
         metrics::counter!(RUNS, "outcome" => outcome).increment(0);
+    }
+    if app.config.tls.serves_packages() || app.config.tls.serves_api() {
+        for outcome in ["ok", "failed", "timeout", "plain", "proof"] {
+            metrics::counter!(HANDSHAKES, "outcome" => outcome).increment(0);
+        }
+    }
+    if app.config.tls.acme.is_some() {
+        for outcome in ["ok", "failed"] {
+            metrics::counter!(ORDERS, "outcome" => outcome).increment(0);
+        }
     }
     for plugin in app.runtime.plugins() {
         for kind in packhouse_runtime::CallError::KINDS {
@@ -80,6 +95,14 @@ fn describe() {
     describe_gauge!("packhouse_disk_available_bytes", Unit::Bytes, "Room on the disk of the data folder");
     describe_gauge!("packhouse_disk_size_bytes", Unit::Bytes, "Size of the disk of the data folder");
     describe_gauge!(LAST, Unit::Seconds, "When garbage was collected to the end, in seconds since 1970");
+    describe_counter!(HANDSHAKES, "Handshakes of TLS by outcome");
+    describe_counter!(ORDERS, "Certificates ordered by ACME, by outcome");
+    describe_gauge!(
+        ENDS,
+        Unit::Seconds,
+        "When the first of the served certificates ends, in seconds since 1970"
+    );
+    describe_gauge!("packhouse_read_only", "1 while whatever changes packages or accounts is refused");
     describe_gauge!("packhouse_gc_running", "1 while garbage is collected");
     describe_counter!(RUNS, "Collections of garbage by outcome");
     describe_histogram!("packhouse_gc_seconds", Unit::Seconds, "Time that a collection took");
@@ -140,6 +163,14 @@ fn set(app: &App) {
     metrics::gauge!("packhouse_password_hashes_max").set(hashing.at_once as f64);
     metrics::gauge!("packhouse_password_hashes_waiting").set(hashing.waiting as f64);
     metrics::gauge!("packhouse_password_hashes_waiting_max").set(hashing.most_waiting as f64);
+    metrics::gauge!("packhouse_read_only").set(truth(*app.live.read_only.get()));
+    let secured = app.secured();
+    for (host, tls) in [("packages", secured.packages), ("api", secured.api)] {
+        let served = tls.map(|tls| tls.served());
+        if let Some(ends) = served.iter().flat_map(|served| served.iter()).map(Certificate::ends).min() {
+            metrics::gauge!(ENDS, "host" => host).set(ends as f64 / 1000.0);
+        }
+    }
     for plugin in app.runtime.plugins() {
         let (running, waiting) = plugin.calls_now();
         let name = || plugin.description().format.clone();

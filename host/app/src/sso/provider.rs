@@ -14,6 +14,7 @@ use reqwest::{Client, redirect};
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
+use packhouse_config::live::Live;
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
@@ -58,7 +59,7 @@ struct Discovery {
 /// All providers.
 pub struct Providers {
     policy: EgressPolicy,
-    allowed: Vec<UpstreamNetwork>,
+    allowed: Live<Vec<UpstreamNetwork>>,
     clients: Cache<String, Arc<ProviderClient>>,
     known: Cache<String, Discovery>,
 }
@@ -68,7 +69,15 @@ impl Providers {
     pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
         let policy = EgressPolicy::new(allowed, Arc::new(SystemLookup));
         let (clients, known) = (Cache::new(MOST), Cache::new(MOST));
-        Providers { policy, allowed: allowed.to_vec(), clients, known }
+        Providers { policy, allowed: Live::new(allowed.to_vec()), clients, known }
+    }
+
+    /// Lets providers be in these networks from now on.
+    pub fn allow(&self, allowed: &[UpstreamNetwork]) {
+        self.policy.allow(allowed.to_vec());
+        self.allowed.set(allowed.to_vec());
+        self.clients.clear();
+        self.known.clear();
     }
 
     /// For what asks this provider: at its own address, and where it may lead.
@@ -95,7 +104,7 @@ impl Providers {
     /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
     pub fn check(&self, url: &Url) -> Result<(), ProviderError> {
         self.policy.check(url).map_err(|error| ProviderError(error.to_string()))?;
-        check_scheme(url, &self.allowed)
+        check_scheme(url, &self.allowed.get())
     }
 
     /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
@@ -133,7 +142,7 @@ impl Providers {
 /// How one provider is asked.
 struct ProviderClient {
     egress: UpstreamEgress,
-    allowed: Vec<UpstreamNetwork>,
+    allowed: Live<Vec<UpstreamNetwork>>,
     /// One for each kind of destination, built when it is first needed.
     clients: [OnceLock<Result<Client, ProviderError>>; 3],
 }
@@ -185,7 +194,7 @@ impl ProviderClient {
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|error| ProviderError::of("address", &error))?;
         let destination = self.egress.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
-        check_scheme(&url, &self.allowed)?;
+        check_scheme(&url, &self.allowed.get())?;
         let client = self.http_client(destination)?;
         let asked = client.request(parts.method, url).headers(parts.headers).body(body);
         let mut answer = asked.send().await.map_err(wrong)?;

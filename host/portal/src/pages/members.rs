@@ -85,7 +85,7 @@ async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
     let fields = html! {
         (filled.text(email))
         @if with_password { (filled.text(name)) (filled.text(password)) }
-        (permissions::section(&filled, &choices))
+        (permissions::section(seat, &filled, &choices))
         @if with_password { button.go type="submit" { "Create member" } } @else { button.go type="submit" { "Invite" } }
     };
     let (heading, deed) =
@@ -119,7 +119,7 @@ async fn one_page(seat: &Seat, id: &str, wrong: Option<&ApiError>) -> Answer {
             (parts::guard(seat))
             (parts::hidden("do", "permissions"))
             (parts::hidden("id", id))
-            (filled.told(html! { (permissions::section(&filled, &choices)) button.go type="submit" { "Save" } }))
+            (filled.told(html! { (permissions::section(seat, &filled, &choices)) button.go type="submit" { "Save" } }))
         }
         div.card {
             h2 { "Password" }

@@ -150,7 +150,7 @@ async fn sso_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
         (filled.lines("Domains of e-mail addresses", "email_domains", "Whose verified addresses may sign in, one to a line; left empty, those of members alone.", &domains))
         (filled.check("Members may still sign in by password", "password_sign_in", passwords))
         (filled.check("Make a member of whoever signs in first, with the permissions below", "makes_members", made))
-        details { summary { "Permissions of members made so" } (permissions::section(&filled, &choices)) }
+        details { summary { "Permissions of members made so" } (permissions::section(seat, &filled, &choices)) }
         button.go type="submit" { "Save" }
     };
     let remove = html! { button.bad type="submit" { "Remove" } };

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::field::{Choice, Filled};
 use crate::fields::Fields;
+use crate::seat::Seat;
 
 /// Stands for every repository.
 const ALL: &str = "*";
@@ -22,6 +23,7 @@ fn in_words(permission: Permission) -> &'static str {
         Permission::ManageMembers => "Manage members and invitations",
         Permission::ManageRepositories => "Manage repositories",
         Permission::ManageSubscribers => "Manage subscribers and their access keys",
+        Permission::ManageServer => "Manage the server: read its settings again",
     }
 }
 
@@ -49,10 +51,14 @@ fn word(action: RepositoryAction) -> &'static str {
     }
 }
 
-/// The part of the form. `choices` are repositories to choose from.
-pub(super) fn section(filled: &Filled<'_>, choices: &[Choice]) -> Markup {
+/// The part of the form. `choices` are repositories to choose from. Managing the server is shown to those who may give it: in all but one
+/// organization there is no such permission.
+pub(super) fn section(seat: &Seat, filled: &Filled<'_>, choices: &[Choice]) -> Markup {
+    let server = Permission::ManageServer;
+    let shown = seat.holds(server) || filled.fields.holds("organization", server.name());
     let organization: Vec<Choice> = Permission::ALL
         .iter()
+        .filter(|permission| shown || **permission != server)
         .map(|permission| Choice {
             value: permission.name().to_owned(),
             label: in_words(*permission).to_owned(),

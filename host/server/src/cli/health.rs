@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn check(config: &Config, live: bool) -> anyhow::Result<()> {
     let path = if live { "livez" } else { "readyz" };
     let at = own_address(&config.api_listen).await?;
-    let answer = ask(at, path).await?;
+    let answer = ask(at, path, config.tls.serves_api()).await?;
     let status = answer.status();
     let text = answer.text().await.unwrap_or_default();
     if !status.is_success() {
@@ -38,19 +38,12 @@ async fn own_address(listen: &str) -> anyhow::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Asks with TLS where the listener does not speak plain HTTP. Its certificate is of a name that is not this address, and nothing is
-/// told that had to be kept from others: it is not verified.
-async fn ask(at: SocketAddr, path: &str) -> anyhow::Result<Response> {
+/// Asks with TLS where the API speaks it. Its certificate is of a name that is not this address, and nothing is told that had to be kept
+/// from others: it is not verified.
+async fn ask(at: SocketAddr, path: &str, tls: bool) -> anyhow::Result<Response> {
+    let scheme = if tls { "https" } else { "http" };
     let client = Client::builder().no_proxy().timeout(PATIENCE).tls_danger_accept_invalid_certs(true);
     let client = client.redirect(reqwest::redirect::Policy::none()).build()?;
-    let plain = client.get(format!("http://{at}/{path}")).send().await;
-    match plain {
-        // What no HTTP server says; a listener of TLS answers a request in the clear with an alert, or not at all.
-        Err(error) if !error.is_connect() && !error.is_timeout() => {
-            let answer = client.get(format!("https://{at}/{path}")).send().await;
-            answer.map_err(|_| error)
-        }
-        other => other,
-    }
-    .with_context(|| format!("the server at {at} does not answer"))
+    let answer = client.get(format!("{scheme}://{at}/{path}")).send().await;
+    answer.with_context(|| format!("the server at {at} does not answer"))
 }

@@ -1,17 +1,20 @@
 //! The command line.
 
 mod accounts;
+mod doctor;
 mod health;
+mod migrate;
 mod plugins;
 mod upkeep;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{log, serve};
+use packhouse_app::reload::Reloading;
 use packhouse_config::{self as config, Config, Inputs};
 
 /// A package repository server.
@@ -34,6 +37,19 @@ enum Command {
         /// Ask no more than whether the process runs.
         #[arg(long)]
         live: bool,
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Look at everything that a server needs, and say what is not well and what to do about it.
+    Doctor {
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+    /// Bring the schema of the database up to date, as every start does.
+    Migrate {
+        /// Only say whether there is anything to do; an error where there is.
+        #[arg(long)]
+        check: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
@@ -161,7 +177,11 @@ impl SettingFlags {
 
 /// The settings, with the log started by them.
 fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
-    let (config, warnings) = Config::load(&flags.inputs(), &program()?)?;
+    settings_of(&flags.inputs(), &program()?)
+}
+
+fn settings_of(inputs: &Inputs, program: &Path) -> anyhow::Result<Config> {
+    let (config, warnings) = Config::load(inputs, program)?;
     log::start(&config.log, config.tracing.as_ref())?;
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -177,7 +197,14 @@ fn program() -> anyhow::Result<PathBuf> {
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let work = async {
         match cli.command {
-            Command::Serve { settings: flags } => serve::serve(settings(flags)?).await,
+            Command::Serve { settings: flags } => {
+                let (inputs, program) = (flags.inputs(), program()?);
+                let config = settings_of(&inputs, &program)?;
+                serve::serve(config, Reloading::new(inputs, program, log::set)).await
+            }
+            Command::Doctor { settings: flags } => doctor::run(&flags.inputs(), &program()?).await,
+            Command::Migrate { check: true, settings: flags } => migrate::check(&settings(flags)?).await,
+            Command::Migrate { check: false, settings: flags } => migrate::run(settings(flags)?).await,
             Command::Healthcheck { live, settings } => {
                 let (config, _) = Config::load(&settings.inputs(), &program()?)?;
                 health::check(&config, live).await

@@ -3,21 +3,27 @@
 //! Settings, store and plugins come before any socket, so that what is wrong with them is an error at the start and no
 //! half a server.
 
+mod acme;
 mod background;
+pub(crate) mod certificates;
 mod first;
+mod greeting;
 mod lock;
 mod private;
+mod redirect;
 mod sealing;
 mod stop;
+mod supervisor;
 mod watch;
 
+pub(crate) use acme::Shelf;
 pub(crate) use private::make_files_private;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use axum::Router;
 use http::Request;
 use hyper::body::Incoming;
@@ -33,6 +39,7 @@ use tracing::Instrument as _;
 use packhouse_api::{self as api, Peer};
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
+use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
 use packhouse_config::Config;
 use packhouse_packages as packages;
@@ -46,12 +53,13 @@ use stop::Signals;
 const METRICS_CONNECTIONS: usize = 16;
 
 use self::watch::Watch;
+use crate::unbound::unbound;
 
 /// How long the storage of blobs may take at the start to say whether it may be used.
 const ADMISSION: Duration = Duration::from_secs(5);
 
-/// Serves until SIGTERM or SIGINT. An error is one that kept it from starting.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+/// Serves until SIGTERM or SIGINT; at SIGHUP the settings are read again. An error is one that kept it from starting.
+pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     metrics::install()?;
     private::data_folder(&config)?;
     descriptors::raise();
@@ -60,10 +68,18 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     // Neither needs the other, and each waits: for the disk, and for compiled code.
     let (opened, examined) =
         tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
-    let store = opened.context("failed to open the store")?;
+    let store = opened.with_context(|| {
+        let [database, blobs] = ["database_url", "blobs"].map(|name| config.sources.label(name));
+        format!("failed to open the store; {database}, {blobs}")
+    })?;
     admitted(&store).await?;
-    let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
+    let runtime = examined
+        .and_then(|plugins| plugins.with(&store))
+        .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
+    // Set once: this is the only place.
+    let _ = app.reloading.set(reloading);
+    certificates::prepare(&app)?;
     metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
     sealing::check(&app).await?;
     // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
@@ -74,9 +90,26 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     watch.look().await;
     let hosts = start(&app, sockets, watch)?;
     app.set_serving(true);
-    signals.wait().await;
+    tokio::spawn(supervisor::watchdog());
+    supervisor::ready("serving");
+    greeting::greet(&app);
+    signals.wait(|| reload(&app)).await;
+    supervisor::stopping();
     stop::stop(&app, hosts, &mut signals).await;
     Ok(())
+}
+
+/// Reads the settings again, as somebody asked for by a signal. What is wrong with them is in the log, and nothing has changed then.
+fn reload(app: &App) {
+    supervisor::reloading();
+    let status = match app.reload() {
+        Ok(_) => "serving".to_owned(),
+        Err(error) => {
+            tracing::error!(%error, "the settings were not read again; those from before hold");
+            format!("serving; the settings were not read again: {error}").replace('\n', " ")
+        }
+    };
+    supervisor::ready(&status);
 }
 
 /// Credentials that S3 refuses end the start. Storage that does not answer does not: what lies in the database is served meanwhile.
@@ -100,23 +133,28 @@ struct Sockets {
     packages: TcpListener,
     api: TcpListener,
     metrics: Option<TcpListener>,
+    redirect: Option<TcpListener>,
 }
 
 impl Sockets {
     async fn bind(config: &Config) -> anyhow::Result<Sockets> {
         Ok(Sockets {
-            packages: bind(&config.packages_listen, "packages_listen").await?,
-            api: bind(&config.api_listen, "api_listen").await?,
+            packages: bind(config, &config.packages_listen, "packages_listen").await?,
+            api: bind(config, &config.api_listen, "api_listen").await?,
             metrics: match &config.metrics_listen {
-                Some(address) => Some(bind(address, "metrics_listen").await?),
+                Some(address) => Some(bind(config, address, "metrics_listen").await?),
+                None => None,
+            },
+            redirect: match &config.tls.redirect_listen {
+                Some(address) => Some(bind(config, address, "tls.redirect_listen").await?),
                 None => None,
             },
         })
     }
 }
 
-async fn bind(address: &str, setting: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address} ({setting})"))
+async fn bind(config: &Config, address: &str, setting: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| anyhow!(unbound(config, setting, &error)))
 }
 
 /// What runs until the stop.
@@ -152,17 +190,28 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     tracing::info!(shares = ?app.shares, "what is served at one time");
     let rules = app.rules(Windows::CALLS);
     let meters = || Arc::clone(&app.meters.api);
+    let of_api = rules.clone().with_tls(app.secured().api);
     let mut listeners = vec![
         tokio::spawn(packages::run(Arc::clone(app), sockets.packages)),
         tokio::spawn(serve_router(
             api::router(Arc::clone(app), packhouse_portal::router(app))?,
             sockets.api,
-            rules.clone(),
+            of_api,
             meters(),
         )),
     ];
+    if let Some(listener) = sockets.redirect {
+        let meters = Arc::new(RequestMeters::new("redirect", None));
+        listeners.push(tokio::spawn(serve_router(
+            redirect::router(Arc::clone(app)),
+            listener,
+            rules.clone(),
+            meters,
+        )));
+    }
     if let Some(listener) = sockets.metrics {
-        let rules = Rules { connections: rules.connections.min(METRICS_CONNECTIONS), ..rules };
+        let rules =
+            Rules { connections: rules.connections.min(METRICS_CONNECTIONS), proxy_protocol: false, ..rules };
         listeners.push(tokio::spawn(serve_router(api::metrics_router(), listener, rules, meters())));
     }
     let background = vec![
@@ -171,19 +220,22 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
+        tokio::spawn(certificates::watch(Arc::clone(app))),
+        tokio::spawn(acme::run(Arc::clone(app))),
         tokio::spawn(watch.run()),
     ];
     Ok(Hosts { listeners, background })
 }
 
 async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meters: Arc<RequestMeters>) {
-    let trusted = Arc::clone(&rules.trusted);
+    let trusted = rules.trusted.clone();
     let make = move |peer: SocketAddr| {
-        let (router, meters, trusted) = (router.clone(), Arc::clone(&meters), Arc::clone(&trusted));
+        let (router, meters, trusted) = (router.clone(), Arc::clone(&meters), trusted.clone());
         service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(axum::body::Body::new);
             request.extensions_mut().insert(Peer(peer.ip()));
             let (router, meters) = (router.clone(), Arc::clone(&meters));
+            let trusted = trusted.get();
             let span = trace::request("api", request.method(), request.headers(), peer.ip(), &trusted);
             async move {
                 let began = Instant::now();

@@ -14,33 +14,42 @@ use packhouse_app::App;
 /// How long after the end of the time for a stop the process is ended from outside of its tasks.
 const LAST: Duration = Duration::from_millis(500);
 
-/// SIGTERM and SIGINT, caught from before anything listens.
+/// SIGTERM, SIGINT and SIGHUP, caught from before anything listens.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     pub(super) fn catch() -> anyhow::Result<Signals> {
         let catch = |kind| signal(kind).context("failed to catch signals");
-        Ok(Signals { terminate: catch(SignalKind::terminate())?, interrupt: catch(SignalKind::interrupt())? })
+        Ok(Signals {
+            terminate: catch(SignalKind::terminate())?,
+            interrupt: catch(SignalKind::interrupt())?,
+            hangup: catch(SignalKind::hangup())?,
+        })
     }
 
-    pub(super) async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+    /// Waits for one that ends the server. At a SIGHUP `reload` is called, and the waiting goes on.
+    pub(super) async fn wait(&mut self, reload: impl Fn()) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => reload(),
+            }
         }
     }
 }
 
 /// Stops a server that serves. A second signal ends the time in which it only says that it is not ready.
 pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
-    let limits = app.config.limits;
+    let limits = *app.live.limits.get();
     app.draining.cancel();
     if !limits.drain.is_zero() {
         tracing::info!("about to stop: not ready any more, and still serving");
-        let _ = tokio::time::timeout(limits.drain, signals.wait()).await;
+        let _ = tokio::time::timeout(limits.drain, signals.wait(|| {})).await;
     }
     tracing::info!("stopping");
     let end = tokio::time::Instant::now() + limits.whole_stop();

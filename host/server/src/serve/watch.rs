@@ -93,6 +93,7 @@ impl Watch {
             detail: format!("this server's clock is {skew} ms ahead of the database's"),
             cause: String::new(),
         }));
+        findings.extend(self.app.certificates.findings(&self.app.secured(), packhouse_store::now_ms()));
         self.app.readiness.note(findings);
     }
 }

@@ -4,6 +4,7 @@
 //! Every verb that writes takes an optional [`AuditEvent`], which is written in the same transaction.
 
 mod access_keys;
+mod acme;
 mod audit;
 mod confirmations;
 mod event;
@@ -29,6 +30,7 @@ mod unreadable;
 mod upstream_credentials;
 
 pub use access_keys::{KeyRotation, NewAccessKey};
+pub use acme::AcmeProof;
 pub use audit::{AuditFilter, AuditRow};
 pub use confirmations::ConfirmationRow;
 pub use event::AuditEvent;

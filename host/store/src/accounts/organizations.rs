@@ -36,6 +36,13 @@ pub struct NewOrganization {
 }
 
 impl Store {
+    /// The organization that was made first.
+    pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
+        let sql = "SELECT id FROM organizations ORDER BY id LIMIT 1";
+        let row = self.inner.db.fetch_one(sql, values![]).await?;
+        row.map(|row| Ok(OrganizationId(row.columns().int("id")?))).transpose()
+    }
+
     /// Makes the first organization with its owner, both at once, unless there is an organization already: then none. Of two
     /// processes that start at once, one makes them.
     pub async fn bootstrap(

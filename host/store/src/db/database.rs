@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::clock::{self, Clock};
@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::generation::{Generation, Header};
 use super::multi_row::MultiRow;
 use super::pool::{Pool, Purpose, is_silent};
+use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
 use super::value::{self, Row, Sql, Value};
@@ -48,11 +49,11 @@ impl Database {
         let _ = self.announcer.set(announcer);
     }
 
-    /// How a connection beside the pool's is made; none with SQLite.
-    pub(crate) fn options(&self) -> Option<PgConnectOptions> {
+    /// Where a connection beside the pool's is made; none with SQLite.
+    pub(crate) fn servers(&self) -> Option<Arc<Servers>> {
         match &self.engine {
             Engine::Sqlite { .. } => None,
-            Engine::Postgres(pool) => Some(pool.options().clone()),
+            Engine::Postgres(pool) => Some(pool.servers()),
         }
     }
 

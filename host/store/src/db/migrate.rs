@@ -10,7 +10,7 @@ use crate::ids::now_ms;
 /// The number of a step, and what it does on PostgreSQL besides.
 const OF_POSTGRES: &[(i64, &str)] = &[(12, include_str!("../migrations/0012_leases.postgres.sql"))];
 
-const STEPS: &[&str] = &[
+pub(crate) const STEPS: &[&str] = &[
     include_str!("../migrations/0001_schema.sql"),
     include_str!("../migrations/0002_accounts.sql"),
     include_str!("../migrations/0003_sso.sql"),
@@ -23,6 +23,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0010_growth.sql"),
     include_str!("../migrations/0011_people.sql"),
     include_str!("../migrations/0012_leases.sql"),
+    include_str!("../migrations/0013_acme.sql"),
 ];
 
 /// Where the databases differ in more than a word: what counts, and the index of texts.

@@ -1,9 +1,7 @@
 //! Connecting, and bringing the schema up to date.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions, SqlitePool};
 use tracing::log::LevelFilter;
@@ -13,6 +11,7 @@ use super::database::{Database, Engine};
 use super::generation::Header;
 use super::migrate::migrate;
 use super::pool::Pool;
+use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
@@ -78,21 +77,20 @@ fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
 }
 
 async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreError> {
-    let options = PgConnectOptions::from_str(url)
-        .map_err(|_| {
-            StoreError::Invalid("the database's address is no valid postgres:// address".to_owned())
-        })?
-        .application_name("packhouse")
-        .extra_float_digits(None)
-        .statement_cache_capacity(STATEMENTS)
-        .log_statements(LevelFilter::Trace)
-        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1));
-    let bounded = options.clone().options(bounds(limits));
+    let servers = Servers::parse(url)?.with(|options| {
+        options
+            .application_name("packhouse")
+            .extra_float_digits(None)
+            .statement_cache_capacity(STATEMENTS)
+            .log_statements(LevelFilter::Trace)
+            .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1))
+    });
+    let bounded = servers.with(|options| options.options(bounds(limits)));
     let pool = match Pool::open(bounded, limits).await {
         // A pooler in between takes no options; what writes brings its own bounds.
         Err(problem) if refuses_options(&problem) => {
             tracing::info!("the database takes no options at the start of a connection: they are left out");
-            Pool::open(options, limits).await?
+            Pool::open(servers, limits).await?
         }
         opened => opened?,
     };

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgRow, PgSeverity};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::postgres::{PgArguments, PgConnection, PgDatabaseError, PgRow, PgSeverity};
+use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::servers::Servers;
 use super::value::Sql;
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
@@ -78,7 +79,7 @@ pub(super) struct Silent(Duration);
 pub(super) struct Pool(Arc<Inner>);
 
 struct Inner {
-    options: PgConnectOptions,
+    servers: Arc<Servers>,
     limits: DatabaseLimits,
     idle: Mutex<Vec<Idle>>,
     reads: Arc<Semaphore>,
@@ -97,10 +98,10 @@ struct Idle {
 
 impl Pool {
     /// Connects once, so that an address that leads nowhere is found at the start.
-    pub(super) async fn open(options: PgConnectOptions, limits: DatabaseLimits) -> Result<Pool, StoreError> {
+    pub(super) async fn open(servers: Servers, limits: DatabaseLimits) -> Result<Pool, StoreError> {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         let pool = Pool(Arc::new(Inner {
-            options,
+            servers: Arc::new(servers),
             limits,
             idle: Mutex::default(),
             reads: semaphore(READS),
@@ -117,9 +118,9 @@ impl Pool {
         &self.0.limits
     }
 
-    /// How its connections are made.
-    pub(super) fn options(&self) -> &PgConnectOptions {
-        &self.0.options
+    /// Where its connections are made.
+    pub(super) fn servers(&self) -> Arc<Servers> {
+        Arc::clone(&self.0.servers)
     }
 
     /// The connections there are at the moment.
@@ -189,7 +190,7 @@ impl Pool {
         let mut pause = Duration::from_millis(10);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let problem = match timeout(left, self.0.options.connect()).await {
+            let problem = match timeout(left, self.0.servers.connect()).await {
                 Ok(Ok(connection)) => {
                     let now = Instant::now();
                     let idle = Idle { connection, born: now, since: now };

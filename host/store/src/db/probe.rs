@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 
 use super::database::{Database, Engine};
 use super::pool::Connections;
+use super::servers::Servers;
 use crate::error::StoreError;
 
 /// How long the pool may take to answer a probe.
@@ -32,7 +32,7 @@ impl Database {
             (Ok(Ok(_)), _) => Ok(Answering::Well),
             (Ok(Err(error)), Engine::Sqlite { .. }) => Err(error),
             (Err(_), Engine::Sqlite { .. }) => Ok(Answering::Busy),
-            (_, Engine::Postgres(pool)) => match ask(pool.options()).await {
+            (_, Engine::Postgres(pool)) => match ask(&pool.servers()).await {
                 Ok(()) => Ok(Answering::Busy),
                 Err(error) => Err(StoreError::database(error)),
             },
@@ -58,9 +58,9 @@ impl Database {
 }
 
 /// Makes a connection of its own and asks for next to nothing.
-async fn ask(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+async fn ask(servers: &Servers) -> Result<(), sqlx::Error> {
     let asking = async {
-        let mut connection = PgConnection::connect_with(options).await?;
+        let mut connection = servers.connect().await?;
         connection.ping().await?;
         connection.close().await
     };

@@ -82,7 +82,7 @@ enum Order {
 impl Leases {
     /// Starts the task, which ends with the last handle; none with SQLite.
     pub(crate) fn start(database: &Database, changes: &Arc<ChangeLog>) -> Option<Leases> {
-        let options = database.options()?;
+        let servers = database.servers()?;
         let (orders, queue) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             facts: LeasedFacts::default(),
@@ -98,7 +98,7 @@ impl Leases {
             orders,
             meters: Meters::default(),
         });
-        tokio::spawn(session::run(Arc::downgrade(&shared), options, queue));
+        tokio::spawn(session::run(Arc::downgrade(&shared), servers, queue));
         database.announce_to(Arc::new(Leases(Arc::clone(&shared))));
         Some(Leases(shared))
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgNotification, PgPoolOptions};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
@@ -13,7 +13,7 @@ use super::clock::Moment;
 use super::notice::{self, Change};
 use super::position::Position;
 use super::{LEASE, Order, Shared, UNUSED, apply, sql};
-use crate::db::{Holder, outlasting};
+use crate::db::{Holder, Servers, outlasting};
 use crate::error::StoreError;
 
 /// How often a lease is renewed.
@@ -40,11 +40,11 @@ const AT_ONCE: usize = 256;
 type Orders = mpsc::UnboundedReceiver<Order>;
 
 /// Runs sessions one after the other, until the last handle is gone or told to leave.
-pub(super) async fn run(shared: Weak<Shared>, options: PgConnectOptions, mut orders: Orders) {
+pub(super) async fn run(shared: Weak<Shared>, servers: Arc<Servers>, mut orders: Orders) {
     let mut pause = PAUSE;
     loop {
         let begun = Instant::now();
-        let ended = match Session::begin(&shared, &options).await {
+        let ended = match Session::begin(&shared, &servers).await {
             Ok(mut session) => session.serve(&mut orders).await,
             Err(problem) => Err(problem),
         };
@@ -146,11 +146,12 @@ fn random() -> i64 {
 
 impl Session {
     /// Connects, listens, and sees that notices arrive.
-    async fn begin(shared: &Weak<Shared>, options: &PgConnectOptions) -> Result<Session, Ended> {
+    async fn begin(shared: &Weak<Shared>, servers: &Servers) -> Result<Session, Ended> {
         let missed = Arc::clone(&shared.upgrade().ok_or(Ended::Unused)?.missed);
         let id = hex::encode(rand::random::<[u8; 8]>());
+        let options = run_within(async { servers.choose().await.map_err(StoreError::database) }).await?;
         // Renewals need no flush: the row itself was flushed when it was made.
-        let options = options.clone().options([("synchronous_commit", "off")]);
+        let options = options.options([("synchronous_commit", "off")]);
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.test_before_acquire(false).acquire_timeout(STATEMENT).connect_lazy_with(options);
         let mut listener =

@@ -9,6 +9,7 @@
 )]
 
 mod accounts;
+mod acme;
 mod arriving;
 mod cache;
 mod catalog;

@@ -11,7 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Rules;
 use crate::connection::ConnectionState;
+use packhouse_config::Limits;
 use packhouse_config::client_network::ClientNetwork;
+use packhouse_config::live::Live;
 
 /// How long a connection may be idle while few places are left.
 const SCARCE_IDLE: Duration = Duration::from_secs(5);
@@ -24,8 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Admission {
     places: Arc<Semaphore>,
     total: usize,
-    per_network: usize,
-    idle: Duration,
+    limits: Live<Limits>,
     open: Mutex<Open>,
 }
 
@@ -51,9 +52,7 @@ impl Admission {
         Arc::new(Self {
             places: Arc::new(Semaphore::new(total)),
             total,
-            // One network alone never takes them all.
-            per_network: rules.limits.connections_per_address.min(total.div_ceil(2)).max(1),
-            idle: rules.limits.idle,
+            limits: rules.limits.clone(),
             open: Mutex::default(),
         })
     }
@@ -70,15 +69,11 @@ impl Admission {
         place: OwnedSemaphorePermit,
         rules: &Rules,
     ) -> Option<Admitted> {
-        let trusted = rules.trusted.iter().any(|network| network.contains(peer));
+        let trusted = rules.trusted.get().iter().any(|network| network.contains(peer));
         let network = (!trusted).then(|| ClientNetwork::of(peer));
         let mut open = self.open();
-        if let Some(network) = network {
-            let count = open.networks.entry(network).or_default();
-            if *count >= self.per_network {
-                return None;
-            }
-            *count += 1;
+        if network.is_some_and(|network| !open.count(network, self.per_network())) {
+            return None;
         }
         let (id, state) = (open.next, ConnectionState::until(&rules.stop));
         open.next += 1;
@@ -86,13 +81,18 @@ impl Admission {
         Some(Admitted { state, admission: Arc::clone(self), id, network, _place: place })
     }
 
+    /// How many connections one network may have: never all of them.
+    fn per_network(&self) -> usize {
+        self.limits.get().connections_per_address.min(self.total.div_ceil(2)).max(1)
+    }
+
     /// Closes connections that are idle for too long, for ever.
     pub(super) async fn close_idle(&self) {
-        let pause = (self.idle / 4).clamp(Duration::from_millis(10), LOOK);
         loop {
-            tokio::time::sleep(pause).await;
+            let most = self.limits.get().idle;
+            tokio::time::sleep((most / 4).clamp(Duration::from_millis(10), LOOK)).await;
             let scarce = self.places.available_permits() < self.total.div_ceil(SCARCE_SHARE);
-            let longest = if scarce { self.idle.min(SCARCE_IDLE) } else { self.idle };
+            let longest = if scarce { most.min(SCARCE_IDLE) } else { most };
             let open = self.open();
             let idle = |state: &&Arc<ConnectionState>| state.idle_for().is_some_and(|idle| idle >= longest);
             open.connections.values().filter(idle).for_each(|state| state.close());
@@ -104,15 +104,46 @@ impl Admission {
     }
 }
 
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let mut open = self.admission.open();
-        open.connections.remove(&self.id);
-        if let Some(Entry::Occupied(mut count)) = self.network.map(|network| open.networks.entry(network)) {
+impl Open {
+    /// Counts one more connection of the network, unless it has as many as it may.
+    fn count(&mut self, network: ClientNetwork, most: usize) -> bool {
+        let count = self.networks.entry(network).or_default();
+        let fits = *count < most;
+        *count += usize::from(fits);
+        fits
+    }
+
+    fn uncount(&mut self, network: ClientNetwork) {
+        if let Entry::Occupied(mut count) = self.networks.entry(network) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
             }
+        }
+    }
+}
+
+impl Admitted {
+    /// A proxy has said whose connection it is: from now on it counts as theirs. False where they have as many as they may.
+    pub(super) fn belongs_to(&mut self, client: IpAddr) -> bool {
+        let network = ClientNetwork::of(client);
+        let mut open = self.admission.open();
+        if !open.count(network, self.admission.per_network()) {
+            return false;
+        }
+        if let Some(before) = self.network.replace(network) {
+            open.uncount(before);
+        }
+        true
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut open = self.admission.open();
+        open.connections.remove(&self.id);
+        if let Some(network) = self.network {
+            open.uncount(network);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use packhouse_identity::Secret;
 use packhouse_identity::access::Rights;
+use packhouse_identity::permissions::Permissions;
 use packhouse_store::{MemberRow, OrganizationId, RepositoryRow};
 use packhouse_wire::catalogue;
 
@@ -19,6 +20,8 @@ pub struct Me {
     pub name: String,
     /// Its public address.
     pub base_url: String,
+    /// What the actor may do, with what an owner of the first organization holds without its being said.
+    pub permissions: Permissions,
     /// The repositories in which the actor has any right.
     pub repositories: Vec<Reachable>,
 }
@@ -54,6 +57,7 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
         organization: id,
         name: organization.as_ref().map(|row| row.name.clone()).unwrap_or_default(),
         base_url: organization.and_then(|row| row.base_url).unwrap_or_else(|| actor.app.base_url()),
+        permissions: actor.permissions().clone(),
         repositories,
     })
 }

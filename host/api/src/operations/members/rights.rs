@@ -38,7 +38,9 @@ fn manages(held: &Permissions, other: &Permissions) -> bool {
 /// Judges whether the actor may make, or leave behind, a member who holds this: 403 `role_mismatch` without manage-members,
 /// or where it is more than the actor's own.
 pub(super) fn may_grant(actor: &Actor, permissions: &Permissions) -> Result<(), ApiError> {
-    actor.judge(manages(actor.permissions(), permissions), &catalogue::ROLE_MISMATCH)
+    let elsewhere =
+        permissions.holds(Permission::ManageServer) && !actor.permissions().holds(Permission::ManageServer);
+    actor.judge(!elsewhere && manages(actor.permissions(), permissions), &catalogue::ROLE_MISMATCH)
 }
 
 /// Judges whether the actor may change or delete this member.

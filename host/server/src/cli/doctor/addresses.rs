@@ -1,0 +1,69 @@
+//! Where the server listens, and by which addresses it is known.
+
+use std::net::TcpListener;
+
+use packhouse_config::Config;
+use packhouse_config::tls::AcmeChallenge;
+use url::Url;
+
+use super::Findings;
+use crate::unbound::unbound;
+
+/// Looks at listeners and public addresses. Beside a running server the ports are its own.
+pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findings) {
+    let before = findings.faults();
+    let listeners = [
+        ("packages_listen", Some(&config.packages_listen)),
+        ("api_listen", Some(&config.api_listen)),
+        ("metrics_listen", config.metrics_listen.as_ref()),
+        ("tls.redirect_listen", config.tls.redirect_listen.as_ref()),
+    ];
+    let listeners: Vec<(&str, &String)> =
+        listeners.into_iter().filter_map(|(name, address)| Some((name, address?))).collect();
+    for (at, (name, address)) in listeners.iter().enumerate() {
+        let same =
+            listeners.iter().skip(at + 1).find(|(_, other)| other == address && !address.ends_with(":0"));
+        if let Some((other, _)) = same {
+            let label = config.sources.label(other);
+            findings.wrong(format!("{label} is the address of {name} too; write another port"));
+        } else if !running && let Err(error) = TcpListener::bind(address.as_str()) {
+            findings.wrong(unbound(config, name, &error));
+        }
+    }
+    public(config, "base_url", config.base_url.as_ref(), config.tls.serves_packages(), findings).await;
+    public(config, "api_url", config.api_url.as_ref(), config.tls.serves_api(), findings).await;
+    let port = |address: &str| address.rsplit_once(':').map_or("", |(_, port)| port).to_owned();
+    if config.tls.acme.as_ref().is_some_and(|acme| acme.challenge == AcmeChallenge::TlsAlpn) {
+        let ports = [port(&config.packages_listen), port(&config.api_listen)];
+        if !ports.contains(&"443".to_owned()) {
+            findings.note(
+                "tls.acme.challenge = \"tls-alpn-01\" proves names at port 443, and no listener has that port: see that what \
+                 comes there is passed on as it is, or use http-01",
+            );
+        }
+    }
+    findings.well_unless(
+        before,
+        format!("addresses: packages at {}, API at {}", config.packages_listen, config.api_listen),
+    );
+}
+
+async fn public(config: &Config, name: &str, url: Option<&Url>, secured: bool, findings: &mut Findings) {
+    let Some(url) = url else { return };
+    let label = config.sources.label(name);
+    match (url.scheme(), secured) {
+        ("http", true) => {
+            findings.wrong(format!("{label} begins with http, and the listener speaks TLS; write https"));
+        }
+        ("https", false) if config.trusted_proxies.is_empty() => findings.note(format!(
+            "{label} begins with https, and the listener speaks plain HTTP: a proxy has to end TLS in front, and trusted_proxies to \
+             name its network"
+        )),
+        _ => {}
+    }
+    let Some(host) = url.host_str() else { return };
+    let target = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or_default());
+    if tokio::net::lookup_host(target).await.is_err() {
+        findings.note(format!("{label}: this machine finds no address of {host}; see that clients do"));
+    }
+}

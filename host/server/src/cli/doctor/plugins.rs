@@ -1,0 +1,75 @@
+//! The plugins: whether each file can be loaded, and whether every repository has one.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use packhouse_config::Config;
+use packhouse_runtime::inspect;
+use packhouse_store::Store;
+
+use super::Findings;
+
+/// Looks at each file of the folder, and at the formats of repositories where the database is current.
+pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
+    let (folder, before) = (&config.runtime.plugins, findings.faults());
+    let label = config.sources.label("plugins.dir");
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return findings.wrong(format!(
+                "{label}: the folder {} cannot be read: {error}; name the folder of the .wasm files with --plugins",
+                folder.display()
+            ));
+        }
+    };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return findings.wrong(format!(
+            "{label}: no .wasm file is in the folder {}, so no format is served; name the folder of the plugins with --plugins",
+            folder.display()
+        ));
+    }
+    let mut formats = BTreeSet::new();
+    for file in files {
+        let name = file.display().to_string();
+        match tokio::task::spawn_blocking(move || inspect(&file)).await {
+            Ok(Ok(found)) if !formats.insert(found.description.format.clone()) => findings.wrong(format!(
+                "{label}: {name} is a second plugin of the format {}; take one of them away",
+                found.description.format
+            )),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                findings.wrong(format!(
+                    "{label}: {name} cannot be loaded: {error}; put a plugin in its place, or take it away"
+                ));
+            }
+            Err(error) => findings.wrong(format!("{label}: {name} cannot be loaded: {error}")),
+        }
+    }
+    for format in config.runtime.per_plugin.keys().filter(|format| !formats.contains(*format)) {
+        findings
+            .note(format!("plugins.{format} sets what no plugin in {} has the format of", folder.display()));
+    }
+    if current {
+        used(config, &formats, findings).await;
+    }
+    let formats: Vec<String> = formats.into_iter().collect();
+    findings.well_unless(before, format!("plugins: {}", formats.join(", ")));
+}
+
+async fn used(config: &Config, formats: &BTreeSet<String>, findings: &mut Findings) {
+    let Ok(store) = Store::open(config.store.clone()).await else { return };
+    if let Ok(used) = store.formats_in_use(None).await {
+        for (format, repositories) in used.into_iter().filter(|(format, _)| !formats.contains(format)) {
+            findings.wrong(format!(
+                "no plugin of the format {format} is in the folder {}, and {repositories} repositories need it; put it there",
+                config.runtime.plugins.display()
+            ));
+        }
+    }
+    store.close().await;
+}

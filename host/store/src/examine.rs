@@ -1,0 +1,169 @@
+//! Looking at a database and a storage of blobs without changing anything of what they hold: for `packhouse doctor` and
+//! `packhouse migrate --check`.
+
+use std::time::Duration;
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
+
+use crate::blobs::Storage;
+use crate::config::StoreConfig;
+use crate::db::{STEPS, Servers};
+use crate::error::StoreError;
+use crate::ids::now_ms;
+use crate::sqlite::sqlite_options;
+
+/// How long a database may take to answer a question.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The oldest PostgreSQL that is supported, as `server_version_num` counts.
+const OLDEST: i32 = 150_000;
+
+/// Bytes up to which a file of SQLite is read as a whole to see whether it is damaged.
+const CHECKED: u64 = 256 << 20;
+
+/// What a database shows of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseFacts {
+    /// The steps of the schema that were taken; 0 in an empty database, or where there is none yet.
+    pub schema: usize,
+    /// Whether there is a database at all: with SQLite, its file.
+    pub exists: bool,
+    /// By how many ms this machine's clock is ahead of the database's; none with SQLite.
+    pub clock_ahead_ms: Option<i64>,
+    /// What is in the way of using it, each a sentence.
+    pub problems: Vec<String>,
+    /// The sealing key that the database was last served with, as `Sealer::id` names it.
+    pub sealing_key: Option<String>,
+}
+
+/// The steps of the schema that this program knows.
+#[must_use]
+pub fn known_schema() -> usize {
+    STEPS.len()
+}
+
+/// Asks the database what it is. `Unavailable` when it cannot be reached, `Invalid` for an address that makes no sense.
+pub async fn examine_database(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
+    let asked = async {
+        if config.database_url.starts_with("sqlite:") { sqlite(config).await } else { postgres(config).await }
+    };
+    let late = |_| StoreError::database(sqlx::Error::Io(std::io::Error::other("it does not answer")));
+    tokio::time::timeout(PATIENCE, asked).await.map_err(late)?
+}
+
+/// Whether blobs can be written, read and removed: with a blob of its own. `Invalid` where credentials are not taken.
+pub async fn examine_blobs(config: &StoreConfig) -> Result<(), StoreError> {
+    let storage = Storage::open(config).await?;
+    storage.check_access().await?;
+    storage.canary().await
+}
+
+async fn sqlite(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
+    let options = sqlite_options(&config.database_url)?;
+    if !options.get_filename().exists() {
+        return Ok(DatabaseFacts::default());
+    }
+    let file = options.get_filename().to_owned();
+    // As it is: neither made nor turned to another journal.
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(options.get_filename());
+    let options = options.create_if_missing(false).pragma("query_only", "ON").busy_timeout(PATIENCE);
+    let mut connection: SqliteConnection = options.connect().await.map_err(StoreError::database)?;
+    let mut facts = DatabaseFacts { exists: true, ..DatabaseFacts::default() };
+    let table = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('migrations', 'meta')";
+    let tables: i64 =
+        sqlx::query_scalar(table).fetch_one(&mut connection).await.map_err(StoreError::database)?;
+    if tables == 2 {
+        let row = sqlx::query(FACTS).fetch_one(&mut connection).await.map_err(StoreError::database)?;
+        facts.schema = steps(row.try_get(0).map_err(StoreError::database)?);
+        facts.sealing_key = row.try_get(1).map_err(StoreError::database)?;
+    }
+    let small = std::fs::metadata(&file).is_ok_and(|file| file.len() <= CHECKED);
+    let check = if small { "PRAGMA quick_check(1)" } else { "SELECT 'ok'" };
+    let checked: String =
+        sqlx::query_scalar(check).fetch_one(&mut connection).await.map_err(StoreError::database)?;
+    if checked != "ok" {
+        facts.problems.push(format!(
+            "the database's file is damaged ({checked}): restore a backup of it, or of the data folder"
+        ));
+    }
+    connection.close().await.map_err(StoreError::database)?;
+    Ok(facts)
+}
+
+const FACTS: &str =
+    "SELECT COALESCE(MAX(step), 0), (SELECT value FROM meta WHERE name = 'sealing_key') FROM migrations";
+
+async fn postgres(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
+    // A pooler may give each statement another connection.
+    let servers = Servers::parse(&config.database_url)?
+        .with(|options| options.application_name("packhouse doctor").statement_cache_capacity(0));
+    let mut connection = servers.connect().await.map_err(StoreError::database)?;
+    let mut facts = DatabaseFacts { exists: true, ..DatabaseFacts::default() };
+    let asked = "SELECT current_setting('server_version_num')::INTEGER, pg_is_in_recovery(), \
+                 has_schema_privilege(current_schema(), 'CREATE'), \
+                 (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT, \
+                 to_regclass('migrations') IS NOT NULL AND to_regclass('meta') IS NOT NULL, \
+                 COALESCE(has_table_privilege(to_regclass('migrations'), 'SELECT'), TRUE), \
+                 current_setting('server_encoding'), current_setting('synchronous_commit'), current_setting('fsync')";
+    let row = ask(&mut connection, asked).await?;
+    let read = |error: sqlx::Error| StoreError::database(error);
+    let version: i32 = row.try_get(0).map_err(read)?;
+    let standby: bool = row.try_get(1).map_err(read)?;
+    let may_create: Option<bool> = row.try_get(2).map_err(read)?;
+    facts.clock_ahead_ms = Some(now_ms().saturating_sub(row.try_get(3).map_err(read)?));
+    let made: bool = row.try_get(4).map_err(read)?;
+    let readable: bool = row.try_get(5).map_err(read)?;
+    let encoding: String = row.try_get(6).map_err(read)?;
+    let [synchronous, fsync]: [String; 2] = [row.try_get(7).map_err(read)?, row.try_get(8).map_err(read)?];
+    if version < OLDEST {
+        facts
+            .problems
+            .push(format!("PostgreSQL is of version {}: this program needs 15 or later", version / 10_000));
+    }
+    if standby {
+        facts.problems.push(
+            "the server is a standby, which takes no writes: name the primary, or several hosts with \
+             target_session_attrs=read-write"
+                .to_owned(),
+        );
+    }
+    if may_create != Some(true) && !standby {
+        facts.problems.push(
+            "the role may make no tables in its schema: make it the database's owner, or GRANT CREATE ON SCHEMA to it"
+                .to_owned(),
+        );
+    }
+    if !readable {
+        facts.problems.push(
+            "the tables belong to another role and this one may not read them: name the role that made them"
+                .to_owned(),
+        );
+    }
+    if encoding != "UTF8" {
+        facts
+            .problems
+            .push(format!("the database's encoding is {encoding}: make it anew with ENCODING 'UTF8'"));
+    }
+    if synchronous == "off" || fsync == "off" {
+        facts.problems.push(
+            "the database acknowledges what a power cut loses: set fsync and synchronous_commit to on"
+                .to_owned(),
+        );
+    }
+    if made && readable {
+        let row = ask(&mut connection, FACTS).await?;
+        facts.schema = steps(row.try_get(0).map_err(read)?);
+        facts.sealing_key = row.try_get(1).map_err(read)?;
+    }
+    connection.close().await.map_err(StoreError::database)?;
+    Ok(facts)
+}
+
+async fn ask(connection: &mut PgConnection, sql: &'static str) -> Result<sqlx::postgres::PgRow, StoreError> {
+    let row = sqlx::query(sql).persistent(false).fetch_one(connection).await;
+    row.map_err(StoreError::database)
+}
+
+fn steps(taken: i64) -> usize {
+    usize::try_from(taken).unwrap_or(usize::MAX)
+}
