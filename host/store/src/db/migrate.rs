@@ -7,34 +7,44 @@ use super::value::values;
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
-/// The number of a step, and what it does on PostgreSQL besides.
-const OF_POSTGRES: &[(i64, &str)] = &[(12, include_str!("../migrations/0012_leases.postgres.sql"))];
+/// What a step does: on both databases, and then with each one's own statements.
+pub(crate) struct Step {
+    /// Statements with a semicolon between them and none within; `{blob}` and the like stand for words that differ.
+    both: &'static str,
+    /// A script of SQLite's own.
+    sqlite: &'static str,
+    /// A script of PostgreSQL's own.
+    postgres: &'static str,
+}
 
-pub(crate) const STEPS: &[&str] = &[
-    include_str!("../migrations/0001_schema.sql"),
-    include_str!("../migrations/0002_accounts.sql"),
-    include_str!("../migrations/0003_sso.sql"),
-    include_str!("../migrations/0004_audit.sql"),
-    include_str!("../migrations/0005_services.sql"),
-    include_str!("../migrations/0006_cache.sql"),
-    include_str!("../migrations/0007_codes.sql"),
-    include_str!("../migrations/0008_open_logins.sql"),
-    include_str!("../migrations/0009_lists.sql"),
-    include_str!("../migrations/0010_growth.sql"),
-    include_str!("../migrations/0011_people.sql"),
-    include_str!("../migrations/0012_leases.sql"),
-    include_str!("../migrations/0013_acme.sql"),
-];
+impl Step {
+    const fn of_both(both: &'static str) -> Step {
+        Step { both, sqlite: "", postgres: "" }
+    }
+}
 
-/// Where the databases differ in more than a word: what counts, and the index of texts.
-const SQLITE: [&str; 2] = [
-    include_str!("../migrations/usage.sqlite.sql"),
-    "CREATE VIRTUAL TABLE search_grams USING fts5(grams, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');",
-];
-const POSTGRES: [&str; 2] = [
-    include_str!("../migrations/usage.postgres.sql"),
-    "CREATE TABLE search_grams (rowid BIGINT PRIMARY KEY, grams TSVECTOR NOT NULL);
-     CREATE INDEX search_grams_by_gram ON search_grams USING gin (grams);",
+pub(crate) const STEPS: &[Step] = &[
+    Step::of_both(include_str!("../migrations/0001_schema.sql")),
+    Step::of_both(include_str!("../migrations/0002_accounts.sql")),
+    Step::of_both(include_str!("../migrations/0003_sso.sql")),
+    Step::of_both(include_str!("../migrations/0004_audit.sql")),
+    Step::of_both(include_str!("../migrations/0005_services.sql")),
+    Step::of_both(include_str!("../migrations/0006_cache.sql")),
+    Step::of_both(include_str!("../migrations/0007_codes.sql")),
+    Step::of_both(include_str!("../migrations/0008_open_logins.sql")),
+    Step::of_both(include_str!("../migrations/0009_lists.sql")),
+    Step {
+        both: include_str!("../migrations/0010_growth.sql"),
+        sqlite: include_str!("../migrations/0010_growth.sqlite.sql"),
+        postgres: "",
+    },
+    Step {
+        both: include_str!("../migrations/0011_people.sql"),
+        sqlite: include_str!("../migrations/0011_people.sqlite.sql"),
+        postgres: include_str!("../migrations/0011_people.postgres.sql"),
+    },
+    Step { both: "", sqlite: "", postgres: include_str!("../migrations/0012_leases.postgres.sql") },
+    Step::of_both(include_str!("../migrations/0013_acme.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.
@@ -55,29 +65,22 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
         let newer = "the database was written by a newer version of this program: start that one".to_owned();
         return Err(StoreError::Invalid(newer));
     }
-    for (step, sql) in (1_i64..).zip(STEPS).skip(done) {
-        for statement in statements(sql, &database.engine) {
+    for (number, step) in (1_i64..).zip(STEPS).skip(done) {
+        for statement in statements(step.both, &database.engine) {
             transaction.execute(statement, vec![]).await?;
         }
-        for (_, script) in OF_POSTGRES.iter().filter(|(of, _)| *of == step) {
-            transaction.script(script).await?;
-        }
-        transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![step, now_ms()]).await?;
+        transaction.script(step.sqlite, step.postgres).await?;
+        transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![number, now_ms()]).await?;
     }
     transaction.commit().await
 }
 
-/// The statements of a step, with what differs between the databases filled in; one that begins with `{sqlite}` is for SQLite alone.
+/// The statements that both databases run, with the words filled in that differ.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],
         Engine::Postgres(_) => ["BIGINT PRIMARY KEY", "BYTEA", "TEXT COLLATE \"C\"", ""],
     };
-    let [usage_triggers, search_grams] = match engine {
-        Engine::Sqlite { .. } => SQLITE,
-        Engine::Postgres(_) => POSTGRES,
-    };
-    let sql = sql.replace("{usage_triggers}", usage_triggers).replace("{search_grams}", search_grams);
     let lines: Vec<&str> = sql.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
     lines
         .join("\n")
@@ -88,12 +91,6 @@ fn statements(sql: &str, engine: &Engine) -> Vec<String> {
         .split(';')
         .map(str::trim)
         .filter(|statement| !statement.is_empty())
-        .filter_map(|statement| match statement.strip_prefix("{sqlite}") {
-            Some(_) if matches!(engine, Engine::Postgres(_)) => None,
-            Some(own) => Some(own.trim_start().to_owned()),
-            None => Some(statement.to_owned()),
-        })
-        // Those within a statement.
-        .map(|statement| statement.replace("{semicolon}", ";"))
+        .map(str::to_owned)
         .collect()
 }

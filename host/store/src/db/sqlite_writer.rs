@@ -151,6 +151,11 @@ impl LocalTransaction {
         self.work(move |connection| run(connection, &sql, &values).map_err(StoreError::database)).await
     }
 
+    /// Runs statements without values.
+    pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        self.work(move |connection| connection.execute_batch(sql).map_err(StoreError::database)).await
+    }
+
     /// Runs these one after the other; what each did.
     pub(super) async fn run_each(&mut self, statements: Vec<MultiRow>) -> Result<Vec<Ran>, StoreError> {
         self.work(move |connection| run_each(connection, &statements).map_err(StoreError::database)).await

@@ -134,11 +134,16 @@ impl Transaction {
         self.touched = Some(touched.into());
     }
 
-    /// Statements of PostgreSQL's own, without values.
-    pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
+    /// Statements of the database's own, without values: those of the two that are for it.
+    pub(super) async fn script(
+        &mut self,
+        sqlite: &'static str,
+        postgres: &'static str,
+    ) -> Result<(), StoreError> {
         match &mut self.inner {
-            Inner::Sqlite(_) => Ok(()),
-            Inner::Postgres(leased) => leased.simple(sql.into()).await.map(drop),
+            Inner::Sqlite(local) => local.script(sqlite).await,
+            Inner::Postgres(_) if postgres.is_empty() => Ok(()),
+            Inner::Postgres(leased) => leased.simple(postgres.into()).await.map(drop),
         }
     }
 

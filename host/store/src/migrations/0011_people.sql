@@ -9,7 +9,7 @@ ALTER TABLE files ADD COLUMN downloads BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX files_by_path ON files (repository, path);
 CREATE INDEX files_by_digest ON files (repository, digest);
 
--- What is shown of a repository, counted: `bytes` is the size of its files, each path once. The triggers below keep all but `downloads`.
+-- What is shown of a repository, counted: `bytes` is the size of its files, each path once. Triggers, in the databases' own files, keep all but `downloads`.
 CREATE TABLE repository_usage (
     repository BIGINT PRIMARY KEY REFERENCES repositories ON DELETE CASCADE, bytes BIGINT NOT NULL DEFAULT 0,
     packages BIGINT NOT NULL DEFAULT 0, versions BIGINT NOT NULL DEFAULT 0, downloads BIGINT NOT NULL DEFAULT 0, last_published_at BIGINT
@@ -21,7 +21,6 @@ INSERT INTO repository_usage (repository, bytes, packages, versions, last_publis
         (SELECT COUNT(*) FROM versions v WHERE v.repository = r.id),
         (SELECT MAX(v.shown_at) FROM versions v WHERE v.repository = r.id)
     FROM repositories r;
-{usage_triggers}
 
 -- The index of packages. What changed is in the queue until it is in the index; an empty name is a repository that was deleted.
 -- `folded` is the name in lower case, `text_sha256` of what is indexed. What is found by it is judged anew by `packages`.
@@ -32,8 +31,6 @@ CREATE TABLE search_documents (
 );
 CREATE INDEX search_documents_by_name ON search_documents (organization, folded, repository, name);
 CREATE INDEX search_documents_by_repository ON search_documents (repository, folded, name);
--- Of each document's text all that is one, two or three characters long, in hexadecimal digits.
-{search_grams}
 INSERT INTO search_queue (id, repository, name) SELECT ROW_NUMBER() OVER (), repository, name FROM packages;
 -- Who holds this row indexes.
 INSERT INTO meta (name, value) VALUES ('search_index', '');

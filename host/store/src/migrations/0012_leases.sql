@@ -1,1 +1,0 @@
--- Nothing here: what servers that share PostgreSQL need is in 0012_leases.postgres.sql.
