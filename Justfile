@@ -12,11 +12,11 @@ build: plugins
 
 # Each plugin as a component in target/release/plugins/
 plugins:
-    cargo run --release --locked --quiet -p xtask -- plugins
+    cargo run --release --locked --quiet --bin xtask -- plugins
 
 # Hostile components that the sandbox tests load
 guests:
-    cargo run --release --locked --quiet -p xtask -- guests
+    cargo run --release --locked --quiet --bin xtask -- guests
 
 # Build, then serve; arguments go to `packhouse serve`
 run *ARGS: build
