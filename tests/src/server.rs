@@ -4,9 +4,10 @@ use crate::http::Client;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -18,6 +19,10 @@ pub const PASSWORD: &str = "correct horse battery staple";
 /// How long a start or a stop may take on a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
+/// Ports that tests give to servers: below those that the system gives to connections, which could take the place of a server that is
+/// about to start again. Each process begins at another of them, so that two do not try the same one at the same moment.
+const PORTS: Range<u16> = 10_240..32_000;
+const STRIDE: u32 = 101;
 
 /// What differs from an ordinary start.
 #[derive(Clone, Debug, Default)]
@@ -372,8 +377,15 @@ pub fn program() -> PathBuf {
 
 /// A port of 127.0.0.1 that nobody holds at the moment.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its number").port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number =
+            std::process::id().wrapping_mul(STRIDE).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + u16::try_from(number % u32::from(PORTS.end - PORTS.start)).expect("a port");
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn wait(child: &mut Child) -> Option<ExitStatus> {
