@@ -1,7 +1,5 @@
 //! File, environment and flags laid over each other: which text each setting has, and where it came from.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -11,44 +9,7 @@ use super::key::{Key, nearest};
 use super::keys::KEYS;
 use super::mistake::Mistake;
 use super::plugin_keys::PLUGIN_KEYS;
-
-/// Where a setting's text came from.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Source {
-    /// Nothing set it.
-    Default,
-    /// This line of the file.
-    File(PathBuf, usize),
-    /// This environment variable.
-    Environment(String),
-    /// This flag of the command line.
-    Flag(String),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Default => f.write_str("default"),
-            Source::File(path, line) => write!(f, "file {}, line {line}", path.display()),
-            Source::Environment(name) => write!(f, "environment {name}"),
-            Source::Flag(name) => write!(f, "flag {name}"),
-        }
-    }
-}
-
-/// One setting's text and source.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    /// The row of the table.
-    pub key: &'static Key,
-    /// What was written.
-    pub text: String,
-    /// Where.
-    pub source: Source,
-}
-
-/// Every setting by its name in the file.
-pub type Settings = BTreeMap<String, Setting>;
+use super::setting::{Setting, Settings, Source};
 
 /// What the caller read: flags as (name in the file, flag, text), the environment, and the file's path.
 #[derive(Clone, Default)]

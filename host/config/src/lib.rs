@@ -13,6 +13,7 @@ mod plugin_keys;
 mod reload;
 pub mod repository_settings;
 mod secret;
+mod setting;
 mod show;
 pub mod tls;
 mod values;
@@ -29,11 +30,12 @@ use packhouse_store::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 use url::Url;
 
 pub use email::{email, email_domain};
-pub use layers::{Inputs, Settings, Source};
+pub use layers::Inputs;
 pub use mistake::{Mistake, Mistakes};
 pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
+pub use setting::{Setting, Settings, Source};
 pub use values::{SHORTEST_SEALING_KEY, bytes};
 
 /// All settings, checked.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::key::Kind;
-use super::layers::Setting;
+use super::setting::Setting;
 
 /// One mistake.
 #[derive(Clone, Debug, Eq, PartialEq)]

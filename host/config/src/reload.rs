@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::key::Kind;
-use super::layers::Settings;
+use super::setting::Settings;
 
 /// Settings that hold from the moment they are read again; a name that ends in a dot stands for all below it.
 const LIVE: [&str; 6] = ["log", "limits.", "trusted_proxies", "upstream.allow_networks", "tls.", "read_only"];

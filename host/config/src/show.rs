@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::key::Kind;
-use super::layers::{Setting, Settings};
+use super::setting::{Setting, Settings};
 
 /// As a table for people, or as JSON: an object of `{value, source, about}` by the setting's name.
 pub(super) fn render(settings: &Settings, as_json: bool) -> anyhow::Result<String> {

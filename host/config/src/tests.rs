@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::keys::KEYS;
-use super::layers::{self, Source};
+use super::layers;
 use super::plugin_keys::PLUGIN_KEYS;
+use super::setting::Source;
 use super::*;
 
 fn program() -> &'static Path {
