@@ -19,7 +19,7 @@ const PAGE: usize = 1000;
 /// The longest time between two listings.
 const LONGEST: Duration = Duration::from_hours(24);
 /// The row of `meta` that says when the last listing began, in ms by the database's clock.
-const LISTED: &str = "objects_listed_at";
+pub(crate) const LISTED: &str = "objects_listed_at";
 
 impl Store {
     /// Removes the objects that no row knows of, if it is time to look for them; how many. The first time is one time of grace

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::backup::is_held;
 use crate::blobs::fs::Folder;
 use crate::blobs::storage::{StoragePlace, blocking};
 use crate::db::{Value, is_retryable, placeholders, values};
@@ -22,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a file may be there before its row is.
 const WINDOW: Duration = Duration::from_hours(1);
 
-const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
+/// Of a row of `blobs`, at the time `$1`.
+pub(crate) const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
                      OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1) \
                      OR EXISTS (SELECT 1 FROM cached_answers c WHERE c.blob = blobs.id))";
 
@@ -193,6 +195,9 @@ impl Store {
     async fn try_remove_marked(&self) -> Result<(u64, u64), StoreError> {
         let now = self.now_ms();
         let mut transaction = self.inner.db.begin().await?;
+        if is_held(&mut transaction, now).await? {
+            return Ok((0, 0));
+        }
         let sql = format!(
             "SELECT id, size, place FROM blobs WHERE marked_at IS NOT NULL AND marked_at <= $2 AND NOT {HELD} LIMIT $3"
         );

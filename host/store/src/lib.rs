@@ -5,6 +5,7 @@
 
 mod accounts;
 mod answers;
+mod backup;
 mod blobs;
 mod bucket_listing;
 mod cache;
@@ -42,6 +43,7 @@ mod writer;
 
 pub use accounts::*;
 pub use answers::{AnswerChange, StoredAnswer};
+pub use backup::{BlobHold, Cell, RestoredRows, Restoring, Snapshot, SnapshotBlob, SnapshotTable};
 pub use blobs::*;
 pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};

@@ -17,11 +17,11 @@ use crate::db::{Database, Patience, Purpose, Transaction, values};
 use crate::error::StoreError;
 
 /// Of the file or object.
-const NAME: &str = "packhouse-database";
+pub(crate) const NAME: &str = "packhouse-database";
 /// Rows of `meta`: what this database is known by, the mark of its storage once there is one, and where that is.
-const IDENTITY: &str = "database";
-const MARK: &str = "blob_folder";
-const WHERE: &str = "blob_storage";
+pub(crate) const IDENTITY: &str = "database";
+pub(crate) const MARK: &str = "blob_folder";
+pub(crate) const WHERE: &str = "blob_storage";
 /// What a folder's description begins with.
 const A_FOLDER: &str = "the folder ";
 /// How long the storage may take to show its mark.

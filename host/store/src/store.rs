@@ -71,10 +71,24 @@ impl Store {
         let db = Database::open(&config).await?;
         let storage = Storage::open(&config).await?;
         marker::check(&db, &storage, &config).await?;
+        let leases = |changes: &_| Leases::start(&db, changes);
+        let store = Store::of_parts(config, db.clone(), storage, leases);
+        store.sweep_at_start().await?;
+        store.index_commits();
+        Ok(store)
+    }
+
+    /// A store of these, with nothing done in the background for it yet.
+    pub(crate) fn of_parts(
+        config: StoreConfig,
+        db: Database,
+        storage: Storage,
+        leases: impl FnOnce(&Arc<ChangeLog>) -> Option<Leases>,
+    ) -> Store {
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
         let changes = Arc::<ChangeLog>::default();
-        let leases = Leases::start(&db, &changes);
+        let leases = leases(&changes);
         let memory = Memory {
             snapshots: Arc::clone(&snapshots),
             changes: Arc::clone(&changes),
@@ -102,10 +116,7 @@ impl Store {
             record_cache: RecordCache::default(),
             db,
         });
-        let store = Store { inner };
-        store.sweep_at_start().await?;
-        store.index_commits();
-        Ok(store)
+        Store { inner }
     }
 
     /// Whether the database answers, and how, within three seconds. `Unavailable` says what it said, or that it said nothing.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accounts;
+mod backup;
 mod doctor;
 mod health;
 mod migrate;
@@ -91,6 +92,10 @@ enum Command {
         #[command(flatten)]
         settings: SettingFlags,
     },
+    /// Take a backup, beside a running server or without one; or look after those there are.
+    Backup(Box<backup::BackupArguments>),
+    /// Put a backup into an empty data folder, or an empty database and bucket.
+    Restore(Box<backup::RestoreArguments>),
     /// Collect garbage once.
     Gc {
         #[command(flatten)]
@@ -218,6 +223,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Token { command } => command.run().await,
             Command::Repo { command } => command.run().await,
             Command::Scrub { rate, settings: flags } => upkeep::scrub(settings(flags)?, rate).await,
+            Command::Backup(arguments) => arguments.run().await,
+            Command::Restore(arguments) => arguments.run().await,
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };

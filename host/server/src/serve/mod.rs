@@ -58,6 +58,12 @@ use crate::unbound::unbound;
 /// How long the storage of blobs may take at the start to say whether it may be used.
 const ADMISSION: Duration = Duration::from_secs(5);
 
+/// Makes the data folder, and sees that no server uses it as long as the answer lives: for a command that fills it.
+pub(crate) fn alone(config: &Config) -> anyhow::Result<Option<std::fs::File>> {
+    private::data_folder(config)?;
+    lock::take(config)
+}
+
 /// Serves until SIGTERM or SIGINT; at SIGHUP the settings are read again. An error is one that kept it from starting.
 pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     metrics::install()?;

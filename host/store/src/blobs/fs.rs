@@ -93,6 +93,16 @@ impl Folder {
         fs::read_dir(self.root.join("blobs"))?.next().transpose().map(|_| ())
     }
 
+    /// Whether there is neither a blob nor this file, which says whose blobs there are.
+    pub(crate) fn is_empty(&self, mark: &str) -> io::Result<bool> {
+        for shard in fs::read_dir(self.root.join("blobs"))? {
+            if fs::read_dir(shard?.path())?.next().is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(!self.root.join(mark).exists())
+    }
+
     /// Writes, syncs, reads and removes a file.
     pub(crate) fn canary(&self) -> io::Result<()> {
         let mut canary = self.begin()?;

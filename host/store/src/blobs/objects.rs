@@ -159,6 +159,13 @@ impl Objects {
         listed.filter_map(move |found| std::future::ready(key(found))).boxed()
     }
 
+    /// Whether there is no object.
+    pub(crate) async fn is_empty(&self) -> Result<bool> {
+        let mut listed = self.bucket.list(Some(&self.prefix));
+        let first = within(self.idle, async { listed.next().await.transpose() }).await?;
+        Ok(first.is_none())
+    }
+
     fn beside(&self, name: &str) -> Path {
         self.prefix.parts().chain(std::iter::once(name.into())).collect()
     }

@@ -104,6 +104,17 @@ impl Storage {
         }
     }
 
+    /// Whether there are no bytes of blobs and no file of this name, and in a bucket nothing at all.
+    pub(crate) async fn is_empty(&self, mark: &'static str) -> Result<bool, StoreError> {
+        match &self.place {
+            StoragePlace::Folder(folder) => {
+                let folder = Arc::clone(folder);
+                blocking(move || folder.is_empty(mark)).await
+            }
+            StoragePlace::Bucket(bucket) => bucket.is_empty().await.map_err(StoreError::storage),
+        }
+    }
+
     /// Removes the bytes with this key, and what an unfinished multipart upload of them left. That there are none is no fault.
     pub(crate) async fn remove(&self, key: &str, multipart: Option<String>) -> Result<(), StoreError> {
         match &self.place {

@@ -218,6 +218,18 @@ impl Database {
         }
     }
 
+    /// The names of all tables, whoever made them, in their order.
+    pub(crate) async fn table_names(&self) -> Result<Vec<String>, StoreError> {
+        let sql = if self.is_shared() {
+            "SELECT CAST(table_name AS TEXT) AS name FROM information_schema.tables \
+             WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY 1"
+        } else {
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1"
+        };
+        let rows = self.fetch(sql, Vec::new()).await?;
+        rows.iter().map(|row| row.columns().text("name")).collect()
+    }
+
     /// The name of the function that finds a text in another: the one word that differs outside of the migrations.
     pub(crate) fn position_function(&self) -> &'static str {
         match self.engine {

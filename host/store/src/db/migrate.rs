@@ -2,7 +2,7 @@
 
 use super::database::{Database, Engine};
 use super::pool::Purpose;
-use super::transaction::Patience;
+use super::transaction::{Patience, Transaction};
 use super::value::values;
 use crate::error::StoreError;
 use crate::ids::now_ms;
@@ -50,8 +50,23 @@ pub(crate) const STEPS: &[Step] = &[
 /// Any number: what processes that start at once wait for on PostgreSQL.
 const LOCK: i64 = 0x7061_636b;
 
-/// Brings the schema up to date. `Invalid` when it is newer than this program.
-pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
+/// The row of `meta` that says that a restore is not whole yet, and of which backup.
+pub(crate) const UNFINISHED: &str = "restore_unfinished";
+
+/// What a database is opened for.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// A server or a command. The schema is brought up to date.
+    InUse,
+    /// A restore of this backup, which has this step of the schema. Nothing else may be there, in the database or, as `occupied` says,
+    /// in the storage of blobs, unless it is the same restore, which was broken off.
+    Restored { backup: &'a str, step: u64, occupied: bool },
+}
+
+/// Brings the schema up to date, or to the step of a backup. `Invalid` when it is newer than this program, or when the database is
+/// not one for this.
+pub(super) async fn migrate(database: &Database, place: Place<'_>) -> Result<(), StoreError> {
+    let used = !database.table_names().await?.is_empty();
     let mut transaction = database.begin_for(Purpose::Write, Patience::Endless).await?;
     if database.is_shared() {
         transaction.fetch("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", values![LOCK]).await?;
@@ -65,17 +80,69 @@ pub(super) async fn migrate(database: &Database) -> Result<(), StoreError> {
         let newer = "the database was written by a newer version of this program: start that one".to_owned();
         return Err(StoreError::Invalid(newer));
     }
-    for (number, step) in (1_i64..).zip(STEPS).skip(done) {
+    let unfinished = if done > 0 { unfinished(&mut transaction).await? } else { None };
+    let until = match place {
+        Place::InUse => {
+            if let Some(backup) = unfinished {
+                return Err(broken_off(&backup));
+            }
+            STEPS.len()
+        }
+        Place::Restored { backup, step, occupied } => {
+            let until = usize::try_from(step).unwrap_or(usize::MAX);
+            if until == 0 || until > STEPS.len() {
+                return Err(StoreError::Invalid(format!(
+                    "the backup was made by a newer version of this program (its schema is {step}, this one's {}): restore it with \
+                     that version",
+                    STEPS.len()
+                )));
+            }
+            match unfinished {
+                Some(other) if other != backup => return Err(broken_off(&other)),
+                Some(_) => {}
+                None if used || occupied => {
+                    return Err(not_empty(if used { "database" } else { "storage of blobs" }));
+                }
+                None => {}
+            }
+            until
+        }
+    };
+    for (number, step) in (1_i64..).zip(STEPS).take(until).skip(done) {
         for statement in statements(step.both, &database.engine) {
             transaction.execute(statement, vec![]).await?;
         }
         transaction.script(step.sqlite, step.postgres).await?;
         transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![number, now_ms()]).await?;
     }
+    if let Place::Restored { backup, .. } = place {
+        let mark = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+        transaction.execute(mark, values![UNFINISHED, backup]).await?;
+    }
     transaction.commit().await
 }
 
-/// The statements that both databases run, with the words filled in that differ.
+/// The backup whose restore into this database is not whole.
+pub(crate) async fn unfinished(transaction: &mut Transaction) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT value FROM meta WHERE name = $1";
+    let row = transaction.fetch_one(sql, values![UNFINISHED]).await?;
+    row.map(|row| row.columns().text("value")).transpose()
+}
+
+fn broken_off(backup: &str) -> StoreError {
+    StoreError::Invalid(format!(
+        "the backup {backup} was being restored into this database, and that was broken off: run the same `packhouse restore` again, \
+         which goes on where it stopped, or empty the database and the storage of blobs"
+    ))
+}
+
+fn not_empty(what: &str) -> StoreError {
+    StoreError::Invalid(format!(
+        "the {what} is not empty, and a backup is restored into an empty place only: name another"
+    ))
+}
+
+/// The statements of a step, with what differs between the databases filled in; one that begins with `{sqlite}` is for SQLite alone.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],

@@ -9,7 +9,7 @@ const MAX_PREPARED_ROWS: usize = 64;
 
 /// A statement with a list of tuples in it; in several parts where they are very many, in none where there are none.
 pub(crate) struct MultiRow {
-    before: &'static str,
+    before: Sql,
     width: usize,
     values: Vec<Value>,
     after: Sql,
@@ -24,12 +24,23 @@ impl MultiRow {
         after: impl Into<Sql>,
     ) -> MultiRow {
         MultiRow {
-            before,
+            before: before.into(),
             width: N.max(1),
             values: rows.into_iter().flatten().collect(),
             after: after.into(),
             later: false,
         }
+    }
+
+    /// The same of a table whose columns are not known before: each row has so many values.
+    pub(crate) fn of_width(
+        before: String,
+        width: usize,
+        rows: Vec<Vec<Value>>,
+        after: &'static str,
+    ) -> MultiRow {
+        let values = rows.into_iter().flatten().collect();
+        MultiRow { before: before.into(), width: width.max(1), values, after: after.into(), later: false }
     }
 
     /// The same as one that sees what those before it did: it is never a part of the same statement.

@@ -9,7 +9,7 @@ use tracing::log::LevelFilter;
 use super::checkpoints::Checkpoints;
 use super::database::{Database, Engine};
 use super::generation::Header;
-use super::migrate::migrate;
+use super::migrate::{Place, migrate};
 use super::pool::Pool;
 use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
@@ -22,10 +22,15 @@ const READERS: u32 = 4;
 impl Database {
     /// Connects and brings the schema up to date.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
+        Database::open_for(config, Place::InUse).await
+    }
+
+    /// The same for what `place` says.
+    pub(crate) async fn open_for(config: &StoreConfig, place: Place<'_>) -> Result<Database, StoreError> {
         let mut database = Database::new(connect(config).await?, config.database);
         database.sync_clock().await?;
         database.sync_clock_periodically();
-        migrate(&database).await?;
+        migrate(&database, place).await?;
         // After the migration: the file is certain to be there then.
         if let Engine::Sqlite { header, writer, .. } = &mut database.engine {
             *header = Header::open(&config.database_url)?;

@@ -8,6 +8,7 @@
     reason = "what fails here fails a test; helpers are not marked as tests"
 )]
 
+mod backup;
 mod collection;
 mod damage;
 mod holding;

@@ -1,0 +1,84 @@
+//! The bytes of blobs that a snapshot names.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
+use crate::blobs::source::Source;
+use crate::db::{Value, placeholders};
+use crate::digest::Sha256;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Bytes read at a time.
+const CHUNK: u64 = 1024 * 1024;
+
+/// A blob that a snapshot names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotBlob {
+    /// The row's number.
+    pub id: i64,
+    /// The SHA-256 of its bytes.
+    pub sha256: Sha256,
+    /// How many bytes.
+    pub size: u64,
+}
+
+impl Store {
+    /// The bytes of each of these, some hundred at most, in pieces: not compared with the digest. `Corrupt` names one that is not there,
+    /// `Unavailable` when the database failed.
+    pub async fn blob_bytes(
+        &self,
+        blobs: &[SnapshotBlob],
+    ) -> Result<Vec<(SnapshotBlob, BoxStream<'static, Result<Bytes, StoreError>>)>, StoreError> {
+        if blobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Value> = blobs.iter().map(|blob| Value::from(blob.id)).collect();
+        let among = placeholders(1, ids.len());
+        let sql = format!("SELECT {BLOB_COLUMNS} FROM blobs b WHERE b.id IN {among}");
+        let mut found = HashMap::new();
+        for row in &self.inner.db.fetch(sql, ids).await? {
+            let row = read_row(row)?;
+            found.insert(row.id, row);
+        }
+        let mut readers = Vec::with_capacity(blobs.len());
+        for blob in blobs {
+            let gone =
+                || StoreError::Corrupt(format!("blob {} is not in the database any more", blob.sha256));
+            let row = found.remove(&blob.id).ok_or_else(gone)?;
+            readers.push((*blob, self.bytes_of(row)));
+        }
+        Ok(readers)
+    }
+
+    /// Opened once it is asked for bytes.
+    fn bytes_of(&self, row: BlobRow) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let storage = self.inner.storage.clone();
+        let open = async move {
+            let size = row.size;
+            let source = match row.place {
+                Place::Inline(bytes) => Source::Bytes(bytes),
+                Place::Stored(key) => Source::open(&storage, &key, size).await?,
+            };
+            match &source {
+                Source::Object(object) if size > 0 => object.get(0..size).await,
+                _ => Ok(pieces(source)),
+            }
+        };
+        stream::once(open).try_flatten().boxed()
+    }
+}
+
+/// All that there is, be it fewer or more bytes than there should be.
+fn pieces(source: Source) -> BoxStream<'static, Result<Bytes, StoreError>> {
+    let next = |(source, at): (Source, u64)| async move {
+        let piece = source.read(at..at.saturating_add(CHUNK)).await?;
+        let end = at.saturating_add(piece.len() as u64);
+        Ok((!piece.is_empty()).then_some((piece, (source, end))))
+    };
+    stream::try_unfold((source, 0), next).boxed()
+}
