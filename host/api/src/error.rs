@@ -87,6 +87,9 @@ impl From<StoreError> for ApiError {
             tracing::error!(%error, "no more files can be opened");
             return ApiError::from(&catalogue::SERVER_BUSY);
         }
+        if let StoreError::QuotaExceeded { quota } = &error {
+            return ApiError::with(&catalogue::QUOTA_EXCEEDED, &quota.sentence());
+        }
         if error.is_unavailable() {
             tracing::error!(%error, "the store is unavailable");
             return ApiError::from(&catalogue::DDB_UNAVAILABLE);

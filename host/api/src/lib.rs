@@ -35,6 +35,7 @@ mod shown;
 mod sso;
 mod subscribers;
 pub mod tokens;
+mod trash;
 mod upkeep;
 
 #[cfg(test)]
@@ -85,6 +86,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         organization::endpoints(),
         cache::endpoints(),
         upkeep::endpoints(),
+        trash::endpoints(),
         tokens::endpoints(),
         logins::endpoints(),
         formats::endpoints(),

@@ -32,6 +32,12 @@ pub const UPSTREAM: &str = "upstream";
 /// Where a plugin finds the largest file that it may take, in bytes; the operator's to set, for a format as a whole.
 pub const MAX_FILE_BYTES: &str = "max_file_bytes";
 
+/// How many bytes of files a repository may show.
+const QUOTA_BYTES: &str = "quota_bytes";
+/// For how many days what people delete can be brought back; 0: not at all.
+const TRASH_DAYS: &str = "trash_days";
+const DEFAULT_TRASH_DAYS: u64 = 7;
+
 /// By which way a proxy's upstream is reached, and who may vouch for it.
 pub const WAYS: [&str; 2] = ["egress_proxy", "ca_pem"];
 
@@ -51,6 +57,8 @@ fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
         (CLAIMED_NAMES, Shape::List, json!([])),
         ("offline", Shape::Switch, json!(false)),
         ("cache_max_bytes", Shape::Bytes, Value::Null),
+        (QUOTA_BYTES, Shape::Bytes, Value::Null),
+        (TRASH_DAYS, Shape::Seconds, json!(DEFAULT_TRASH_DAYS)),
         ("egress_proxy", Shape::Address, Value::Null),
         ("ca_pem", Shape::Text, Value::Null),
     ]
@@ -188,6 +196,12 @@ pub fn effective(stored: &str, public: bool, description: Option<&Description>) 
     all.extend(stored);
     all.insert(PUBLIC.to_owned(), Value::Bool(public));
     all
+}
+
+/// For how many days what people delete in a repository can be brought back; of what is stored.
+pub fn trash_days(stored: &str) -> u64 {
+    let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
+    stored.get(TRASH_DAYS).and_then(Value::as_u64).unwrap_or(DEFAULT_TRASH_DAYS)
 }
 
 /// The names that a repository claims, as patterns that somebody wrote; of what is stored.

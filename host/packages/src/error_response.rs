@@ -208,6 +208,7 @@ impl From<StoreError> for HttpError {
                 tracing::warn!(%error, "bytes are refused");
                 Self::of(&catalogue::STAGING_FULL)
             }
+            StoreError::QuotaExceeded { quota } => Self::with(&catalogue::QUOTA_EXCEEDED, &quota.sentence()),
             StoreError::BrokenOff(_) => {
                 tracing::warn!(%error, "an upstream did not send what it began");
                 Self::of(&catalogue::UPSTREAM_UNAVAILABLE)

@@ -29,6 +29,7 @@ mod organizations;
 mod password_sign_in;
 mod plugin_failure;
 mod prepared_response;
+mod quota;
 mod receive;
 mod repository_list;
 mod repository_request;

@@ -2,6 +2,7 @@
 //! next request is none the worse.
 
 use packhouse_runtime::{CallError, Plugin, RequestHead};
+use packhouse_store::StoreError;
 
 use crate::error_response::HttpError;
 
@@ -12,7 +13,7 @@ pub(crate) fn failed(
     head: &RequestHead,
     error: CallError,
 ) -> HttpError {
-    if matches!(error, CallError::TooMany { .. }) {
+    if matches!(error, CallError::TooMany { .. } | CallError::Store(StoreError::QuotaExceeded { .. })) {
         // The caller's doing, which a stranger can repeat: no fault of the plugin's, and nothing to fill a log with.
         return HttpError::from(error);
     }

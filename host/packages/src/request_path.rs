@@ -18,6 +18,7 @@ use crate::host_routes::{self, HostRequest};
 use crate::identified_request::{ResolvedRequest, identify_caller};
 use crate::organizations::Organizations;
 use crate::prepared_response::prepare;
+use crate::quota::refuse_past_quota;
 use crate::receive::receive;
 use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
@@ -84,6 +85,7 @@ impl RepositoryHost {
         let repositories = select_repositories(&request, &intent, &self.views).await?;
         refuse_by_declared_length(&intent, &parts.headers)?;
         check(&request, &intent, &repositories).await?;
+        refuse_past_quota(&request, &intent).await?;
         let received = receive(&request, &intent, body).await?;
         let answer = handle(&request, &intent, instance, repositories, received).await?;
         let response = self.encodings.offer(prepare(answer, request.is_private()).await?);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_store::{AuditEvent, Blob};
+use packhouse_store::{AuditEvent, Blob, TrashId};
 
 use crate::request::{Action, RequestHead};
 use crate::services::Services;
@@ -53,6 +53,8 @@ pub struct Call {
     pub services: Services,
     /// What is remembered with each commit of a call that writes; what was shown and hidden is added to it.
     pub audit: Option<AuditEvent>,
+    /// Of a deletion: the entry of the trash that keeps what its commits change.
+    pub trash: Option<TrashId>,
 }
 
 impl Call {
@@ -69,6 +71,7 @@ impl Call {
             appended: None,
             services: Services::default(),
             audit: None,
+            trash: None,
         }
     }
 }

@@ -10,13 +10,16 @@ use crate::writer::{Done, checked};
 
 impl Store {
     /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
-    /// `Unavailable` when it is not known whether it is applied.
+    /// `QuotaExceeded` when it publishes and would pass a quota, `Unavailable` when it is not known whether it is applied.
     pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
         let mut commit = checked(commit)?;
         let keeps = std::mem::take(&mut commit.keeps);
         let rows = self.settle(&keeps).await?;
         let done = self.inner.writer.submit(repository, Some(commit), rows).await?;
         settled(self, &keeps, &done);
+        if let Some(quota) = done.refused {
+            return Err(StoreError::QuotaExceeded { quota });
+        }
         done.outcome.ok_or_else(|| StoreError::Corrupt("a commit without an outcome".to_owned()))
     }
 

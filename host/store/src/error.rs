@@ -36,6 +36,12 @@ pub enum StoreError {
         /// The bound that was met, in bytes.
         limit: u64,
     },
+    /// A commit that publishes would bring a repository, or an organization's repositories together, past its quota.
+    #[error("{}", quota.sentence())]
+    QuotaExceeded {
+        /// Which, and by how much.
+        quota: ExceededQuota,
+    },
     /// Bytes that were still arriving did not come to their end, or were not what they had to be. Says why.
     #[error("the bytes broke off: {0}")]
     BrokenOff(String),
@@ -46,6 +52,44 @@ pub enum StoreError {
 
 /// `EMFILE` and `ENFILE`, by their numbers, which are the same wherever this runs.
 const OUT_OF_DESCRIPTORS: [i32; 2] = [24, 23];
+
+/// What a quota is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaOf {
+    /// One repository.
+    Repository,
+    /// All repositories of an organization.
+    Organization,
+}
+
+/// A quota that a publish would pass. All figures are bytes of files that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceededQuota {
+    /// What it is of.
+    pub of: QuotaOf,
+    /// The quota.
+    pub bytes: u64,
+    /// How many of it are used.
+    pub used: u64,
+    /// How many the publish would add.
+    pub added: u64,
+}
+
+impl ExceededQuota {
+    /// For whoever publishes.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let ExceededQuota { of, bytes, used, added } = self;
+        let of = match of {
+            QuotaOf::Repository => "this repository",
+            QuotaOf::Organization => "the organization",
+        };
+        format!(
+            "The quota of {of} is {bytes} bytes, of which {used} are used: {added} more do not fit. Delete what is not needed, or \
+             have the quota raised."
+        )
+    }
+}
 
 /// A part of the database that may be out of reach alone, as the specification's 503 family tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +152,7 @@ impl StoreError {
             StoreError::TooLarge { .. }
             | StoreError::NoRoom { .. }
             | StoreError::BrokenOff(_)
+            | StoreError::QuotaExceeded { .. }
             | StoreError::Invalid(_) => plain(&self.to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
 //!
-//! A blob that no record or kept answer names and no lease holds is marked, waits out the time of grace, and is removed if it is
+//! A blob that no record, kept answer or entry of the trash names and no lease holds is marked, waits out the time of grace, and is removed if it is
 //! still unheld: one transaction replaces its row by an orphan's, then the bytes go. So a publish that names it comes before, and
 //! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
 //! interrupted goes on from the orphans.
@@ -26,7 +26,8 @@ const WINDOW: Duration = Duration::from_hours(1);
 /// Of a row of `blobs`, at the time `$1`.
 pub(crate) const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
                      OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1) \
-                     OR EXISTS (SELECT 1 FROM cached_answers c WHERE c.blob = blobs.id))";
+                     OR EXISTS (SELECT 1 FROM cached_answers c WHERE c.blob = blobs.id) \
+                     OR EXISTS (SELECT 1 FROM trash_blobs t WHERE t.blob = blobs.id))";
 
 /// What a collection removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -46,6 +46,8 @@ ids! {
     KeyOwnerId,
     /// An access key.
     AccessKeyId,
+    /// Something deleted that can be brought back.
+    TrashId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

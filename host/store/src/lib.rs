@@ -26,6 +26,7 @@ mod leases;
 mod marker;
 mod names;
 mod packages;
+mod quotas;
 mod records;
 mod removals;
 mod scrub;
@@ -33,6 +34,7 @@ mod search;
 mod sqlite;
 mod store;
 pub mod trace;
+mod trash;
 mod unchanged;
 mod uploads;
 mod usage;
@@ -52,12 +54,15 @@ pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 pub use db::{Answering, Connections, Generation};
 pub use deletions::Deletion;
 pub use digest::{Algorithm, Digest, Sha256};
-pub use error::{Part, StoreError, causes};
+pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
-pub use ids::{AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, now_ms};
+pub use ids::{
+    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, TrashId, now_ms,
+};
 pub use names::PackageName;
 pub use packages::PackageSummary;
+pub use quotas::QuotasOf;
 pub use records::cached::{Seen, ended_at};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
@@ -66,6 +71,7 @@ pub use records::{
 pub use scrub::{Damaged, ScrubReport};
 pub use search::{FoundPackage, Readable, SearchPlace, SearchQuery};
 pub use store::{DiskRoom, Store};
+pub use trash::{Restored, TrashEntry};
 pub use uploads::{Append, Upload, UploadAppender};
 pub use usage::{RepositoryUsage, UsageRow};
 pub use version_details::VersionDetails;

@@ -28,7 +28,8 @@ const AT_ONCE: [&str; 5] = [
 ];
 
 /// What goes in pieces besides the records, what refers to others before them.
-const IN_PIECES: [&str; 5] = [
+const IN_PIECES: [&str; 6] = [
+    "DELETE FROM trash WHERE id IN (SELECT id FROM trash WHERE repository = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM files WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM files \
      WHERE repository = $1 ORDER BY name, version, path LIMIT $2)",
     "DELETE FROM versions WHERE (repository, name, version) IN (SELECT repository, name, version FROM versions \

@@ -79,7 +79,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Bytes of all blobs that the organization's records and its proxies' cached answers name, each blob once, as they were 30 seconds
+    /// Bytes of all blobs that the organization's records, its trash and its proxies' cached answers name, each blob once, as they were 30 seconds
     /// ago at most. To count them reads a row for each: one call at a time does it, and who asks meanwhile waits for it.
     pub async fn stored_bytes(&self, organization: OrganizationId) -> Result<u64, StoreError> {
         let mut counted = self.inner.stored_bytes.lock().await;
@@ -96,6 +96,8 @@ impl Store {
     async fn count_stored_bytes(&self, organization: OrganizationId) -> Result<u64, StoreError> {
         let sql = "SELECT CAST(COALESCE(SUM(b.size), 0) AS BIGINT) AS bytes FROM blobs b WHERE b.id IN (\
                    SELECT n.blob FROM record_blobs n JOIN repositories r ON r.id = n.repository WHERE r.organization = $1 \
+                   UNION SELECT t.blob FROM trash_blobs t JOIN trash e ON e.id = t.entry \
+                   JOIN repositories r ON r.id = e.repository WHERE r.organization = $1 \
                    UNION SELECT c.blob FROM cached_answers c JOIN repositories r ON r.id = c.repository \
                    WHERE r.organization = $1 AND c.blob IS NOT NULL)";
         let row = self.inner.db.fetch_one(sql, values![organization.0]).await?;

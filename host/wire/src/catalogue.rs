@@ -141,6 +141,7 @@ catalogue! {
     INVALID_CREDENTIALS = "invalid_credentials" 401 Error Api "The e-mail address or the password is wrong.";
     SSO_REFUSED = "sso_refused" 401 Error Api "The sign-in is refused: {}.";
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
+    QUOTA_EXCEEDED = "quota_exceeded" 403 Reason Both "{}";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
     NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";
@@ -154,7 +155,7 @@ catalogue! {
     REPOSITORY_IN_USE = "repository_in_use" 409 Error Api "The repository is a member of a group; take it out first.";
     LAST_OWNER = "last_owner" 409 Error Api "Someone must keep the permission manage-owner-account.";
     ALREADY_FINISHED = "already_finished" 409 Error Api "This sign-in is finished already.";
-    VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Packages "This version exists already; publish a new one.";
+    VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Both "This version exists already; publish a new one.";
     FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";

@@ -110,6 +110,8 @@ fn commit(
             .remove(&records::package(name), expect)
             .remove(&records::package_readme(name), Expectation::Anything)
     } else {
+        // Comes back with the version, should the package be gone by then.
+        change.require(&records::package_readme(name), Expectation::Anything);
         change.put_json(&records::package(name), &package.value, expect, &[])?
     };
     for number in page {

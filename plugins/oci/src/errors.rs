@@ -28,6 +28,7 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
             "writes_not_permitted_on_group",
             new("UNSUPPORTED", "Writes are not permitted to group repositories").status(405),
         ),
+        ("quota_exceeded", new("DENIED", "{sentence}").status(403)),
         ("group_empty", new("NAME_UNKNOWN", "group repository has no members").status(404)),
         ("name_claimed", new("MANIFEST_UNKNOWN", "manifest not found").status(404)),
         ("no_repository_name", new("NAME_INVALID", "invalid repository name").status(400)),

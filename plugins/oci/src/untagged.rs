@@ -3,9 +3,12 @@
 use crate::records::{self, ManifestRecord, TagRecord};
 use crate::{busy, failure};
 use packhouse_sdk::{Digest, Expectation, Failure, Repository, Step, Transaction, VersionId};
+use std::collections::BTreeSet;
 
 /// Tags that go in one commit: each is three changes of the 10,000 that one may have.
 const PAGE: u32 = 1_000;
+/// Records that a tag brings back with it, about.
+const NEEDED: usize = 4_000;
 
 /// Removes those of these manifests that nothing points to: no tag, no index, and, for one that says something about another,
 /// not that other. What a removed one pointed to is looked at in turn.
@@ -127,6 +130,48 @@ pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Res
         Ok(digest)
     })?;
     Ok(removed.value)
+}
+
+/// The same for a deletion that can be undone: what the tag needs comes back with it, should it be gone by then.
+///
+/// # Errors
+/// As [`delete_tag`].
+pub(crate) fn delete_tag_wholly(repository: &Repository, image: &str, tag: &str) -> Result<Digest, Failure> {
+    let key = records::tag(image, tag);
+    let removed = repository.update(busy, |change| {
+        let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
+        let digest = entry.value.digest;
+        for needed in needed(repository, image, &digest)? {
+            change.require(&needed, Expectation::Anything);
+        }
+        remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
+        Ok(digest)
+    })?;
+    Ok(removed.value)
+}
+
+/// The records of a manifest, of its parts, and of what says something about them, as far as one commit takes them.
+fn needed(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<String>, Failure> {
+    let (mut keys, mut next, mut seen) = (Vec::new(), vec![digest.clone()], BTreeSet::new());
+    while let Some(digest) = next.pop() {
+        if keys.len() > NEEDED || !seen.insert(digest.clone()) {
+            continue;
+        }
+        let key = records::manifest(image, &digest);
+        let Some(entry) = repository.get_json::<ManifestRecord>(&key)? else { continue };
+        keys.push(key);
+        for child in entry.value.children {
+            keys.push(records::part(image, &child, &digest));
+            next.push(child);
+        }
+        let prefix = records::referrers(image, &digest);
+        for key in repository.keys(prefix.as_str()) {
+            let key = key?;
+            next.extend(key.strip_prefix(&prefix).and_then(|digest| digest.parse().ok()));
+            keys.push(key);
+        }
+    }
+    Ok(keys)
 }
 
 fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str, expect: Expectation) {

@@ -1,18 +1,15 @@
 //! What the management API asks for: a version of an image is a tag.
 
 use crate::{Oci, untagged};
-use packhouse_sdk::{Context, Failure, Settings, Upkeep, VersionId};
+use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
 
 impl Upkeep for Oci {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let repository = cx.target()?;
         let missing = |_| Failure::not_found(format!("There is no {}:{}", id.name, id.version));
-        let digest = untagged::delete_tag(repository, &id.name, &id.version).map_err(missing)?;
-        if Settings::of(repository)?.keep_untagged {
-            Ok(())
-        } else {
-            untagged::drop_all(repository, &id.name, vec![digest])
-        }
+        let digest = untagged::delete_tag_wholly(repository, &id.name, &id.version).map_err(missing)?;
+        // Whoever deletes a version means what it holds, whatever becomes of manifests that lose their tag by a push.
+        untagged::drop_all(repository, &id.name, vec![digest])
     }
 
     fn mark_version(_cx: &Context, _id: &VersionId, _state: &str, _reason: &str) -> Result<(), Failure> {

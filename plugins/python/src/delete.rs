@@ -57,6 +57,9 @@ pub(crate) fn files(
         }
         if left.is_empty() {
             change.remove(&project_record.key, Expectation::Revision(project_record.revision));
+        } else {
+            // Comes back with the version, should the project be gone by then.
+            change.require(&project_record.key, Expectation::Anything);
         }
         Ok(Step::Commit(true))
     })

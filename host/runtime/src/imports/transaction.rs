@@ -9,6 +9,7 @@ use crate::bindings::packhouse::format::records::{
     Expectation, HostTransaction, Outcome, Version, VersionId,
 };
 use crate::host_error::HostError;
+use crate::request::Action;
 use crate::state::transaction::{TransactionRep, parsed};
 use crate::state::{Access, HostState};
 
@@ -171,7 +172,9 @@ impl HostTransaction for HostState {
         let keeps = keeps.map(|(_, blob)| blob).collect();
         let audit = self.event(&transaction);
         let (changes, catalog) = (transaction.changes, transaction.catalog);
-        let commit = Commit { changes, catalog, keeps, audit, ..Commit::default() };
+        let publishes = matches!(self.access, Access::Intent(Action::Publish));
+        let trash = self.trash.filter(|_| matches!(self.access, Access::Intent(Action::Delete)));
+        let commit = Commit { changes, catalog, keeps, audit, publishes, trash, ..Commit::default() };
         let storage = self.storage()?;
         let _host_work = self.clock.begin_host_work();
         Ok(match storage.commit(repository, commit).await? {

@@ -11,7 +11,7 @@ pub(crate) mod upstream;
 
 use std::sync::Arc;
 
-use packhouse_store::{AuditEvent, Blob, RepositoryId, Store};
+use packhouse_store::{AuditEvent, Blob, RepositoryId, Store, TrashId};
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
@@ -52,6 +52,8 @@ pub(crate) struct HostState {
     pub(crate) for_publish: bool,
     /// What is remembered with each commit.
     pub(crate) audit: Option<AuditEvent>,
+    /// What keeps what each commit changes.
+    pub(crate) trash: Option<TrashId>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
@@ -102,6 +104,7 @@ impl HostState {
             services: call.services,
             for_publish: call.for_publish,
             audit: call.audit,
+            trash: call.trash,
             kept: Vec::new(),
             uncacheable: false,
             reads: Reads::default(),

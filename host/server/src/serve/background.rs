@@ -16,6 +16,8 @@ const FORGET: Duration = Duration::from_hours(1);
 const FORGET_AT_ONCE: u32 = 2000;
 /// How often it is looked for repositories that others deleted: another server that is gone, or the command line.
 const LOOK_FOR_DELETED: Duration = Duration::from_secs(10);
+/// How often the trash is emptied of what is over.
+const EMPTY: Duration = Duration::from_secs(60);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Collects garbage at the configured interval until the stop.
@@ -66,6 +68,20 @@ pub(crate) async fn remove_deleted(app: Arc<App>) {
             () = app.store.until_deleted() => {}
             () = tokio::time::sleep(LOOK_FOR_DELETED) => {}
             () = app.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Removes for good what is long enough in the trash, until the stop.
+pub(crate) async fn empty_trash(app: Arc<App>) {
+    loop {
+        match app.store.empty_trash().await {
+            Ok(0) => {}
+            Ok(gone) => tracing::info!(gone, "deleted versions went for good"),
+            Err(error) => tracing::warn!(%error, "the trash could not be emptied; the next time will do"),
+        }
+        if !pause(EMPTY, &app.stop).await {
+            return;
         }
     }
 }

@@ -224,6 +224,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(background::collect(Arc::clone(app))),
         tokio::spawn(background::forget_audit(Arc::clone(app))),
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
+        tokio::spawn(background::empty_trash(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(certificates::watch(Arc::clone(app))),

@@ -36,6 +36,8 @@ pub struct LookUp {
     pub key_owner: Option<String>,
     /// How members of the organization sign in, as the API's JSON.
     pub sign_in: Option<String>,
+    /// Bytes that all repositories of the organization may show together, where that is bounded.
+    pub organization_quota: Option<u64>,
     /// Of a group: its members that are there, in order.
     pub members: Vec<Reached>,
     /// What is worked out of all this but the revisions.

@@ -6,8 +6,9 @@ use crate::config::StoreConfig;
 use crate::ids::RepositoryId;
 use crate::names::{PackageName, Statement, shown_sql};
 use crate::packages;
+use crate::quotas;
 use crate::records::{keys, read};
-use crate::writer::{answers, sql};
+use crate::writer::{answers, quota, sql};
 
 async fn plan(database: &Database, statement: &str) -> Vec<String> {
     let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
@@ -60,6 +61,10 @@ async fn hot_statements_seek() {
         LOOK_UP.clone(),
         reached_sql("r.id", 3),
         reached_sql("r.name", 3),
+        rows(sql::REPOSITORIES, 1),
+        rows(quota::PATHS, 2),
+        rows(quota::VERSIONS, 3),
+        quotas::ROOM.to_owned(),
         rows(sql::ENTRIES, 2),
         rows(sql::BLOBS, 3),
         rows(sql::UNNAME, 3),

@@ -7,6 +7,7 @@ use crate::answers::AnswerChange;
 use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
+use crate::ids::TrashId;
 
 pub(crate) mod cache;
 pub(crate) mod cached;
@@ -113,6 +114,13 @@ pub struct Commit {
     pub keeps: Vec<Blob>,
     /// What is remembered of it, in the same transaction, when it is applied.
     pub audit: Option<AuditEvent>,
+    /// Whether it publishes: where it would bring the repository or its organization past a quota, nothing of it is applied. What
+    /// adds nothing is never refused.
+    pub publishes: bool,
+    /// Of a deletion: the entry of the trash that keeps, in the same transaction, what it changes, removes, requires and hides.
+    pub trash: Option<TrashId>,
+    /// Of an undo: the entry of the trash that is gone with it.
+    pub undoes: Option<TrashId>,
 }
 
 /// The result of a commit. A lost race is an outcome, not an error.

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::answers::Answers;
 use super::catalog::{Shown, queued};
 use super::job::{Done, Job, Waiting};
+use super::quota::Ledger;
 use super::sql;
+use super::trash::{self, Gone};
 use crate::accounts::{AuditEvent, Revisions, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
 use crate::changes::Touched;
 use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
-use crate::error::StoreError;
-use crate::ids::RepositoryId;
+use crate::error::{ExceededQuota, StoreError};
+use crate::ids::{RepositoryId, TrashId};
 use crate::records::{Change, Commit, Expectation, Outcome};
 
 /// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
@@ -32,6 +34,11 @@ pub(super) struct Batch<'a> {
     catalog: Vec<(RepositoryId, &'a CatalogChange, &'a str)>,
     answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
+    ledger: Ledger,
+    /// A deletion that goes into the trash: the batch's only commit.
+    trashed: Option<(TrashId, RepositoryId, &'a Commit)>,
+    /// Entries of the trash that were brought back.
+    undone: Vec<TrashId>,
 }
 
 #[derive(Default)]
@@ -65,7 +72,8 @@ impl<'a> Batch<'a> {
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
         let stored = sql::stored(transaction, &repositories, &keys, &named, waiting).await?;
-        let sql::Stored { revisions, locked, mut entries, blobs: found } = stored;
+        let sql::Stored { revisions, quotas, locked, mut entries, blobs: found } = stored;
+        let ledger = Ledger::read(transaction, jobs, quotas).await?;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
             let place = (*repository, (*key).to_owned());
             let known = entries.remove(&place);
@@ -96,6 +104,9 @@ impl<'a> Batch<'a> {
             catalog,
             answers,
             audit,
+            ledger,
+            trashed: None,
+            undone: Vec::new(),
         })
     }
 
@@ -116,9 +127,14 @@ impl<'a> Batch<'a> {
             )));
         }
         let rows: Vec<i64> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
-        let outcome = job.commit.as_ref().map(|commit| self.apply(job.repository, commit)).transpose()?;
+        let applied = job.commit.as_ref().map(|commit| self.apply(job.repository, commit)).transpose()?;
+        let (outcome, refused) = match applied {
+            Some(Err(quota)) => (None, Some(quota)),
+            Some(Ok(outcome)) => (Some(outcome), None),
+            None => (None, None),
+        };
         self.lease(job, &rows, matches!(outcome, Some(Outcome::Applied(_))));
-        Ok(Done { outcome, rows })
+        Ok(Done { outcome, refused, rows })
     }
 
     /// What a record of the same job names needs no lease: the record holds it.
@@ -141,13 +157,20 @@ impl<'a> Batch<'a> {
         id
     }
 
-    fn apply(&mut self, repository: RepositoryId, commit: &'a Commit) -> Result<Outcome, StoreError> {
+    fn apply(
+        &mut self,
+        repository: RepositoryId,
+        commit: &'a Commit,
+    ) -> Result<Result<Outcome, ExceededQuota>, StoreError> {
         if let Some(change) = commit.changes.iter().find(|change| !self.as_expected(repository, change)) {
-            return Ok(Outcome::Stale(change.key().to_owned()));
+            return Ok(Ok(Outcome::Stale(change.key().to_owned())));
         }
         let unknown = self.unknown(repository, commit);
         if !unknown.is_empty() {
-            return Ok(Outcome::UnknownBlobs(unknown));
+            return Ok(Ok(Outcome::UnknownBlobs(unknown)));
+        }
+        if let Err(exceeded) = self.ledger.enter(repository, &commit.catalog, commit.publishes) {
+            return Ok(Err(exceeded));
         }
         for change in &commit.answers {
             self.answers.change(repository, change, &self.blobs)?;
@@ -161,9 +184,11 @@ impl<'a> Batch<'a> {
         }
         self.touch(repository, commit, revision);
         self.audit.extend(&commit.audit);
+        self.trashed = commit.trash.map(|entry| (entry, repository, commit));
+        self.undone.extend(commit.undoes);
         let by = commit.audit.as_ref().map_or("", |event| event.actor.as_str());
         self.catalog.extend(commit.catalog.iter().map(|change| (repository, change, by)));
-        Ok(Outcome::Applied(revision))
+        Ok(Ok(Outcome::Applied(revision)))
     }
 
     /// What another reader may have relied on.
@@ -215,6 +240,22 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// What a deletion puts into the trash, as it is before.
+    fn kept_in_trash(&self) -> Vec<MultiRow> {
+        let Some((entry, repository, commit)) = self.trashed else { return Vec::new() };
+        let gone = |change: &'a Change| {
+            let record = self.records.get(&(repository, change.key()))?;
+            let is_there = record.stored.is_some() || record.now.is_some();
+            let after = match record.write {
+                Write::Put(value, _) => Some(Sha256::of(value)),
+                Write::Nothing | Write::Remove => None,
+            };
+            is_there.then(|| Gone { key: change.key(), after, blobs: &record.blobs })
+        };
+        let gone: Vec<Gone<'_>> = commit.changes.iter().filter_map(gone).collect();
+        trash::keep(entry, repository, &gone, &commit.catalog)
+    }
+
     /// The repositories that change, with their new revisions.
     fn bumped(&self) -> Revisions {
         self.committed.iter().map(|(id, touched)| (*id, touched.last)).collect()
@@ -231,7 +272,8 @@ impl<'a> Batch<'a> {
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
         }
-        let mut statements = vec![
+        let mut statements = self.kept_in_trash();
+        statements.extend([
             sql::insert_blobs(&self.fresh, now),
             sql::hold(&self.leases, now.saturating_add(lease_ms)),
             sql::unname(rows.unnamed),
@@ -239,7 +281,7 @@ impl<'a> Batch<'a> {
             sql::put(rows.put),
             sql::name(rows.named),
             sql::set_revisions(bumped.clone()),
-        ];
+        ]);
         for (number, shown) in Shown::phases(&self.catalog).into_iter().enumerate() {
             let changes = shown.changes()?.into_iter();
             statements.extend(changes.map(|one| if number > 0 { one.later() } else { one }));
@@ -247,6 +289,7 @@ impl<'a> Batch<'a> {
         statements.push(queued(&self.catalog));
         statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));
+        statements.extend(self.undone.into_iter().flat_map(trash::give_back));
         Ok(Changes { statements, bumped, touched: self.committed })
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::check;
 use super::unanswered::Ticket;
 use crate::blobs::row::{BlobRow, Place};
-use crate::error::StoreError;
+use crate::error::{ExceededQuota, StoreError};
 use crate::ids::RepositoryId;
 use crate::records::{Commit, Outcome};
 
@@ -32,6 +32,11 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// Whether it is written in a transaction of its own: what it keeps for an undo is what the database has, with nothing pending.
+    pub(super) fn is_alone(&self) -> bool {
+        self.commit.as_ref().is_some_and(|commit| commit.trash.is_some())
+    }
+
     /// About how many bytes it adds to the transaction.
     pub(super) fn bytes(&self) -> usize {
         let inline = |row: &BlobRow| match &row.place {
@@ -47,6 +52,8 @@ impl Job {
 pub(crate) struct Done {
     /// None when there was no commit in it.
     pub(crate) outcome: Option<Outcome>,
+    /// Why the commit was not applied, where that is no outcome: what it keeps is held all the same.
+    pub(crate) refused: Option<ExceededQuota>,
     /// For each kept blob, which row it now is: its own or that of the same bytes that was there before.
     pub(crate) rows: Vec<i64>,
 }

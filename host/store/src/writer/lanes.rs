@@ -1,11 +1,11 @@
 //! Lanes: commits to a repository that another process has locked wait here, each repository for itself, while the writer goes on
-//! with all others.
+//! with all others. So do those that are written alone.
 //!
 //! A lane begins with the first job that is given to it and ends when it has none left. In between all jobs of its repository
 //! go through it, so that they keep their order. It waits in the database's own queue for the lock, which is fair to the
 //! servers that share it; when the database gives up waiting, the jobs that waited as long are refused.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -57,6 +57,19 @@ impl Lanes {
         let (theirs, others): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| waiting.contains_key(&job.repository));
         drop(waiting);
+        self.give(theirs);
+        others
+    }
+
+    /// Takes the jobs of repositories of which one has a job that is written alone; the others.
+    pub(super) fn take_alone(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let alone: HashSet<RepositoryId> =
+            jobs.iter().filter(|job| job.is_alone()).map(|job| job.repository).collect();
+        if alone.is_empty() {
+            return jobs;
+        }
+        let (theirs, others): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| alone.contains(&job.repository));
         self.give(theirs);
         others
     }
@@ -133,6 +146,12 @@ impl Lanes {
         {
             if job.since.elapsed() > patience {
                 late.push(job);
+            } else if job.is_alone() && !jobs.is_empty() {
+                lane.push_front(job);
+                break;
+            } else if job.is_alone() {
+                jobs.push(job);
+                break;
             } else {
                 bytes += job.bytes();
                 jobs.push(job);

@@ -28,7 +28,9 @@ mod check;
 mod job;
 mod lanes;
 mod progress;
+pub(crate) mod quota;
 pub(crate) mod sql;
+mod trash;
 mod unanswered;
 
 pub(crate) use attempt::Memory;
@@ -127,7 +129,7 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
         };
         let Some(message) = message else { return };
         let (jobs, stop) = collect(message, &mut queue).await;
-        let jobs = lanes.take_theirs(jobs);
+        let jobs = lanes.take_alone(lanes.take_theirs(jobs));
         if !jobs.is_empty() {
             write(&target, &lanes, jobs).await;
         }

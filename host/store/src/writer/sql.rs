@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::job::Waiting;
+use super::quota::{self, Quotas};
 use crate::accounts::Revisions;
 use crate::blobs::row::{BlobRow, Place};
 use crate::db::{MultiRow, Row, Transaction, Value, signed};
@@ -10,6 +11,12 @@ use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
+pub(crate) const REPOSITORIES: [&str; 2] = [
+    "SELECT id, revision, organization, CASE WHEN settings LIKE '%\"quota_bytes\"%' THEN settings END AS settings, \
+     (SELECT o.quota_bytes FROM organizations o WHERE o.id = repositories.organization) AS organization_quota \
+     FROM repositories WHERE id IN (VALUES ",
+    ")",
+];
 pub(crate) const ENTRIES: [&str; 2] =
     ["SELECT repository, key, revision, blobs FROM records WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const BLOBS: [&str; 2] = [
@@ -49,6 +56,8 @@ pub(super) struct Known {
 /// What is stored of what a batch is about.
 pub(super) struct Stored {
     pub(super) revisions: HashMap<RepositoryId, u64>,
+    /// Of those repositories where one of both is set.
+    pub(super) quotas: Vec<Quotas>,
     /// Repositories that are there and were not waited for.
     pub(super) locked: HashSet<RepositoryId>,
     pub(super) entries: HashMap<(RepositoryId, String), Known>,
@@ -70,20 +79,24 @@ pub(super) async fn stored(
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
     let skip = if waiting == Waiting::No { transaction.skip_locked() } else { "" };
+    let [of_repositories, _] = REPOSITORIES;
     let locked = format!(") AND deleted_at IS NULL ORDER BY id{}{skip}", transaction.for_update());
     let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
     let asked = vec![
-        MultiRow::new("SELECT id, revision FROM repositories WHERE id IN (VALUES ", ids, locked),
+        MultiRow::new(of_repositories, ids, locked),
         MultiRow::new(entries, keys.iter().map(key).collect(), entries_end),
         MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end),
     ];
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
-    let revisions: HashMap<_, _> = next().iter().map(revision).collect::<Result<_, _>>()?;
+    let rows = next();
+    let revisions: HashMap<_, _> = rows.iter().map(revision).collect::<Result<_, _>>()?;
+    let quotas = rows.iter().filter_map(|row| quota::set(row).transpose()).collect::<Result<_, _>>()?;
     let missing = repositories.iter().copied().filter(|id| !revisions.contains_key(id)).collect();
     Ok(Stored {
         locked: locked_of(transaction, missing).await?,
         revisions,
+        quotas,
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
     })

@@ -22,5 +22,7 @@ mod key_owners;
 mod keys;
 mod leases;
 mod people;
+mod quotas;
 mod removals;
 mod support;
+mod trash;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use packhouse_runtime::Plugin;
 use packhouse_store::{AuditEvent, Deletion, RepositoryRow};
 
-use super::plugin::{delete_one, offering};
+use super::plugin::{Named, delete_one, offering};
 use crate::error::ApiError;
 use packhouse_app::App;
 use packhouse_wire::catalogue;
@@ -49,7 +49,8 @@ async fn piece(
     for version in deletion.versions.iter().take(PIECE) {
         let subject = format!("{}/{} {version}", repository.name, deletion.name);
         let event = AuditEvent { subject, ..deletion.event.clone() };
-        match delete_one(repository, plugin, event, &deletion.name, version).await {
+        let named = Named { package: &deletion.name, version };
+        match delete_one(app, repository, plugin, event, named).await {
             // It was gone already: when this was interrupted, or by somebody else's hand.
             Err(ApiError::Refused { code, .. }) if std::ptr::eq(code, &catalogue::NOT_FOUND) => {}
             other => other?,

@@ -3,6 +3,7 @@
 
 mod deletions;
 mod plugin;
+mod trash;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::{Actor, repositories};
 use crate::error::ApiError;
 pub use deletions::resume;
 use plugin::{Named, delete_one, mark_one, offering};
+pub use trash::{restore, trash};
 
 /// How long a package's deletion is waited for.
 const WAITED: Duration = Duration::from_secs(2);
@@ -66,9 +68,9 @@ pub async fn delete_version(actor: &Actor, path: VersionPath<'_>) -> Result<(), 
         held(actor, path.repository, path.package, |rights| rights.delete).await?;
     let version = find(versions, path.version)?.version;
     let plugin = offering(&actor.app, &repository)?;
-    let event =
-        event(actor, &repository, "delete_version", Named { package: path.package, version: &version });
-    delete_one(&repository, &plugin, event, path.package, &version).await
+    let named = Named { package: path.package, version: &version };
+    let event = event(actor, &repository, "delete_version", named);
+    delete_one(&actor.app, &repository, &plugin, event, named).await
 }
 
 /// Deletes a package with all its versions, one after the other. What takes longer than two seconds goes on by itself, also after a

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_app::App;
-use packhouse_config::repository_settings::view;
+use packhouse_config::repository_settings::{trash_days, view};
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Failure, Plugin, RequestHead, VersionState};
 use packhouse_store::{AuditEvent, RepositoryRow};
 use packhouse_wire::catalogue::{self, Code};
@@ -16,16 +16,28 @@ pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plug
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
 
-/// Deletes one version of a package.
+/// Deletes one version of a package: into the repository's trash, where it has one.
 pub(super) async fn delete_one(
+    app: &App,
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
-    name: &str,
-    version: &str,
+    version: Named<'_>,
 ) -> Result<(), ApiError> {
-    let call = plugin_call(repository, plugin, event);
-    done(plugin.delete_version(call, name, version).await)
+    let days = trash_days(&repository.settings);
+    let Named { package, version } = version;
+    if days == 0 {
+        let call = plugin_call(repository, plugin, event);
+        return done(plugin.delete_version(call, package, version).await);
+    }
+    let entry = app.store.begin_trash(repository.id, package, version, &event.actor, days).await?;
+    let call = PluginCall { trash: Some(entry), ..plugin_call(repository, plugin, event) };
+    let deleted = plugin.delete_version(call, package, version).await;
+    // One that failed half-way is left open: it goes on with the same entry.
+    if matches!(deleted, Ok(Ok(()))) {
+        app.store.end_trash(entry).await?;
+    }
+    done(deleted)
 }
 
 /// Sets the state of one version of a package.

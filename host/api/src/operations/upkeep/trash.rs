@@ -1,0 +1,45 @@
+//! What was deleted by people and can be brought back.
+
+use packhouse_identity::access::Rights;
+use packhouse_store::{RepositoryRow, Restored, TrashEntry, TrashId};
+use packhouse_wire::catalogue;
+
+use super::super::{Actor, Listed, PageRequest, repositories};
+use super::event;
+use super::plugin::Named;
+use crate::error::ApiError;
+
+/// What can be brought back in a repository, the latest deletion first. Needs delete there.
+pub async fn trash(
+    actor: &Actor,
+    repository: &str,
+    page: PageRequest<TrashId>,
+) -> Result<Listed<TrashEntry>, ApiError> {
+    let repository = deleting(actor, repository).await?;
+    let found = actor.app.store.trash(repository.id, page.after, page.one_further()).await?;
+    Ok(page.cut(found))
+}
+
+/// Brings a version back, every record as it was. Needs delete there, as its deletion did. 409 `version_already_exists` where it was
+/// published again, 403 `quota_exceeded` where there is no room for it.
+pub async fn restore(actor: &Actor, repository: &str, entry: &str) -> Result<TrashEntry, ApiError> {
+    let repository = deleting(actor, repository).await?;
+    let id = entry.parse::<TrashId>().map_err(|_| &catalogue::NOT_FOUND)?;
+    let store = &actor.app.store;
+    let entry = store.trash_entry(repository.id, id).await?.ok_or(&catalogue::NOT_FOUND)?;
+    let named = Named { package: &entry.name, version: &entry.version };
+    let event = event(actor, &repository, "restore_version", named);
+    match store.restore_trash(repository.id, id, &event).await? {
+        Restored::Done => Ok(entry),
+        Restored::Exists => Err(ApiError::from(&catalogue::VERSION_ALREADY_EXISTS)),
+        Restored::Gone => Err(ApiError::from(&catalogue::NOT_FOUND)),
+    }
+}
+
+/// The repository, where the actor may delete: 404 where they may not know of it, else 403 `role_mismatch`.
+async fn deleting(actor: &Actor, repository: &str) -> Result<RepositoryRow, ApiError> {
+    let repository = repositories::find(actor, repository).await?;
+    let rights: Rights = actor.permissions().rights(repository.id);
+    actor.judge(rights.delete, &catalogue::ROLE_MISMATCH)?;
+    Ok(repository)
+}

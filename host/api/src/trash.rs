@@ -1,0 +1,68 @@
+//! What was deleted by people and can be brought back.
+
+use axum::Json;
+use axum::response::IntoResponse;
+use packhouse_store::TrashEntry;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::OfObject;
+use crate::error_response::ErrorBody;
+use crate::operations::upkeep;
+use crate::paging::{self, Page};
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(list), routes!(restore)]
+}
+
+/// A version that was deleted and can be brought back.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TrashView {
+    id: String,
+    package: String,
+    version: String,
+    /// In ms since 1970.
+    deleted_at: i64,
+    /// An e-mail, or the name of a policy.
+    deleted_by: String,
+    /// Of its files, each path once.
+    bytes: u64,
+    /// When it goes for good, in ms since 1970.
+    gone_at: i64,
+}
+
+impl From<TrashEntry> for TrashView {
+    fn from(entry: TrashEntry) -> TrashView {
+        let TrashEntry { id, name, version, deleted_at, deleted_by, gone_at, bytes } = entry;
+        TrashView { id: id.to_string(), package: name, version, deleted_at, deleted_by, bytes, gone_at }
+    }
+}
+
+/// Lists what was deleted in a repository and can be brought back, the latest deletion first.
+#[utoipa::path(get, path = "/v1/repositories/{id}/trash", operation_id = "list_trash",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path),
+        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<TrashView>)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["limit", "after"])?;
+    let listed = upkeep::trash(call.actor()?, call.path("id"), paging::request(&call)?).await?;
+    Ok(Json(Page::of(listed, |entry| entry.id.to_string(), TrashView::from)).into_response())
+}
+
+/// Brings back a version that was deleted, every record as it was.
+#[utoipa::path(post, path = "/v1/repositories/{id}/trash/{entry}/restore", operation_id = "restore_version",
+    extensions(("x-right" = json!(OfObject))),
+    params(("id" = String, Path), ("entry" = String, Path)),
+    responses((status = 200, body = TrashView), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
+async fn restore(call: Call) -> Answer {
+    call.only(&[])?;
+    let restored = upkeep::restore(call.actor()?, call.path("id"), call.path("entry")).await?;
+    Ok(Json(TrashView::from(restored)).into_response())
+}

@@ -1,0 +1,77 @@
+//! Quotas: how many bytes a repository, and all of an organization, may show. A commit is judged by them in the transaction that
+//! applies it (`writer/quota.rs`); here is what can be told before, of a publish that says how many bytes it brings.
+
+use crate::db::values;
+use crate::error::{ExceededQuota, QuotaOf, StoreError};
+use crate::ids::{OrganizationId, RepositoryId};
+use crate::store::Store;
+
+/// The setting of a repository.
+const QUOTA_BYTES: &str = "quota_bytes";
+
+pub(crate) const ROOM: &str = "SELECT u.bytes, (SELECT MAX(f.size) FROM files f WHERE f.repository = u.repository AND f.path = $2) \
+     AS there FROM repository_usage u WHERE u.repository = $1";
+const TOTAL: &str = "SELECT CAST(COALESCE(SUM(u.bytes), 0) AS BIGINT) AS bytes FROM repositories r \
+     JOIN repository_usage u ON u.repository = r.id WHERE r.organization = $1 AND r.deleted_at IS NULL";
+
+/// The quotas that a publish into a repository is judged by, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotasOf {
+    /// The repository's own.
+    pub repository: Option<u64>,
+    /// Its organization's.
+    pub organization: Option<u64>,
+}
+
+/// The quota among a repository's settings, as they are stored.
+pub(crate) fn of_settings(settings: &str) -> Option<u64> {
+    if !settings.contains(QUOTA_BYTES) {
+        return None;
+    }
+    let settings: serde_json::Map<String, serde_json::Value> = serde_json::from_str(settings).ok()?;
+    settings.get(QUOTA_BYTES)?.as_u64()
+}
+
+impl QuotasOf {
+    /// Of a repository with these settings, as they are stored, in an organization with this quota.
+    #[must_use]
+    pub fn new(settings: &str, organization: Option<u64>) -> QuotasOf {
+        QuotasOf { repository: of_settings(settings), organization }
+    }
+}
+
+impl Store {
+    /// The quota that a file of this path and of at least so many bytes would pass as things are; no statement where none is set. What
+    /// passes here may be refused by the commit, which decides.
+    pub async fn exceeded_by(
+        &self,
+        organization: OrganizationId,
+        repository: RepositoryId,
+        quotas: QuotasOf,
+        path: &str,
+        bytes: u64,
+    ) -> Result<Option<ExceededQuota>, StoreError> {
+        if quotas == QuotasOf::default() || path.contains('\0') {
+            return Ok(None);
+        }
+        let Some(row) = self.inner.db.fetch_one(ROOM, values![repository.0, path]).await? else {
+            return Ok(None);
+        };
+        let mut columns = row.columns();
+        let used = columns.unsigned("bytes")?;
+        let there = columns.opt_int("there")?.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
+        let added = bytes.saturating_sub(there);
+        let exceeded = exceeded(QuotaOf::Repository, quotas.repository, used, added);
+        if exceeded.is_some() || quotas.organization.is_none() {
+            return Ok(exceeded);
+        }
+        let row = self.inner.db.fetch_one(TOTAL, values![organization.0]).await?;
+        let used = row.map_or(Ok(0), |row| row.columns().unsigned("bytes"))?;
+        Ok(self::exceeded(QuotaOf::Organization, quotas.organization, used, added))
+    }
+}
+
+fn exceeded(of: QuotaOf, quota: Option<u64>, used: u64, added: u64) -> Option<ExceededQuota> {
+    let bytes = quota?;
+    (added > 0 && used.saturating_add(added) > bytes).then_some(ExceededQuota { of, bytes, used, added })
+}

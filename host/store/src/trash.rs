@@ -1,0 +1,321 @@
+//! The trash: what people deleted, as it was, until it goes for good. A deletion fills its entry in the transactions that carry it out
+//! (`writer/trash.rs`), and an undo takes it out in the one that brings it back, so that a server that is killed in between leaves one or
+//! the other. Its blobs are held meanwhile, and it counts in nobody's usage.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::accounts::AuditEvent;
+use crate::catalog::{CatalogChange, Version, VersionFile};
+use crate::db::{Row, signed, values};
+use crate::digest::Sha256;
+use crate::error::StoreError;
+use crate::ids::{RepositoryId, TrashId, new_id};
+use crate::records::{Change, Commit, Expectation, Outcome};
+use crate::store::Store;
+use crate::writer::sql::named_by;
+
+/// When a deletion that has changed nothing has come to nothing.
+const NOTHING_AFTER_MS: i64 = 60 * 60 * 1000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// How often an undo is begun at most that others' commits come before.
+const TRIES: u32 = 8;
+/// Records of an undo that go in one commit, and their bytes at most; one may be of 1 MiB.
+const PIECE: i64 = 2000;
+const PIECE_BYTES: usize = 8 << 20;
+/// Entries that go for good in one transaction.
+const GONE_AT_ONCE: i64 = 20;
+
+const ENTRIES: &str = "SELECT t.id, t.name, t.version, t.deleted_at, t.deleted_by, t.gone_at, \
+    (SELECT CAST(COALESCE(SUM(f.size), 0) AS BIGINT) FROM (SELECT path, MAX(size) AS size FROM trash_files \
+     WHERE entry = t.id GROUP BY path) f) AS bytes \
+    FROM trash t WHERE t.repository = $1 AND t.gone_at > $2 AND EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id)";
+
+/// That of a deletion which has not come to its end: nothing was shown of it yet, or the very same is shown still.
+const OPEN: &str = "SELECT t.id FROM trash t WHERE t.repository = $1 AND t.name = $2 AND t.version = $3 AND t.open = 1 \
+    AND (NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id) \
+    OR EXISTS (SELECT 1 FROM trash_versions v JOIN versions s ON s.repository = t.repository AND s.name = v.name \
+     AND s.version = v.version AND s.shown_at = v.shown_at WHERE v.entry = t.id)) ORDER BY t.id LIMIT 1";
+
+/// A version that was deleted and can be brought back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TrashEntry {
+    /// Its identifier.
+    pub id: TrashId,
+    /// The package.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// In ms since 1970.
+    pub deleted_at: i64,
+    /// By whom.
+    pub deleted_by: String,
+    /// When it goes for good, in ms since 1970.
+    pub gone_at: i64,
+    /// Of its files, each path once.
+    pub bytes: u64,
+}
+
+/// What became of an undo. A quota that it would pass is an error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Restored {
+    /// It is as it was.
+    Done,
+    /// A version of its name was published meanwhile.
+    Exists,
+    /// There is no such entry any more.
+    Gone,
+}
+
+/// A record as it was before the deletion.
+struct Kept {
+    key: String,
+    value: Option<Bytes>,
+    blobs: Vec<Sha256>,
+    /// Of what the deletion made of it; none where it removed it, or let it be.
+    after: Option<Sha256>,
+}
+
+impl Store {
+    /// An entry that a deletion by `deleted_by` fills, for so many days: the one of a deletion of the same version that was interrupted,
+    /// where there is one.
+    pub async fn begin_trash(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        version: &str,
+        deleted_by: &str,
+        days: u64,
+    ) -> Result<TrashId, StoreError> {
+        let (id, now) = (new_id(), self.now_ms());
+        let gone_at = now.saturating_add(signed(days).saturating_mul(DAY_MS));
+        if let Some(row) = self.inner.db.fetch_one(OPEN, values![repository.0, name, version]).await? {
+            let open = row.columns().int("id")?;
+            let sql =
+                "UPDATE trash SET deleted_at = $2, deleted_by = $3, gone_at = $4 WHERE id = $1 AND open = 1";
+            if self.execute_for(repository, sql, values![open, now, deleted_by, gone_at]).await? == 1 {
+                return Ok(TrashId(open));
+            }
+        }
+        let sql = "INSERT INTO trash (id, repository, name, version, deleted_at, deleted_by, gone_at, open) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, 1)";
+        let values = values![id, repository.0, name, version, now, deleted_by, gone_at];
+        self.execute_for(repository, sql, values).await?;
+        Ok(TrashId(id))
+    }
+
+    /// Ends the filling of an entry; one without a version is gone with it.
+    pub async fn end_trash(&self, entry: TrashId) -> Result<(), StoreError> {
+        let empty = "DELETE FROM trash WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id)";
+        self.inner.db.execute(empty, values![entry.0]).await?;
+        self.inner.db.execute("UPDATE trash SET open = 0 WHERE id = $1", values![entry.0]).await.map(drop)
+    }
+
+    /// What can be brought back in a repository, the latest deletion first, those before the entry `before`, at most `limit`.
+    pub async fn trash(
+        &self,
+        repository: RepositoryId,
+        before: Option<TrashId>,
+        limit: u32,
+    ) -> Result<Vec<TrashEntry>, StoreError> {
+        let sql = format!("{ENTRIES} AND t.id < $3 ORDER BY t.id DESC LIMIT $4");
+        let before = before.map_or(i64::MAX, |before| before.0);
+        let values = values![repository.0, self.now_ms(), before, i64::from(limit)];
+        self.inner.db.fetch(sql, values).await?.iter().map(entry).collect()
+    }
+
+    /// One of them.
+    pub async fn trash_entry(
+        &self,
+        repository: RepositoryId,
+        id: TrashId,
+    ) -> Result<Option<TrashEntry>, StoreError> {
+        let sql = format!("{ENTRIES} AND t.id = $3");
+        let row = self.inner.db.fetch_one(sql, values![repository.0, self.now_ms(), id.0]).await?;
+        row.as_ref().map(entry).transpose()
+    }
+
+    /// Brings back what was deleted, every record as it was. A record that several versions share and that was changed since stays as it
+    /// is now. `QuotaExceeded` where there is no room for it, `Unavailable` when it is not known whether it is back, or others changed the
+    /// same records each time.
+    pub async fn restore_trash(
+        &self,
+        repository: RepositoryId,
+        entry: TrashId,
+        audit: &AuditEvent,
+    ) -> Result<Restored, StoreError> {
+        for _ in 0..TRIES {
+            if self.trash_entry(repository, entry).await?.is_none() {
+                return Ok(Restored::Gone);
+            }
+            let versions = self.versions_in_trash(entry).await?;
+            for version in &versions {
+                let sql =
+                    "SELECT 1 AS one FROM versions WHERE repository = $1 AND name = $2 AND version = $3";
+                let values = values![repository.0, version.name.as_str(), version.version.as_str()];
+                if self.inner.db.fetch_one(sql, values).await?.is_some() {
+                    return Ok(Restored::Exists);
+                }
+            }
+            self.hold_trash(repository, entry).await?;
+            if self.put_back(repository, entry, versions, audit).await? {
+                return Ok(Restored::Done);
+            }
+        }
+        Err(StoreError::database("others changed what is to be brought back, again and again"))
+    }
+
+    /// Removes entries whose time is over, and those of deletions that came to nothing; how many. Their blobs are left to the
+    /// collection of garbage.
+    pub async fn empty_trash(&self) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        loop {
+            // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait.
+            let sql = "DELETE FROM trash WHERE gone_at <= $1 AND id IN \
+                       (SELECT id FROM trash WHERE gone_at <= $1 ORDER BY gone_at LIMIT $2)";
+            match self.inner.db.execute_slowly(sql, values![self.now_ms(), GONE_AT_ONCE]).await? {
+                0 => break,
+                some => gone += some,
+            }
+        }
+        let nothing = "DELETE FROM trash WHERE open = 1 AND deleted_at <= $1 \
+                       AND NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id)";
+        let before = self.now_ms().saturating_sub(NOTHING_AFTER_MS);
+        self.inner.db.execute_slowly(nothing, values![before]).await?;
+        Ok(gone)
+    }
+
+    /// The records in as many commits as they need, what is shown with the last. False when another commit came before.
+    async fn put_back(
+        &self,
+        repository: RepositoryId,
+        entry: TrashId,
+        versions: Vec<Version>,
+        audit: &AuditEvent,
+    ) -> Result<bool, StoreError> {
+        let mut after = String::new();
+        let catalog: Vec<CatalogChange> = versions.into_iter().map(CatalogChange::Show).collect();
+        loop {
+            let (kept, more) = self.kept(entry, &after).await?;
+            // Somebody else has brought it back meanwhile.
+            if kept.is_empty() && self.trash_entry(repository, entry).await?.is_none() {
+                return Ok(false);
+            }
+            let mut commit = Commit::default();
+            for kept in kept {
+                after.clone_from(&kept.key);
+                let now = self.get(repository, &kept.key).await?;
+                let now = now.map(|now| (now.revision, now.value));
+                commit.changes.extend(again(kept, now));
+            }
+            if !more {
+                commit.catalog.clone_from(&catalog);
+                (commit.audit, commit.publishes, commit.undoes) = (Some(audit.clone()), true, Some(entry));
+            }
+            match self.commit(repository, commit).await? {
+                Outcome::Applied(_) if more => {}
+                Outcome::Applied(_) => return Ok(true),
+                Outcome::Stale(_) => return Ok(false),
+                Outcome::UnknownBlobs(_) => {
+                    return Err(StoreError::Corrupt(format!(
+                        "the entry {entry} of the trash has lost a blob"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// A piece of an entry's records after a key, and whether there are more.
+    async fn kept(&self, entry: TrashId, after: &str) -> Result<(Vec<Kept>, bool), StoreError> {
+        let sql = "SELECT key, value, blobs, after FROM trash_records WHERE entry = $1 AND key > $2 ORDER BY key LIMIT $3";
+        let rows = self.inner.db.fetch(sql, values![entry.0, after, PIECE + 1]).await?;
+        let sql = "SELECT b.id, b.sha256 FROM trash_blobs t JOIN blobs b ON b.id = t.blob WHERE t.entry = $1";
+        let mut digests = HashMap::new();
+        for row in &self.inner.db.fetch(sql, values![entry.0]).await? {
+            let mut columns = row.columns();
+            digests.insert(columns.int("id")?, Sha256(columns.hash("sha256")?));
+        }
+        let (mut kept, mut bytes) = (Vec::new(), 0);
+        for row in &rows {
+            if kept.len() as i64 == PIECE || bytes > PIECE_BYTES {
+                return Ok((kept, true));
+            }
+            let mut columns = row.columns();
+            let (key, value) = (columns.text("key")?, columns.opt_vec("value")?.map(Bytes::from));
+            let blobs = named_by(columns.opt_text("blobs")?.as_deref())?;
+            let blobs = blobs.iter().filter_map(|id| digests.get(id).copied()).collect();
+            let after = columns.opt_vec("after")?.and_then(|after| after.try_into().ok()).map(Sha256);
+            bytes += value.as_ref().map_or(0, Bytes::len);
+            kept.push(Kept { key, value, blobs, after });
+        }
+        Ok((kept, false))
+    }
+
+    /// So that a commit may name its blobs.
+    async fn hold_trash(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
+        let lease = i64::try_from(self.inner.config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
+        let sql = "INSERT INTO leases (blob, repository, until) SELECT t.blob, e.repository, $3 FROM trash_blobs t \
+                   JOIN trash e ON e.id = t.entry WHERE t.entry = $1 AND e.repository = $2 \
+                   ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
+        let until = self.now_ms().saturating_add(lease);
+        self.execute_for(repository, sql, values![entry.0, repository.0, until]).await.map(drop)
+    }
+
+    async fn versions_in_trash(&self, entry: TrashId) -> Result<Vec<Version>, StoreError> {
+        let mut files: HashMap<(String, String), Vec<VersionFile>> = HashMap::new();
+        let sql = "SELECT name, version, path, digest, size FROM trash_files WHERE entry = $1 ORDER BY name, version, path";
+        for row in &self.inner.db.fetch(sql, values![entry.0]).await? {
+            let name = row.columns().text("name")?;
+            let (version, file) = crate::versions::file(row)?;
+            files.entry((name, version)).or_default().push(file);
+        }
+        let sql = "SELECT name, version, published, summary, properties, state FROM trash_versions \
+                   WHERE entry = $1 ORDER BY updated_at, name, version";
+        let mut versions = Vec::new();
+        for row in &self.inner.db.fetch(sql, values![entry.0]).await? {
+            let mut columns = row.columns();
+            let (name, version) = (columns.text("name")?, columns.text("version")?);
+            let properties = serde_json::from_str(&columns.text("properties")?)
+                .map_err(|problem| StoreError::Corrupt(format!("properties in the trash: {problem}")))?;
+            versions.push(Version {
+                files: files.remove(&(name.clone(), version.clone())).unwrap_or_default(),
+                name,
+                version,
+                published: columns.opt_int("published")?.and_then(|at| u64::try_from(at).ok()),
+                summary: columns.text("summary")?,
+                properties,
+                state: columns.text("state")?,
+            });
+        }
+        Ok(versions)
+    }
+}
+
+/// What makes of a record what it was. Nothing where it is that, or where others have changed it since.
+fn again(kept: Kept, now: Option<(u64, Bytes)>) -> Option<Change> {
+    let Kept { key, value, blobs, after } = kept;
+    let put = |key, value, expect| Some(Change::Put { key, value, expect, blobs });
+    match (now, value) {
+        (Some((_, now)), Some(before)) if now == before => None,
+        (Some((revision, now)), before) if after == Some(Sha256::of(&now)) => match before {
+            Some(before) => put(key, before, Expectation::Revision(revision)),
+            None => Some(Change::Remove { key, expect: Expectation::Revision(revision) }),
+        },
+        (None, Some(before)) => put(key, before, Expectation::Absent),
+        _ => None,
+    }
+}
+
+fn entry(row: &Row) -> Result<TrashEntry, StoreError> {
+    let mut columns = row.columns();
+    Ok(TrashEntry {
+        id: TrashId(columns.int("id")?),
+        name: columns.text("name")?,
+        version: columns.text("version")?,
+        deleted_at: columns.int("deleted_at")?,
+        deleted_by: columns.text("deleted_by")?,
+        gone_at: columns.int("gone_at")?,
+        bytes: columns.unsigned("bytes")?,
+    })
+}

@@ -1,0 +1,97 @@
+//! What a deletion puts into the trash, and what an undo adds to its commit: statements of the commit's own transaction, so that either
+//! is whole or not there.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::{CatalogChange, ShownFile};
+use crate::db::{MultiRow, Value};
+use crate::digest::Sha256;
+use crate::ids::{RepositoryId, TrashId};
+
+const RECORDS: [&str; 2] = [
+    "WITH gone (entry, repository, key, after) AS (VALUES ",
+    ") INSERT INTO trash_records (entry, key, value, blobs, after) SELECT g.entry, g.key, r.value, r.blobs, g.after FROM gone g \
+     LEFT JOIN records r ON r.repository = g.repository AND r.key = g.key WHERE g.entry IN (SELECT id FROM trash) \
+     ON CONFLICT (entry, key) DO UPDATE SET after = excluded.after",
+];
+const BLOBS: [&str; 2] = ["INSERT INTO trash_blobs (blob, entry) VALUES ", " ON CONFLICT DO NOTHING"];
+const VERSIONS: [&str; 2] = [
+    "WITH gone (entry, repository, name, version) AS (VALUES ",
+    ") INSERT INTO trash_versions (entry, name, version, published, summary, properties, state, shown_at, updated_at, published_by, \
+     downloads, last_downloaded_at) SELECT g.entry, v.name, v.version, v.published, v.summary, v.properties, v.state, v.shown_at, \
+     v.updated_at, v.published_by, v.downloads, v.last_downloaded_at FROM gone g JOIN versions v ON v.repository = g.repository \
+     AND v.name = g.name AND v.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
+];
+const FILES: [&str; 2] = [
+    "WITH gone (entry, repository, name, version) AS (VALUES ",
+    ") INSERT INTO trash_files (entry, name, version, path, digest, size, downloads) SELECT g.entry, f.name, f.version, f.path, \
+     f.digest, f.size, f.downloads FROM gone g JOIN files f ON f.repository = g.repository AND f.name = g.name \
+     AND f.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
+];
+/// What an undo gives back besides what a publish would show.
+const VERSIONS_AGAIN: [&str; 2] = [
+    "UPDATE versions SET shown_at = t.shown_at, updated_at = t.updated_at, published = t.published, published_by = t.published_by, \
+     downloads = t.downloads, last_downloaded_at = t.last_downloaded_at FROM trash_versions t, trash e WHERE e.id = t.entry \
+     AND versions.repository = e.repository AND versions.name = t.name AND versions.version = t.version AND e.id IN (VALUES ",
+    ")",
+];
+const FILES_AGAIN: [&str; 2] = [
+    "UPDATE files SET downloads = t.downloads FROM trash_files t, trash e WHERE e.id = t.entry AND files.repository = e.repository \
+     AND files.name = t.name AND files.version = t.version AND files.path = t.path AND e.id IN (VALUES ",
+    ")",
+];
+const EMPTY: [&str; 2] = ["DELETE FROM trash WHERE id IN (VALUES ", ")"];
+
+/// A record that a deletion changes, removes or relies on.
+pub(super) struct Gone<'a> {
+    pub(super) key: &'a str,
+    /// Of its value from now on; none when it is removed, or stays.
+    pub(super) after: Option<Sha256>,
+    /// Rows of the blobs that it names.
+    pub(super) blobs: &'a [i64],
+}
+
+/// What comes before a deletion's own statements.
+pub(super) fn keep<'a>(
+    entry: TrashId,
+    repository: RepositoryId,
+    gone: &[Gone<'a>],
+    catalog: &[CatalogChange],
+) -> Vec<MultiRow> {
+    let record = |gone: &Gone<'_>| {
+        let after = Value::from(gone.after.as_ref().map(|after| &after.0[..]));
+        [Value::from(entry.0), Value::from(repository.0), Value::from(gone.key), after]
+    };
+    let blobs: BTreeSet<i64> = gone.iter().flat_map(|gone| gone.blobs.iter().copied()).collect();
+    let hidden: BTreeSet<(&str, &str)> = catalog.iter().filter_map(hides).collect();
+    let version = |(name, version): &(&str, &str)| {
+        [Value::from(entry.0), Value::from(repository.0), Value::from(*name), Value::from(*version)]
+    };
+    let versions = || hidden.iter().map(version).collect::<Vec<_>>();
+    vec![
+        MultiRow::new(RECORDS[0], gone.iter().map(record).collect(), RECORDS[1]),
+        MultiRow::new(
+            BLOBS[0],
+            blobs.iter().map(|blob| [Value::from(*blob), Value::from(entry.0)]).collect(),
+            BLOBS[1],
+        ),
+        MultiRow::new(VERSIONS[0], versions(), VERSIONS[1]),
+        MultiRow::new(FILES[0], versions(), FILES[1]),
+    ]
+}
+
+/// The version that a change hides, or of which it hides a file.
+fn hides(change: &CatalogChange) -> Option<(&str, &str)> {
+    match change {
+        CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
+            Some((name, version))
+        }
+        CatalogChange::Show(_) | CatalogChange::ShowFile(ShownFile { .. }) => None,
+    }
+}
+
+/// What comes after an undo's own statements: with it the entry is gone.
+pub(super) fn give_back(entry: TrashId) -> [MultiRow; 3] {
+    [VERSIONS_AGAIN, FILES_AGAIN, EMPTY]
+        .map(|[before, after]| MultiRow::new(before, vec![[Value::from(entry.0)]], after).later())
+}
