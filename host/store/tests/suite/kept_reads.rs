@@ -86,6 +86,9 @@ fn key(random: &mut StdRng) -> String {
 /// What happened: the changes by revision, and what was answered.
 #[derive(Default)]
 struct History {
+    /// The revision from which it goes on, and the records then.
+    base: u64,
+    start: Records,
     /// The last revision that a writer was told of.
     told: u64,
     commits: BTreeMap<u64, Vec<Change>>,
@@ -95,9 +98,9 @@ struct History {
 impl History {
     /// The records after each commit.
     fn states(&self) -> Vec<Records> {
-        let mut states = vec![Records::new()];
+        let mut states = vec![self.start.clone()];
         for (at, changes) in &self.commits {
-            assert_eq!(*at as usize, states.len(), "a revision is missing");
+            assert_eq!(*at, self.base + states.len() as u64, "a revision is missing");
             let mut next = states[states.len() - 1].clone();
             for change in changes {
                 match change {
@@ -117,8 +120,8 @@ impl History {
     fn wrong(&self) -> Vec<&Answered> {
         let states = self.states();
         let right = |answered: &&Answered| {
-            let revisions = (*answered.at.start() as usize)..=(*answered.at.end() as usize);
-            revisions.into_iter().any(|at| answered.question.of(&states[at]) == answered.answer)
+            let state = |at: u64| &states[usize::try_from(at - self.base).unwrap()];
+            answered.at.clone().any(|at| answered.question.of(state(at)) == answered.answer)
         };
         self.answers.iter().filter(|answered| !right(answered)).collect()
     }
@@ -186,7 +189,11 @@ async fn committed(world: &World) -> u64 {
 }
 
 async fn run(world: &World, stores: [&Store; 2], omit: bool) -> History {
-    let history = Mutex::new(History::default());
+    let base = revision(world, stores[0]).await;
+    let seen = Seen { repository: world.repository, revision: base };
+    let all = Question::Scan { prefix: "", limit: 1000 };
+    let start = all.ask(stores[0], seen, &mut Dependencies::default()).await;
+    let history = Mutex::new(History { base, start, ..History::default() });
     let writers = (0..WRITERS).map(|seed| write(world, stores[seed % 2], &history, seed as u64));
     let readers = (0..READERS).map(|seed| read(world, stores[seed % 2], &history, 100 + seed as u64, omit));
     futures::future::join(futures::future::join_all(writers), futures::future::join_all(readers)).await;
@@ -211,7 +218,13 @@ async fn histories_of_two_servers(world: &World) {
 }
 
 async fn a_planted_omission_is_found(world: &World) {
-    assert!(!run(world, [&world.store; 2], true).await.wrong().is_empty());
+    // Whether a wrong answer is served before the history ends is a matter of chance: of several it is found in one.
+    for _ in 0..20 {
+        if !run(world, [&world.store; 2], true).await.wrong().is_empty() {
+            return;
+        }
+    }
+    panic!("the planted omission was not found");
 }
 
 /// Two servers of one database: what the other commits is not in this one's log, and counts as changed.
