@@ -30,9 +30,11 @@ pub fn read_all(load: &Load<'_>, tokens: &Tokens<'_>, servers: usize) {
 
 /// Waits until the servers have collected what nothing names, and counts what is there then, or when it took too long.
 ///
-/// What a killed server was writing is recorded, and removed a day later, by when no server can still be at it: that day is now.
+/// What a killed server was writing is recorded, and removed a day later, by when no server can still be at it; what was deleted lies in
+/// the trash for a week: both times are over now.
 pub fn count_storage(cluster: &Cluster, load: &Load<'_>) {
     cluster.postgres.sql("update strays set due = 1 where due > 1");
+    cluster.postgres.sql("delete from trash");
     let began = Instant::now();
     let most = LEASE + GRACE + Duration::from_secs(25);
     loop {
