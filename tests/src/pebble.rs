@@ -77,7 +77,7 @@ impl Pebble {
         ]);
         let mut ca = Command::new(pebble);
         ca.arg("-config").arg(&file).args(["-strict", "-dnsserver", &format!("127.0.0.1:{dns}")]);
-        ca.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", "20").env("PEBBLE_AUTHZREUSE", "0");
+        ca.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", "5").env("PEBBLE_AUTHZREUSE", "0");
         let children = vec![spawn(&mut servers, "names.log")?, spawn(&mut ca, "pebble.log")?];
         let pebble = Self { children, port, management };
         let trusted = authority.ca();
