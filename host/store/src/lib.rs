@@ -26,6 +26,7 @@ mod leases;
 mod marker;
 mod names;
 mod packages;
+mod quota_setting;
 mod quotas;
 mod records;
 mod removals;

@@ -4,10 +4,8 @@
 use crate::db::values;
 use crate::error::{ExceededQuota, QuotaOf, StoreError};
 use crate::ids::{OrganizationId, RepositoryId};
+use crate::quota_setting::of_settings;
 use crate::store::Store;
-
-/// The setting of a repository.
-const QUOTA_BYTES: &str = "quota_bytes";
 
 pub(crate) const ROOM: &str = "SELECT u.bytes, (SELECT MAX(f.size) FROM files f WHERE f.repository = u.repository AND f.path = $2) \
      AS there FROM repository_usage u WHERE u.repository = $1";
@@ -21,15 +19,6 @@ pub struct QuotasOf {
     pub repository: Option<u64>,
     /// Its organization's.
     pub organization: Option<u64>,
-}
-
-/// The quota among a repository's settings, as they are stored.
-pub(crate) fn of_settings(settings: &str) -> Option<u64> {
-    if !settings.contains(QUOTA_BYTES) {
-        return None;
-    }
-    let settings: serde_json::Map<String, serde_json::Value> = serde_json::from_str(settings).ok()?;
-    settings.get(QUOTA_BYTES)?.as_u64()
 }
 
 impl QuotasOf {

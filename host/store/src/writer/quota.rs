@@ -11,7 +11,7 @@ use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{MultiRow, Row, Transaction, Value, signed};
 use crate::error::{ExceededQuota, QuotaOf, StoreError};
 use crate::ids::{OrganizationId, RepositoryId};
-use crate::quotas::of_settings;
+use crate::quota_setting::of_settings;
 
 pub(crate) const PATHS: [&str; 2] =
     ["SELECT repository, name, version, path, size FROM files WHERE (repository, path) IN (VALUES ", ")"];
