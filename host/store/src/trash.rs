@@ -198,16 +198,16 @@ impl Store {
         let catalog: Vec<CatalogChange> = versions.into_iter().map(CatalogChange::Show).collect();
         loop {
             let (kept, more) = self.kept(entry, &after).await?;
-            // Somebody else has brought it back meanwhile.
-            if kept.is_empty() && self.trash_entry(repository, entry).await?.is_none() {
-                return Ok(false);
-            }
             let mut commit = Commit::default();
             for kept in kept {
                 after.clone_from(&kept.key);
                 let now = self.get(repository, &kept.key).await?;
                 let now = now.map(|now| (now.revision, now.value));
                 commit.changes.extend(again(kept, now));
+            }
+            // Where nothing is left to change, somebody else may have brought it back meanwhile: the entry went with that.
+            if commit.changes.is_empty() && self.trash_entry(repository, entry).await?.is_none() {
+                return Ok(false);
             }
             if !more {
                 commit.catalog.clone_from(&catalog);
