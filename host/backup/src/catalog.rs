@@ -1,10 +1,12 @@
 //! Which backups a place has, and which were broken off.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::{StreamExt, TryStreamExt, stream};
+use packhouse_store::now_ms;
+use tokio::task::JoinHandle;
 
 use crate::manifest::Manifest;
 use crate::place::Place;
@@ -16,6 +18,8 @@ pub(crate) const PRUNING: &str = "pruning";
 const GONE: i64 = 15 * 60 * 1000;
 /// Manifests that are read at one time.
 const AT_ONCE: usize = 16;
+/// How often a sign of life is renewed.
+const LIVES: Duration = Duration::from_mins(1);
 
 /// A backup, or what is left of one.
 #[derive(Clone, Debug)]
@@ -107,13 +111,41 @@ pub(crate) async fn is_alive(place: &Place, sign: &str) -> anyhow::Result<bool> 
     Ok(now_ms().saturating_sub(at) < GONE)
 }
 
-/// Writes a sign of life.
-pub(crate) async fn live(place: &Place, sign: &str) -> anyhow::Result<()> {
-    place.write(sign, format!("{}\n", now_ms()).into_bytes()).await
+/// A sign of life at a place, renewed once a minute: that a backup is being taken there, or that backups are being pruned.
+pub(crate) struct Alive {
+    sign: String,
+    saying: JoinHandle<()>,
 }
 
-/// Milliseconds since 1970 by this process's clock.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+impl Alive {
+    /// Shows it from now on.
+    pub(crate) async fn begin(place: &Place, sign: String) -> anyhow::Result<Alive> {
+        live(place, &sign).await?;
+        let (place, told) = (place.clone(), sign.clone());
+        let saying = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LIVES).await;
+                if let Err(error) = live(&place, &told).await {
+                    tracing::warn!(%error, "the place of backups was not told that this goes on");
+                }
+            }
+        });
+        Ok(Alive { sign, saying })
+    }
+
+    /// Takes it away. One that stays counts for some minutes more.
+    pub(crate) async fn end(self, place: &Place) -> anyhow::Result<()> {
+        self.saying.abort();
+        place.remove(&self.sign).await
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.saying.abort();
+    }
+}
+
+async fn live(place: &Place, sign: &str) -> anyhow::Result<()> {
+    place.write(sign, format!("{}\n", now_ms()).into_bytes()).await
 }

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use anyhow::{Context, bail};
 use futures::{StreamExt, TryStreamExt, stream};
-use packhouse_store::Sha256;
+use packhouse_store::{Sha256, now_ms};
 
-use crate::catalog::{Found, PRUNING, State, is_alive, list, live, now_ms};
+use crate::catalog::{Alive, Found, PRUNING, State, is_alive, list};
 use crate::manifest::{Manifest, content};
 use crate::take::{AT_ONCE, stored};
 use crate::vault::Vault;
@@ -44,16 +44,15 @@ pub struct Pruned {
 /// Removes the backups that are not kept; with `only_tell` nothing. An error where a backup is being taken, and where one is damaged so
 /// that it is not known what it needs.
 pub async fn prune(vault: &Vault, keep: Keep, only_tell: bool) -> anyhow::Result<Pruned> {
-    if !only_tell {
-        if is_alive(&vault.place, PRUNING).await? {
-            bail!("backups of this place are being pruned already");
-        }
-        live(&vault.place, PRUNING).await?;
+    if only_tell {
+        return prune_alone(vault, keep, only_tell).await;
     }
+    if is_alive(&vault.place, PRUNING).await? {
+        bail!("backups of this place are being pruned already");
+    }
+    let alive = Alive::begin(&vault.place, PRUNING.to_owned()).await?;
     let done = prune_alone(vault, keep, only_tell).await;
-    if !only_tell {
-        vault.place.remove(PRUNING).await?;
-    }
+    alive.end(&vault.place).await?;
     done
 }
 

@@ -8,20 +8,18 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use packhouse_store::{Sha256, Snapshot, SnapshotBlob, SnapshotTable, Store, StoreError};
+use packhouse_store::{Sha256, Snapshot, SnapshotBlob, SnapshotTable, Store, StoreError, now_ms};
 use sha2::Digest as _;
-use tokio::task::JoinHandle;
 
-use crate::catalog::{PRUNING, is_alive, live, now_ms};
+use crate::catalog::{Alive, PRUNING, is_alive};
 use crate::lines;
 use crate::manifest::{CONTENT, Manifest, SealingKey, StoredTable, content};
-use crate::place::Place;
 use crate::vault::Vault;
 
 /// Blobs that are copied at one time.
@@ -31,7 +29,6 @@ const PAGE: usize = 128;
 /// Bytes of rows that are compressed at a time.
 const ROWS: usize = 256 * 1024;
 const LEVEL: i32 = 3;
-const LIVES: Duration = Duration::from_mins(1);
 
 /// What is compressed on its way into a file without a name, which goes with the process.
 struct Spool {
@@ -49,7 +46,7 @@ pub async fn take(
 ) -> anyhow::Result<Manifest> {
     let begun = Instant::now();
     let id = new_id();
-    let alive = Alive::begin(&vault.place, &id).await?;
+    let alive = Alive::begin(&vault.place, Manifest::under_way(&id)).await?;
     ensure!(
         !is_alive(&vault.place, PRUNING).await?,
         "backups of this place are being pruned; try again when that is done"
@@ -89,45 +86,11 @@ pub async fn take(
     vault.place.sync()?;
     vault.place.write(&Manifest::file(&manifest.id), manifest.to_text()?.into_bytes()).await?;
     vault.place.sync()?;
-    alive.end(&vault.place).await;
+    if let Err(error) = alive.end(&vault.place).await {
+        tracing::warn!(%error, "the backup is whole; its sign of life stays");
+    }
     hold.release().await;
     Ok(manifest)
-}
-
-/// Says once a minute that a backup is being taken.
-struct Alive {
-    sign: String,
-    saying: JoinHandle<()>,
-}
-
-impl Alive {
-    async fn begin(place: &Place, id: &str) -> anyhow::Result<Alive> {
-        let sign = Manifest::under_way(id);
-        live(place, &sign).await?;
-        let (place, told) = (place.clone(), sign.clone());
-        let saying = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(LIVES).await;
-                if let Err(error) = live(&place, &told).await {
-                    tracing::warn!(%error, "the place of backups was not told that this one goes on");
-                }
-            }
-        });
-        Ok(Alive { sign, saying })
-    }
-
-    async fn end(self, place: &Place) {
-        self.saying.abort();
-        if let Err(error) = place.remove(&self.sign).await {
-            tracing::warn!(%error, "the backup is whole; its sign of life stays");
-        }
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.saying.abort();
-    }
 }
 
 async fn spool_all(

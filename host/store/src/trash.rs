@@ -254,11 +254,10 @@ impl Store {
 
     /// So that a commit may name its blobs.
     async fn hold_trash(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
-        let lease = i64::try_from(self.inner.config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let sql = "INSERT INTO leases (blob, repository, until) SELECT t.blob, e.repository, $3 FROM trash_blobs t \
                    JOIN trash e ON e.id = t.entry WHERE t.entry = $1 AND e.repository = $2 \
                    ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
-        let until = self.now_ms().saturating_add(lease);
+        let until = self.lease_end(self.now_ms());
         self.execute_for(repository, sql, values![entry.0, repository.0, until]).await.map(drop)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::db::values;
+use crate::db::{millis, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -82,8 +82,4 @@ impl Store {
         let end = "DELETE FROM acme_leases WHERE name = $1 AND holder = $2";
         self.inner.db.execute(end, values![name, holder]).await.map(|_| ())
     }
-}
-
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

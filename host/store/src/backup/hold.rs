@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::db::{Database, Patience, Purpose, Transaction, values};
+use crate::db::{Database, Patience, Purpose, Transaction, millis, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -92,7 +92,7 @@ pub(super) fn is_of_a_hold(name: &str) -> bool {
 }
 
 fn until(database: &Database) -> i64 {
-    database.now_ms().saturating_add(i64::try_from(HOLD.as_millis()).unwrap_or(i64::MAX))
+    database.now_ms().saturating_add(millis(HOLD))
 }
 
 async fn renew(database: Database, name: String, held: Arc<AtomicI64>) {

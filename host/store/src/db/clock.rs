@@ -70,7 +70,8 @@ impl Clock {
     }
 }
 
-fn millis(duration: Duration) -> i64 {
+/// In ms, as the database keeps times.
+pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -22,6 +22,7 @@ mod sqlite_writer;
 mod transaction;
 mod value;
 
+pub(crate) use clock::millis;
 pub(crate) use committed::{Acknowledgement, Announcer, Committed, Holder, outlasting};
 pub(crate) use database::Database;
 pub use generation::Generation;
