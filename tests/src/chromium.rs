@@ -12,6 +12,14 @@ use tempfile::TempDir;
 
 /// By what name an element is told in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// How the driver says that it did nothing, because one page was making place for the next.
+const LEAVING: [&str; 5] = [
+    "stale element reference",
+    "no such element",
+    "element not interactable",
+    "element click intercepted",
+    "does not belong to the document",
+];
 
 /// The running browser.
 #[derive(Debug)]
@@ -60,8 +68,12 @@ impl Chromium {
             "prefs": {"profile.managed_default_content_settings.javascript": if scripts { 1 } else { 2 }}});
         let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL"}}}});
-        let request = Request::new("POST", "/session").header("Content-Type", "application/json");
-        let made = browser.client.send(request.body(wanted.to_string())).expect(200).json();
+        // Chromium gives up at times when the machine is too busy for it.
+        let made = eventually("chromium starts", || {
+            let request = Request::new("POST", "/session").header("Content-Type", "application/json");
+            let made = browser.client.send(request.body(wanted.to_string()));
+            (made.status == 200).then(|| made.json())
+        });
         browser.session = made["value"]["sessionId"].as_str().expect("a session's id").to_owned();
         Ok(browser)
     }
@@ -84,6 +96,22 @@ impl Chromium {
             request = request.header("Content-Type", "application/json").body(body.to_string());
         }
         self.client.send(request)
+    }
+
+    /// Does one thing after the other with an element, from the beginning where the page that it is on is being left.
+    #[track_caller]
+    fn act(&self, find: impl Fn() -> String, deeds: &[(&str, Value)]) {
+        eventually("the page stays", || {
+            let element = find();
+            for (deed, body) in deeds {
+                let answer = self.send("POST", &format!("element/{element}/{deed}"), Some(body));
+                if answer.status != 200 && LEAVING.iter().any(|reason| answer.text().contains(reason)) {
+                    return None;
+                }
+                answer.expect(200);
+            }
+            Some(())
+        });
     }
 
     /// Opens an address.
@@ -135,9 +163,7 @@ impl Chromium {
     /// Types into the field of this label, in the place of what stood there.
     #[track_caller]
     pub fn fill(&self, label: &str, text: &str) {
-        let element = self.labelled(label);
-        self.ask("POST", &format!("element/{element}/clear"), Some(&json!({})));
-        self.ask("POST", &format!("element/{element}/value"), Some(&json!({"text": text})));
+        self.act(|| self.labelled(label), &[("clear", json!({})), ("value", json!({"text": text}))]);
     }
 
     /// Sets the date in the field of this label, as `2030-01-31`, whatever the machine's way to write dates.
@@ -150,8 +176,7 @@ impl Chromium {
     /// Ticks the checkbox of this label, or takes the tick away.
     #[track_caller]
     pub fn tick(&self, label: &str) {
-        let element = self.labelled(label);
-        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+        self.act(|| self.labelled(label), &[("click", json!({}))]);
     }
 
     /// Chooses in the field of this label.
@@ -166,8 +191,8 @@ impl Chromium {
     /// Presses the button whose name begins so.
     #[track_caller]
     pub fn press(&self, name: &str) {
-        let element = self.find_path(&format!("//button[starts-with(normalize-space(.), '{name}')]"));
-        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+        let path = format!("//button[starts-with(normalize-space(.), '{name}')]");
+        self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
     /// Presses that button twice, as fast as a hand can.
@@ -190,15 +215,16 @@ impl Chromium {
     /// Follows the link of this text.
     #[track_caller]
     pub fn follow(&self, text: &str) {
-        let element = self.find_path(&format!("//a[normalize-space(.)='{text}']"));
-        self.ask("POST", &format!("element/{element}/click"), Some(&json!({})));
+        let path = format!("//a[normalize-space(.)='{text}']");
+        self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
-    /// Whether there is something that this XPath finds, now.
+    /// Whether there is something that this XPath finds, on the page that is there now or comes at this moment.
     #[track_caller]
     pub fn has(&self, path: &str) -> bool {
         let wanted = json!({"using": "xpath", "value": path});
-        self.ask("POST", "elements", Some(&wanted)).as_array().is_some_and(|found| !found.is_empty())
+        let found = eventually("a page is there", || self.try_ask("POST", "elements", Some(&wanted)));
+        found.as_array().is_some_and(|found| !found.is_empty())
     }
 
     /// Runs a script in the page, whatever is switched off there.
@@ -243,13 +269,13 @@ impl Chromium {
     /// Types into an element.
     #[track_caller]
     pub fn write(&self, css: &str, text: &str) {
-        self.ask("POST", &format!("element/{}/value", self.find(css)), Some(&json!({"text": text})));
+        self.act(|| self.find(css), &[("value", json!({"text": text}))]);
     }
 
     /// Clicks an element.
     #[track_caller]
     pub fn click(&self, css: &str) {
-        self.ask("POST", &format!("element/{}/click", self.find(css)), Some(&json!({})));
+        self.act(|| self.find(css), &[("click", json!({}))]);
     }
 
     /// What stands in an element.
