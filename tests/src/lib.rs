@@ -34,6 +34,7 @@ pub mod otlp;
 pub mod payload;
 pub mod pebble;
 pub mod person;
+pub mod pooler;
 pub mod proxy;
 pub mod python;
 pub mod race;

@@ -10,6 +10,7 @@
 
 use packhouse_tests::authority::Authority;
 use packhouse_tests::database::Postgres;
+use packhouse_tests::pooler::Pooler;
 use packhouse_tests::server::free_port;
 use packhouse_tests::{MavenRepository, Server, ServerBuilder, cli, skip};
 
@@ -83,4 +84,29 @@ fn the_servers_certificate_is_checked() {
         let (status, said) = Server::with().env("PACKHOUSE_DATABASE_URL", &wrong).start_refused();
         assert!(!status.success() && said.to_lowercase().contains("certificate"), "{said}");
     }
+}
+
+#[test]
+fn a_pooler_is_used_or_refused_in_words() {
+    let Some(database) = database("a pooler in front of PostgreSQL") else { return };
+    let pooler = |mode: &str| Pooler::start(&database, mode);
+    let session = match pooler("session") {
+        Ok(session) => session,
+        Err(reason) => return skip("a pooler in front of PostgreSQL", &reason),
+    };
+    works(&database.url_through(session.port()));
+    // Whether this one keeps prepared statements apart is a matter of its version: it is used then, and else the start says why not.
+    let transaction = pooler("transaction").unwrap();
+    let url = database.url_through(transaction.port());
+    let apart = packhouse_tests::clients::run(std::process::Command::new("pgbouncer").arg("--version"));
+    let version = apart.text.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let minor: u32 = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or_default();
+    if minor >= 21 {
+        return skip("a pooler without prepared statements", &format!("pgbouncer is {version}"));
+    }
+    let (status, said) = Server::with().env("PACKHOUSE_DATABASE_URL", &url).start_refused();
+    assert!(!status.success() && said.contains("max_prepared_statements"), "{said}");
+    let home = tempfile::TempDir::new().unwrap();
+    let environment = [("PACKHOUSE_DATABASE_URL", url)];
+    cli::packhouse_with(home.path(), &["doctor"], &environment).refused("pool_mode = session");
 }

@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
 
 use crate::blobs::Storage;
 use crate::config::StoreConfig;
-use crate::db::{STEPS, Servers};
+use crate::db::{MIXES_STATEMENTS, STEPS, Servers, keeps_statements_apart};
 use crate::error::StoreError;
 use crate::ids::now_ms;
 use crate::sqlite::sqlite_options;
@@ -95,8 +95,9 @@ const FACTS: &str =
 
 async fn postgres(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
     // A pooler may give each statement another connection.
-    let servers = Servers::parse(&config.database_url)?
-        .with(|options| options.application_name("packhouse doctor").statement_cache_capacity(0));
+    let servers = Servers::parse(&config.database_url)?.with(|options| {
+        options.application_name("packhouse doctor").extra_float_digits(None).statement_cache_capacity(0)
+    });
     let mut connection = servers.connect().await.map_err(StoreError::database)?;
     let mut facts = DatabaseFacts { exists: true, ..DatabaseFacts::default() };
     let asked = "SELECT current_setting('server_version_num')::INTEGER, pg_is_in_recovery(), \
@@ -156,6 +157,11 @@ async fn postgres(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
         facts.sealing_key = row.try_get(1).map_err(read)?;
     }
     connection.close().await.map_err(StoreError::database)?;
+    // As the server itself would, that is with a cache of statements.
+    let servers = Servers::parse(&config.database_url)?.with(|options| options.extra_float_digits(None));
+    if !keeps_statements_apart(&servers).await.map_err(StoreError::database)? {
+        facts.problems.push(MIXES_STATEMENTS.to_owned());
+    }
     Ok(facts)
 }
 

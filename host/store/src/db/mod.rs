@@ -15,6 +15,7 @@ mod open_files;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod pooler;
 mod probe;
 mod servers;
 mod snapshot;
@@ -30,6 +31,7 @@ pub(crate) use migrate::{Place, STEPS, UNFINISHED, unfinished};
 pub(crate) use multi_row::{MultiRow, placeholders};
 pub use pool::Connections;
 pub(crate) use pool::{Purpose, is_silent};
+pub(crate) use pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 pub use probe::Answering;
 pub(crate) use servers::Servers;
 pub(crate) use snapshot::StandingStill;

@@ -11,6 +11,7 @@ use super::database::{Database, Engine};
 use super::generation::Header;
 use super::migrate::{Place, migrate};
 use super::pool::Pool;
+use super::pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
 use crate::config::{DatabaseLimits, StoreConfig};
@@ -99,6 +100,9 @@ async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreErro
         }
         opened => opened?,
     };
+    if !keeps_statements_apart(&pool.servers()).await.map_err(StoreError::database)? {
+        return Err(StoreError::Invalid(MIXES_STATEMENTS.to_owned()));
+    }
     Ok(Engine::Postgres(pool))
 }
 
