@@ -1,6 +1,6 @@
 //! The Debian package on a new Debian 12 with nothing else, with systemd as the first process.
 
-use super::used::{PAGE, through, to_a_first_install};
+use super::used::{PAGE, certificate, through, to_a_first_install};
 use super::{lines, package};
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::debian::Debian;
@@ -51,14 +51,16 @@ fn a_new_debian_comes_to_a_first_install_by_the_documented_lines() {
     ready(&debian);
     let init = debian.init().to_string();
     let command = lines(PAGE, "#### The program's other commands");
-    let done = to_a_first_install(
-        |text| debian.shell(&format!("{command}\n{text}")),
-        |client| through(&["nsenter", "-t", &init, "-n", "--"], &client),
-        "127.0.0.1:8080",
-    );
-    if !done {
-        skip("Debian package: a first install", "no twine; `./bootstrap test-dist` installs it");
-    }
+    let client = |client: Command| through(&["nsenter", "-t", &init, "-n", "--"], &client);
+    let shell = |text: &str| debian.shell(&format!("{command}\n{text}"));
+    let Some(user) = to_a_first_install(shell, client, "127.0.0.1:8080") else {
+        return skip("Debian package: a first install", "no twine; `./bootstrap test-dist` installs it");
+    };
+    let root = debian.path("root");
+    certificate(&root);
+    debian.shell(&format!("cd /root\n{}", lines(PAGE, "#### TLS with the Debian package"))).well();
+    ready(&debian);
+    user.install_through_tls(&root, client, "127.0.0.1:8080");
 }
 
 #[test]

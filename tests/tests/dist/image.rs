@@ -1,6 +1,6 @@
 //! The container image, run by docker and by podman with a read-only root, nobody's rights and a volume.
 
-use super::used::{PAGE, to_a_first_install};
+use super::used::{PAGE, certificate, to_a_first_install};
 use super::{lines, package, packages};
 use packhouse_tests::clients::{Said, has, run};
 use packhouse_tests::docker::Docker;
@@ -10,20 +10,22 @@ use serde_json::Value;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The lines that start it, on free ports of this machine instead of published ones: no container has a network of its own here.
-fn start(ports: [u16; 2], more: &str) -> String {
+/// The lines below this heading, which start it, on free ports of this machine instead of published ones: no container has a network of
+/// its own here.
+fn start(heading: &str, ports: [u16; 2], more: &str) -> String {
     let listen = format!(
         "--network host {more} -e PACKHOUSE_PACKAGES_LISTEN=127.0.0.1:{} -e PACKHOUSE_API_LISTEN=127.0.0.1:{}",
         ports[0], ports[1]
     );
-    let text = lines(PAGE, "### A container");
+    let text = lines(PAGE, heading);
     let published = "-p 127.0.0.1:8080:8080 -p 127.0.0.1:8081:8081";
     assert!(text.contains(published), "{text}");
     text.replace(published, &listen)
 }
 
-/// What both engines have to show; `shell` runs lines that know the engine as `docker`.
-fn serves(name: &str, ports: [u16; 2], shell: &dyn Fn(&str) -> Said) {
+/// What both engines have to show; `shell` runs lines that know the engine as `docker`, in the folder of the packages, and starts
+/// containers with `more`.
+fn serves(name: &str, ports: [u16; 2], more: &str, shell: &dyn Fn(&str) -> Said) {
     let inspect = |what: &str| {
         shell(&format!("docker inspect --format '{what}' packhouse")).well().text.trim().to_owned()
     };
@@ -37,8 +39,8 @@ fn serves(name: &str, ports: [u16; 2], shell: &dyn Fn(&str) -> Said) {
     assert_eq!(check, r#"["CMD","/usr/bin/packhouse","healthcheck"]"#);
     let alias = "packhouse() { docker exec packhouse packhouse \"$@\"; }";
     let address = format!("127.0.0.1:{}", ports[0]);
-    let done = to_a_first_install(|text| shell(&format!("{alias}\n{text}")), |client| client, &address);
-    if !done {
+    let user = to_a_first_install(|text| shell(&format!("{alias}\n{text}")), |client| client, &address);
+    if user.is_none() {
         skip(&format!("{name}: a first install"), "no twine; `./bootstrap test-dist` installs it");
     }
     // The volume outlives the container; a stop is heard, and ends well.
@@ -52,6 +54,18 @@ fn serves(name: &str, ports: [u16; 2], shell: &dyn Fn(&str) -> Said) {
     });
     let listed = shell("docker exec packhouse packhouse repo list").well().text;
     assert!(listed.contains("python"), "{listed}");
+
+    // Through TLS, in a folder of its own: what is to be mounted is named from where the lines are run.
+    let home = TempDir::new().unwrap();
+    certificate(home.path());
+    let text = start("#### TLS in a container", ports, more);
+    shell(&format!("cd '{}'\n{text}", home.path().display())).well();
+    eventually("it is healthy behind TLS", || {
+        shell("docker exec packhouse packhouse healthcheck").success.then_some(())
+    });
+    if let Some(user) = user {
+        user.install_through_tls(home.path(), |client| client, &address);
+    }
     shell("docker rm --force packhouse").well();
 }
 
@@ -66,7 +80,7 @@ fn docker_runs_it() {
         let folder = packages();
         run(docker.command("bash").args(["-euo", "pipefail", "-c", text]).current_dir(folder))
     };
-    let said = shell(&start(ports, ""));
+    let said = shell(&start("### A container", ports, ""));
     if !said.success && said.text.contains("cgroup") {
         return skip("container image in docker", &said.text);
     }
@@ -75,7 +89,7 @@ fn docker_runs_it() {
         let said = shell("docker inspect --format '{{.State.Health.Status}}' packhouse");
         (said.text.trim() == "healthy").then_some(())
     });
-    serves("container image in docker", ports, &shell);
+    serves("container image in docker", ports, "", &shell);
 }
 
 #[test]
@@ -99,8 +113,8 @@ fn podman_runs_it() {
         run(command.current_dir(packages()).env("HOME", home.path()))
     };
     let more = "--ulimit nofile=1000:1000 --ulimit nproc=1000:1000";
-    shell(&start(ports, more)).well();
-    serves("container image in podman", ports, &shell);
+    shell(&start("### A container", ports, more)).well();
+    serves("container image in podman", ports, more, &shell);
     shell("docker volume rm packhouse").well();
 }
 

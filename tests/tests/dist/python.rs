@@ -1,6 +1,6 @@
 //! The wheel: `pip install packhouse` and `uvx packhouse serve` from an index, which is a Packhouse server; and what it says of itself.
 
-use super::used::{PAGE, to_a_first_install};
+use super::used::{PAGE, certificate, to_a_first_install};
 use super::{lines, package};
 use packhouse_tests::clients::run;
 use packhouse_tests::python::{Home, PythonRepository};
@@ -51,7 +51,7 @@ fn a_new_environment_comes_to_a_first_install_by_the_documented_lines() {
     let wheel = package("packhouse-", ".whl");
     home.write(&wheel.file_name().unwrap().to_string_lossy(), std::fs::read(&wheel).unwrap());
     let ports = [free_port(), free_port()];
-    let _server = started(&home, &lines(PAGE, "### A Python environment"), ports);
+    let server = started(&home, &lines(PAGE, "### A Python environment"), ports);
     let address = format!("127.0.0.1:{}", ports[0]);
     let shell = |text: &str| {
         let mut command = home.shell();
@@ -62,9 +62,13 @@ fn a_new_environment_comes_to_a_first_install_by_the_documented_lines() {
             &format!("export PATH=$PWD/packhouse/bin:$PATH\n{text}"),
         ]))
     };
-    if !to_a_first_install(shell, |client| client, &address) {
-        skip("wheel: a first install", "no twine; `./bootstrap test-dist` installs it");
-    }
+    let Some(user) = to_a_first_install(shell, |client| client, &address) else {
+        return skip("wheel: a first install", "no twine; `./bootstrap test-dist` installs it");
+    };
+    drop(server);
+    certificate(home.folder());
+    let _server = started(&home, &lines(PAGE, "#### TLS in a Python environment"), ports);
+    user.install_through_tls(home.folder(), |client| client, &address);
 }
 
 #[test]
