@@ -58,6 +58,10 @@ conformance PROGRAM VERSION="1.1": build
     PACKHOUSE_CONFORMANCE={{ absolute_path(PROGRAM) }} PACKHOUSE_CONFORMANCE_VERSION={{ VERSION }} \
         cargo test --release --locked -p packhouse-tests --test oci_conformance -- --nocapture
 
+# Servers of an older program, with its plugins beside it, replaced by this one's under load; `just dist tarball` of an older commit makes one
+rolling PROGRAM: build
+    PACKHOUSE_TEST_OLDER={{ absolute_path(PROGRAM) }} cargo test --release --locked -p packhouse-tests --test rolling -- --nocapture
+
 # Clients through proxies of upstreams outside: those that PACKHOUSE_LIVE_NPM, _PYTHON and _MAVEN name
 live: build
     cargo test --release --locked -p packhouse-tests --test live -- --nocapture
