@@ -11,6 +11,7 @@
 
 use std::io::Write as _;
 
+use packhouse_tests::http::Response;
 use packhouse_tests::person::Person;
 use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::{Api, MavenRepository, Request, Server, cli};
@@ -139,4 +140,47 @@ fn a_server_that_takes_no_changes_serves_on() {
     guest.send_form(&format!("/invitations/{code}"), &accept).expect(201);
     let metrics = packhouse_tests::Client::new(server.api()).get("/metrics").expect(200).text();
     assert!(metrics.contains("packhouse_read_only 0"), "{OWNER}: {metrics}");
+}
+
+#[test]
+fn a_server_that_is_being_worked_on_says_so_in_the_operators_words() {
+    let (server, _home, write) = configured("");
+    let repository = MavenRepository::create(&server, "maven");
+    let path = "org/example/a/1.0/a-1.0.txt";
+    repository.put(path, "before").expect(201);
+    let api = Api::sign_in(&server);
+    let mut person = Person::owner(&server);
+    write("maintenance = \"Back at <noon>.\"\n");
+    assert_eq!(api.call("POST", "/v1/reload").expect(200).json()["applied"], json!(["maintenance"]));
+    let said = |answer: Response| {
+        let answer = answer.expect(503);
+        assert_eq!(answer.header("retry-after"), Some("5"));
+        answer
+    };
+    let refused = said(repository.get(path));
+    assert_eq!(
+        (refused.field("error"), refused.field("message")),
+        ("maintenance".into(), "Back at <noon>.".into())
+    );
+    said(repository.put("org/example/a/2.0/a-2.0.txt", "after"));
+    said(server.anonymous().get("/repositories/none/x"));
+    // Where the path tells the format, in its shape.
+    let refused = said(server.anonymous().get("/v2/none/manifests/x")).json();
+    let said_there = (&refused["errors"][0]["code"], &refused["errors"][0]["message"]);
+    assert_eq!(said_there, (&json!("UNAVAILABLE"), &json!("Back at <noon>.")));
+    assert_eq!(said(api.call("GET", "/v1/repositories")).field("error"), "maintenance");
+    let page = said(person.get("/repositories")).text();
+    assert!(page.contains("Back at &lt;noon&gt;."), "{page}");
+    said(Person::new(&server).get("/sign-in"));
+    // Health goes on, and the operator's way back.
+    for host in [server.packages(), server.api()] {
+        for path in ["/livez", "/readyz"] {
+            packhouse_tests::Client::new(host).get(path).expect(200);
+        }
+    }
+    let metrics = packhouse_tests::Client::new(server.api()).get("/metrics").expect(200).text();
+    assert!(metrics.contains("packhouse_maintenance 1"), "{metrics}");
+    write("");
+    Api::sign_in(&server).call("POST", "/v1/reload").expect(200);
+    assert_eq!(repository.get(path).expect(200).body, b"before");
 }

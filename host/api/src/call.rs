@@ -29,7 +29,7 @@ use crate::endpoint::{Endpoint, Right};
 use crate::error::ApiError;
 use crate::error_response::{name_request, raised};
 use crate::operations::confirmations::Confirmation;
-use crate::operations::{Actor, Caller, Judged, Origin, session_name};
+use crate::operations::{Actor, Caller, Judged, Origin, in_service, session_name};
 use crate::portal::{self, Visitor};
 use crate::shown::Shown;
 
@@ -154,6 +154,9 @@ async fn prepare(
 ) -> Result<Ready, ApiError> {
     let app = Arc::clone(&origin.app);
     shown.address = origin.address.to_string();
+    if !endpoint.is_for_operators() {
+        in_service(&app)?;
+    }
     let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
     body.check(endpoint.wants_body, signed, &limits)?;
     shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
@@ -166,6 +169,9 @@ async fn prepare(
     });
     if !endpoint.goes_on() && *app.live.read_only.get() {
         return Err(ApiError::from(&catalogue::READ_ONLY));
+    }
+    if let Some(Session { caller, .. }) = &session {
+        caller.count(&app)?;
     }
     // Only now: a stranger's body is not read, and who reads a large one here is known by then.
     let share = app.bodies.share(origin.address);

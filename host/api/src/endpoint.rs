@@ -34,11 +34,19 @@ const GOES_ON: [(Method, &str); 4] = [
     (Method::POST, "/v1/reload"),
 ];
 
+/// What is served while the server is being worked on.
+const OPERATORS: [(Method, &str); 2] = [(Method::POST, "/v1/sessions"), (Method::POST, "/v1/reload")];
+
 impl Endpoint {
     /// Whether it is served while the server takes no changes.
     pub(crate) fn goes_on(&self) -> bool {
         self.method.is_safe()
             || GOES_ON.iter().any(|(method, path)| self.method == *method && self.path == *path)
+    }
+
+    /// Whether it is served while nothing else is, so that an operator can bring the server back.
+    pub(crate) fn is_for_operators(&self) -> bool {
+        OPERATORS.iter().any(|(method, path)| self.method == *method && self.path == *path)
     }
 
     /// The endpoint of this description. Fails unless it is of one method of one path, and names its right.

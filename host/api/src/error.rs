@@ -37,6 +37,12 @@ impl ApiError {
         ApiError::Refused { code, message: code.sentence.to_owned(), retry_after: Some(seconds.max(1)) }
     }
 
+    /// 429, as more requests came than may, to be tried again after so many seconds.
+    pub fn rate_limited(seconds: u64) -> ApiError {
+        let code = &catalogue::RATE_LIMITED;
+        ApiError::Refused { code, message: code.sentence.to_owned(), retry_after: Some(seconds) }
+    }
+
     /// Where the store was unavailable: which part of it, if it is one alone. Asked of the store only then.
     pub async fn naming_the_part(self, store: &Store) -> ApiError {
         match &self {

@@ -8,6 +8,7 @@ pub mod mail;
 pub mod metrics;
 pub mod proofs;
 pub mod public_url;
+pub mod rate_limits;
 pub mod readiness;
 pub mod reload;
 pub mod sso;

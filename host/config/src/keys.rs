@@ -113,6 +113,13 @@ pub(crate) static KEYS: &[Key] = &[
         "Refuses publishes, deletes and changes of accounts with 503 read_only; sign-in and reads go on.",
     ),
     key(
+        "maintenance",
+        "PACKHOUSE_MAINTENANCE",
+        Kind::Text,
+        "",
+        "What everybody is told, with 503 maintenance, while nothing is served; empty while the server serves.",
+    ),
+    key(
         "sealing_key",
         "PACKHOUSE_SEALING_KEY",
         Kind::Secret,
@@ -436,6 +443,20 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count,
         "1000",
         "Connections from one address (IPv6: its /64), but for trusted_proxies; never more than half of all.",
+    ),
+    key(
+        "limits.organization_request_rate",
+        "PACKHOUSE_LIMITS_ORGANIZATION_REQUEST_RATE",
+        Kind::Count,
+        "0",
+        "Requests a second with the credentials of one organization, on each server; those of ten seconds may come at once; 0 for any number.",
+    ),
+    key(
+        "limits.credential_request_rate",
+        "PACKHOUSE_LIMITS_CREDENTIAL_REQUEST_RATE",
+        Kind::Count,
+        "0",
+        "The same with one credential, and of one address (IPv6: its /64) without any.",
     ),
     key(
         "limits.drain_ms",

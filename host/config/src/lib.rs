@@ -93,6 +93,8 @@ pub struct Config {
     pub proxy_protocol: bool,
     /// Whether whatever changes packages or accounts is refused.
     pub read_only: bool,
+    /// What everybody is told while nothing is served; empty while the server serves.
+    pub maintenance: String,
     /// What was written where.
     pub sources: Sources,
 }
@@ -155,6 +157,10 @@ pub struct Limits {
     pub connections: usize,
     /// Of these, from one address.
     pub connections_per_address: usize,
+    /// Requests a second with the credentials of one organization; 0 for any number.
+    pub organization_request_rate: u32,
+    /// The same with one credential, and of one address without any.
+    pub credential_request_rate: u32,
     /// Time between the end of readiness and the end of listening, at a stop.
     pub drain: Duration,
     /// Time for a stop, from the end of listening.
@@ -245,6 +251,7 @@ impl Config {
             tls: read.tls()?,
             proxy_protocol: read.proxy_protocol()?,
             read_only: read.parse("read_only", values::switch)?,
+            maintenance: read.text("maintenance").trim().to_owned(),
             sources: Sources::new(settings),
             data,
         })
@@ -358,6 +365,8 @@ impl Reader<'_> {
             header: self.millis("limits.header_ms")?,
             connections: self.number("limits.connections")?,
             connections_per_address: self.number("limits.connections_per_address")?,
+            organization_request_rate: self.parse("limits.organization_request_rate", values::rate)?,
+            credential_request_rate: self.parse("limits.credential_request_rate", values::rate)?,
             drain: self.millis("limits.drain_ms")?,
             shutdown: self.millis("limits.shutdown_ms")?,
         })

@@ -66,6 +66,11 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| "is no whole number; write digits alone, as in 10000".to_owned())
 }
 
+/// A whole number of events a second.
+pub(crate) fn rate(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
+}
+
 /// A whole number that counts things in memory.
 pub(crate) fn number(text: &str) -> Result<usize, String> {
     usize::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())

@@ -16,9 +16,11 @@ use crate::find_plugin::find_plugin;
 use crate::handle::handle;
 use crate::host_routes::{self, HostRequest};
 use crate::identified_request::{ResolvedRequest, identify_caller};
+use crate::maintenance::refuse_in_maintenance;
 use crate::organizations::Organizations;
 use crate::prepared_response::prepare;
 use crate::quota::refuse_past_quota;
+use crate::rate_limit::limit_rate;
 use crate::receive::receive;
 use crate::repository_views::RepositoryViews;
 use crate::request_context::RequestContext;
@@ -68,6 +70,7 @@ impl RepositoryHost {
                 return host_routes::answer(request, body, context).await;
             }
         };
+        refuse_in_maintenance(app, &address, context)?;
         let organization = organizations.find(app, target.host.as_deref(), context).await?;
         let resolved = ResolvedRequest { app, parts, organization, address, query: target.query };
         let identified = identify_caller(resolved, context).await?;
@@ -75,6 +78,7 @@ impl RepositoryHost {
             Some(opened_to_anybody) => opened_to_anybody,
             None => find_plugin(&identified, context).await?,
         };
+        limit_rate(&request)?;
         let cached = CacheLookup::of(&self.cache, &request);
         let Routed { told, instance } = route(&request, cached.intent()).await?;
         let intent = authorize(&request, told)?;

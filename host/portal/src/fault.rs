@@ -34,7 +34,7 @@ fn told(error: &ApiError) -> Told {
         404 => "Not found",
         409 => "Not possible now",
         413 => "Too large",
-        429 => "Too many attempts",
+        429 => "Too many requests",
         503 => "Not available at present",
         500.. => "Something went wrong",
         _ => "Not possible",

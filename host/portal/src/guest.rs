@@ -10,7 +10,7 @@ use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue};
 use maud::Markup;
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::Origin;
+use packhouse_api::operations::{Origin, in_service};
 use packhouse_api::{forms, portal};
 use packhouse_app::App;
 use packhouse_identity::{Minted, mint};
@@ -113,6 +113,7 @@ async fn take(
     body: Option<axum::body::Body>,
 ) -> Result<Guest, ApiError> {
     let app = Arc::clone(&origin.app);
+    in_service(&app)?;
     let mut form = Fields::default();
     if let Some(body) = body {
         let received = forms::receive(&app, origin.address, &headers, body, false).await?;

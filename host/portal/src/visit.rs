@@ -11,7 +11,7 @@ use http::HeaderValue;
 use http::header::SET_COOKIE;
 use http::request::Parts;
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::{Actor, Judged, Origin, session_name};
+use packhouse_api::operations::{Actor, Judged, Origin, in_service, session_name};
 use packhouse_api::portal::Visitor;
 use packhouse_api::{address, forms};
 use packhouse_store::Refusal;
@@ -145,6 +145,7 @@ async fn take_seat(portal: &Arc<Portal>, request: Request, sends: bool) -> Resul
     let id = origin.request_id.clone();
     let alone = |error: ApiError| named(fault::alone(&error), &id);
     let app = Arc::clone(&portal.app);
+    in_service(&app).map_err(alone)?;
     let named = parameters(&mut parts).await;
     let query = Fields::read(parts.uri.query().unwrap_or_default().as_bytes());
     let path = parts.uri.path().to_owned();
@@ -152,6 +153,9 @@ async fn take_seat(portal: &Arc<Portal>, request: Request, sends: bool) -> Resul
         Ok(visitor) => visitor,
         Err(error) => return Err(alone(error.naming_the_part(&app.store).await)),
     };
+    if let Some(visitor) = &visitor {
+        visitor.caller.count(&app).map_err(alone)?;
+    }
     let mut form = Fields::default();
     if sends {
         let signed = visitor.is_some();

@@ -159,6 +159,7 @@ catalogue! {
     FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
+    RATE_LIMITED = "rate_limited" 429 Error Both "Too many requests; make fewer, or wait before the next.";
     TOO_MANY_ATTEMPTS = "too_many_attempts" 429 Error Both "Too many attempts; wait before the next.";
     SSO_PROVIDER_FAILED = "sso_provider_failed" 424 Error Api "The sign-in provider cannot be used: {}.";
     UPSTREAM_UNAVAILABLE = "upstream_unavailable" 502 Error Packages "The upstream repository cannot be reached, or did not send what it should; try again.";
@@ -169,6 +170,7 @@ catalogue! {
     NOT_ENABLED = "not_enabled" 404 Error Packages "Trusted publishing is not enabled here.";
     SERVER_BUSY = "server_busy" 503 Error Both "The server has as much under way as it can hold; try again.";
     READ_ONLY = "read_only" 503 Error Both "The server takes no changes at present; what is there is served.";
+    MAINTENANCE = "maintenance" 503 Error Both "The server is being worked on and serves nothing at present.";
     SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }

@@ -306,6 +306,8 @@ mod tests {
         header: Duration::from_secs(30),
         connections: 100,
         connections_per_address: 100,
+        organization_request_rate: 0,
+        credential_request_rate: 0,
         drain: Duration::ZERO,
         shutdown: Duration::from_secs(30),
     };

@@ -29,6 +29,10 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
             new("UNSUPPORTED", "Writes are not permitted to group repositories").status(405),
         ),
         ("quota_exceeded", new("DENIED", "{sentence}").status(403)),
+        // In the operator's words, which a client shows.
+        ("rate_limited", new("TOOMANYREQUESTS", "{sentence}").status(429)),
+        ("maintenance", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
+        ("read_only", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
         ("group_empty", new("NAME_UNKNOWN", "group repository has no members").status(404)),
         ("name_claimed", new("MANIFEST_UNKNOWN", "manifest not found").status(404)),
         ("no_repository_name", new("NAME_INVALID", "invalid repository name").status(400)),

@@ -103,6 +103,11 @@ fn describe() {
         "When the first of the served certificates ends, in seconds since 1970"
     );
     describe_gauge!("packhouse_read_only", "1 while whatever changes packages or accounts is refused");
+    describe_gauge!("packhouse_maintenance", "1 while nothing is served but health and metrics");
+    describe_counter!(
+        "packhouse_rate_limited_total",
+        "Requests that were one more than may be, by whose bound"
+    );
     describe_gauge!("packhouse_gc_running", "1 while garbage is collected");
     describe_counter!(RUNS, "Collections of garbage by outcome");
     describe_histogram!("packhouse_gc_seconds", Unit::Seconds, "Time that a collection took");
@@ -164,6 +169,7 @@ fn set(app: &App) {
     metrics::gauge!("packhouse_password_hashes_waiting").set(hashing.waiting as f64);
     metrics::gauge!("packhouse_password_hashes_waiting_max").set(hashing.most_waiting as f64);
     metrics::gauge!("packhouse_read_only").set(truth(*app.live.read_only.get()));
+    metrics::gauge!("packhouse_maintenance").set(truth(!app.live.maintenance.get().is_empty()));
     let secured = app.secured();
     for (host, tls) in [("packages", secured.packages), ("api", secured.api)] {
         let served = tls.map(|tls| tls.served());
