@@ -15,7 +15,7 @@ const ALWAYS: [(u16, &str); 6] = [
     (413, "`request_body_too_large`: too many bytes, or too many JSON tokens"),
     (415, "`unsupported_media_type`: there is a body, and it is not declared as JSON"),
     (500, "`internal_error`: something failed here"),
-    (503, "The database cannot be reached"),
+    (503, "The database cannot be reached, or the server takes no changes or is being worked on"),
 ];
 
 /// Adds what is not described already.
@@ -27,6 +27,7 @@ pub(crate) fn complete(operation: &mut Operation, endpoint: &Endpoint) {
         operation.security = Some(vec![Default::default()]);
     } else {
         refusal(operation, 401, "`not_signed_in`: no session, or one that has ended");
+        refusal(operation, 429, "`rate_limited`: more requests than the operator lets through");
     }
     if matches!(endpoint.right, Right::Holds(_) | Right::OfObject) {
         refusal(operation, 403, "The caller may not do this");
