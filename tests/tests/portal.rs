@@ -15,7 +15,7 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
 /// Every page that needs nothing but a session.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -30,6 +30,7 @@ const PAGES: [&str; 15] = [
     "/members",
     "/formats",
     "/audit",
+    "/backups",
     "/organization",
 ];
 

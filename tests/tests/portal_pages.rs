@@ -101,6 +101,7 @@ fn world() -> World {
         format!("/members?member={member}"),
         "/formats".to_owned(),
         "/audit".to_owned(),
+        "/backups".to_owned(),
         "/organization".to_owned(),
         "/account".to_owned(),
         "/sign-out".to_owned(),

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-pub use state::{Collection, ORDERS, register};
+pub use state::{Collection, LAST_BACKUP, ORDERS, register};
 
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 static GAUGES: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();

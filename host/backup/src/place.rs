@@ -23,6 +23,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 pub struct Place {
     pub(crate) files: Operator,
     folder: Option<PathBuf>,
+    shown: String,
 }
 
 /// A file of a place.
@@ -46,7 +47,7 @@ impl Place {
         let fs = Fs::default().root(&text(&folder)?);
         let files =
             Operator::new(fs).with_context(|| format!("failed to use the folder {}", folder.display()))?;
-        Ok(Place { files, folder: Some(folder) })
+        Ok(Place { files, shown: folder.display().to_string(), folder: Some(folder) })
     }
 
     /// The same to add to it: a folder is made where there is none. An error where it holds what is nobody's backup, or is in the
@@ -64,7 +65,12 @@ impl Place {
         let fs = Fs::default().root(&text(&folder)?).atomic_write_dir(&text(&folder.join(TEMPORARY))?);
         let files =
             Operator::new(fs).with_context(|| format!("failed to use the folder {}", folder.display()))?;
-        Ok(Place { files, folder: Some(folder) })
+        Ok(Place { files, shown: folder.display().to_string(), folder: Some(folder) })
+    }
+
+    /// The folder, or the bucket and its path; without what follows `?`, which may be a credential.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
     }
 
     /// The whole of a small file; none when there is no such file.
@@ -235,5 +241,6 @@ fn bucket(address: &str) -> anyhow::Result<Place> {
     let s3 = s3.region(region.as_deref().unwrap_or("us-east-1"));
     let files = Operator::new(s3).context("the address of the bucket does not make sense")?;
     let timeout = TimeoutLayer::new().with_timeout(TIMEOUT).with_io_timeout(TIMEOUT);
-    Ok(Place { files: files.layer(timeout).layer(RetryLayer::new().with_jitter()), folder: None })
+    let shown = format!("s3://{name}{}", url.path());
+    Ok(Place { files: files.layer(timeout).layer(RetryLayer::new().with_jitter()), folder: None, shown })
 }

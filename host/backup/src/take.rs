@@ -14,7 +14,9 @@ use anyhow::{Context, ensure};
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use packhouse_store::{Sha256, Snapshot, SnapshotBlob, SnapshotTable, Store, StoreError, now_ms};
+use packhouse_store::{
+    BackupSize, BlobHold, Sha256, Snapshot, SnapshotBlob, SnapshotTable, Store, StoreError, now_ms,
+};
 use sha2::Digest as _;
 
 use crate::catalog::{Alive, PRUNING, is_alive};
@@ -44,7 +46,6 @@ pub async fn take(
     sealing_key: Result<&Path, SealingKey>,
     scratch: &Path,
 ) -> anyhow::Result<Manifest> {
-    let begun = Instant::now();
     let id = new_id();
     let alive = Alive::begin(&vault.place, Manifest::under_way(&id)).await?;
     ensure!(
@@ -52,6 +53,38 @@ pub async fn take(
         "backups of this place are being pruned; try again when that is done"
     );
     let hold = store.hold_blobs().await.context("failed to keep blobs from being collected")?;
+    store.backup_begins(&hold, &id, vault.place.shown()).await.context("failed to write to the database")?;
+    let taken = take_held(store, vault, &hold, &id, sealing_key, scratch).await;
+    let outcome = match &taken {
+        Ok(manifest) => Ok(BackupSize {
+            rows: manifest.rows_in_all(),
+            blobs: manifest.blobs,
+            blob_bytes: manifest.blob_bytes,
+            copied_bytes: manifest.copied_bytes,
+        }),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    if let Err(error) = store.backup_ends(&id, outcome).await {
+        tracing::warn!(%error, "the server was not told how the backup ended");
+    }
+    hold.release().await;
+    let manifest = taken?;
+    if let Err(error) = alive.end(&vault.place).await {
+        tracing::warn!(%error, "the backup is whole; its sign of life stays");
+    }
+    Ok(manifest)
+}
+
+/// The same while blobs are held.
+async fn take_held(
+    store: &Store,
+    vault: &Arc<Vault>,
+    hold: &BlobHold,
+    id: &str,
+    sealing_key: Result<&Path, SealingKey>,
+    scratch: &Path,
+) -> anyhow::Result<Manifest> {
+    let begun = Instant::now();
     let mut snapshot = store.snapshot().await.context("failed to read the database")?;
     let (at_ms, step) = (snapshot.at_ms(), snapshot.step());
     let spooled = spool_all(&mut snapshot, scratch).await?;
@@ -59,17 +92,17 @@ pub async fn take(
     snapshot.end().await;
     let mut tables = Vec::with_capacity(spooled.len());
     for (table, rows, file) in spooled {
-        tables.push(store_rows(vault, &id, table, rows, file).await?);
+        tables.push(store_rows(vault, id, table, rows, file).await?);
     }
     let (copied_blobs, copied_bytes) = copy_missing(store, vault, &blobs).await?;
     ensure!(
         !hold.is_lost(),
         "the database did not answer for so long that blobs may have been collected: try again"
     );
-    let sealing_key = store_key(vault, &id, sealing_key).await?;
-    let blob_list_sha256 = store_list(vault, &id, &blobs, scratch).await?;
+    let sealing_key = store_key(vault, id, sealing_key).await?;
+    let blob_list_sha256 = store_list(vault, id, &blobs, scratch).await?;
     let manifest = Manifest {
-        id,
+        id: id.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         at_ms,
         took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -86,10 +119,6 @@ pub async fn take(
     vault.place.sync()?;
     vault.place.write(&Manifest::file(&manifest.id), manifest.to_text()?.into_bytes()).await?;
     vault.place.sync()?;
-    if let Err(error) = alive.end(&vault.place).await {
-        tracing::warn!(%error, "the backup is whole; its sign of life stays");
-    }
-    hold.release().await;
     Ok(manifest)
 }
 

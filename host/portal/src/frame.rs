@@ -5,7 +5,7 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 use packhouse_identity::permissions::Permission::{
-    ManageMembers, ManageOwnerAccount, ManageRepositories, ManageSubscribers,
+    ManageMembers, ManageOwnerAccount, ManageRepositories, ManageServer, ManageSubscribers,
 };
 
 use crate::assets::{ICON, SCRIPT, STYLE};
@@ -95,6 +95,7 @@ fn ways(seat: &Seat) -> Vec<(&'static str, &'static str)> {
         (owner || seat.holds(ManageMembers), "/members", "Members"),
         (owner, "/formats", "Formats"),
         (owner, "/audit", "Audit"),
+        (seat.holds(ManageServer), "/backups", "Backups"),
         (owner || seat.holds(ManageRepositories), "/organization", "Organization"),
     ];
     all.into_iter().filter(|(shown, ..)| *shown).map(|(_, path, name)| (path, name)).collect()

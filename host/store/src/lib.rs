@@ -46,7 +46,9 @@ mod writer;
 
 pub use accounts::*;
 pub use answers::{AnswerChange, StoredAnswer};
-pub use backup::{BlobHold, Cell, RestoredRows, Restoring, Snapshot, SnapshotBlob, SnapshotTable};
+pub use backup::{
+    BackupRun, BackupSize, BlobHold, Cell, RestoredRows, Restoring, Snapshot, SnapshotBlob, SnapshotTable,
+};
 pub use blobs::*;
 pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};

@@ -18,6 +18,7 @@ mod prunes;
 #[allow(dead_code, reason = "others use the rest")]
 mod release;
 mod scale;
+mod told;
 #[path = "../../../plugins/python/tests/wheel.rs"]
 mod wheel;
 mod world;

@@ -6,6 +6,7 @@
 pub mod access_keys;
 mod actor;
 pub mod audit;
+pub mod backups;
 pub mod confirmations;
 pub mod connection;
 mod credentials;

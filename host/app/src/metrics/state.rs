@@ -13,6 +13,8 @@ use crate::App;
 use crate::readiness::{PARTS, Status};
 
 const LAST: &str = "packhouse_gc_last_success_timestamp_seconds";
+/// When the newest whole backup was begun.
+pub const LAST_BACKUP: &str = "packhouse_backup_last_success_timestamp_seconds";
 const RUNS: &str = "packhouse_gc_runs_total";
 const HANDSHAKES: &str = "packhouse_tls_handshakes_total";
 const ENDS: &str = "packhouse_tls_certificate_end_timestamp_seconds";
@@ -95,6 +97,11 @@ fn describe() {
     describe_gauge!("packhouse_disk_available_bytes", Unit::Bytes, "Room on the disk of the data folder");
     describe_gauge!("packhouse_disk_size_bytes", Unit::Bytes, "Size of the disk of the data folder");
     describe_gauge!(LAST, Unit::Seconds, "When garbage was collected to the end, in seconds since 1970");
+    describe_gauge!(
+        LAST_BACKUP,
+        Unit::Seconds,
+        "When the newest whole backup was begun, in seconds since 1970; 0 for none"
+    );
     describe_counter!(HANDSHAKES, "Handshakes of TLS by outcome");
     describe_counter!(ORDERS, "Certificates ordered by ACME, by outcome");
     describe_gauge!(

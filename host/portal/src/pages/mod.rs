@@ -3,6 +3,7 @@
 mod access_keys;
 mod account;
 mod audit;
+mod backups;
 mod cache;
 mod codes;
 mod connection;
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Routes {
         codes::routes(),
         formats::routes(),
         audit::routes(),
+        backups::routes(),
         organization::routes(),
         account::routes(),
         login::routes(),

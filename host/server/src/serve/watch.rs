@@ -8,6 +8,7 @@ use packhouse_store::{Answering, StoreError};
 use tokio::task::JoinHandle;
 
 use packhouse_app::App;
+use packhouse_app::metrics::LAST_BACKUP;
 use packhouse_app::readiness::{BLOBS, CLOCK, DATABASE, DISK, Finding, PLUGIN};
 
 /// How long a part may take to answer: a little longer than the store's own limit for the database.
@@ -65,7 +66,7 @@ impl Watch {
         self.looks = self.looks.wrapping_add(1);
         let app = &self.app;
         let (database, blobs, disk, formats) = tokio::join!(
-            self.database.ask(|| database(Arc::clone(app))),
+            self.database.ask(|| database(Arc::clone(app), write)),
             self.blobs.ask(|| blobs(Arc::clone(app), write)),
             self.disk.ask(|| disk(Arc::clone(app))),
             self.formats.ask(|| formats(Arc::clone(app))),
@@ -136,12 +137,19 @@ impl Question {
     }
 }
 
-async fn database(app: Arc<App>) -> Outcome {
+async fn database(app: Arc<App>, seldom: bool) -> Outcome {
     if let Some(stalled) = app.store.writer_stalled_for().filter(|stalled| *stalled >= STALLED) {
         return Err(format!("nothing could be committed for {} s", stalled.as_secs()).into());
     }
     match app.store.probe_database().await {
-        Ok(Answering::Well) => Ok(Vec::new()),
+        Ok(Answering::Well) => {
+            if seldom {
+                let last = app.store.last_backup().await;
+                let last = last.map_err(|error| reason("its backups cannot be read", &error))?;
+                metrics::gauge!(LAST_BACKUP).set(last.unwrap_or_default() as f64 / 1000.0);
+            }
+            Ok(Vec::new())
+        }
         Ok(Answering::Busy) => {
             tracing::warn!("all connections to the database are in use");
             Ok(Vec::new())

@@ -61,6 +61,11 @@ impl BlobHold {
         self.database.now_ms() >= self.until.load(Ordering::Acquire)
     }
 
+    /// The row that stands for it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Ends it. What fails ends by itself.
     pub async fn release(self) {
         self.renewing.abort();

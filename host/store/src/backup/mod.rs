@@ -10,6 +10,7 @@ mod hold;
 mod of_place;
 mod restore;
 mod rows;
+mod runs;
 mod snapshot;
 mod tables;
 
@@ -18,5 +19,6 @@ pub use hold::BlobHold;
 pub(crate) use hold::is_held;
 pub use restore::Restoring;
 pub use rows::RestoredRows;
+pub use runs::{BackupRun, BackupSize};
 pub use snapshot::Snapshot;
 pub use tables::{Cell, SnapshotTable};

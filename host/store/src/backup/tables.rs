@@ -7,13 +7,14 @@ use crate::error::StoreError;
 /// Tables whose rows no backup holds: what is made anew from others (the index of packages), what belongs to servers that run and to
 /// bytes that are on their way, and secrets that live for minutes or hours, among them people's sessions: what had ended since
 /// would be alive again.
-const LEFT_OUT: [&str; 16] = [
+const LEFT_OUT: [&str; 17] = [
     "migrations",
     "search_queue",
     "search_documents",
     "server_leases",
     "announced_changes",
     "upstream_fetches",
+    "backups",
     "acme_proofs",
     "acme_leases",
     "strays",
