@@ -38,7 +38,7 @@ async fn call(
     received: Received,
 ) -> Result<Answer, HttpError> {
     let SelectedRepositories { target, others, reads } = repositories;
-    let Received { body, parts, appended } = received;
+    let Received { body, parts, appended, published_at } = received;
     let services = CallServices::new(request.app, &request.plugin, caller(request));
     let call = Call {
         target,
@@ -46,6 +46,7 @@ async fn call(
         body,
         parts,
         appended,
+        published_at,
         audit: audit_event(request, intent.action),
         services: Services::of(&services),
         for_publish: intent.for_publish,

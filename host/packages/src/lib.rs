@@ -30,6 +30,7 @@ mod organizations;
 mod password_sign_in;
 mod plugin_failure;
 mod prepared_response;
+mod published_at;
 mod quota;
 mod rate_limit;
 mod receive;

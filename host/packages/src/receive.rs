@@ -20,6 +20,15 @@ pub(crate) struct Received {
     pub parts: Vec<Part>,
     /// What was added to an upload.
     pub appended: Option<Appended>,
+    /// When it was published elsewhere, in ms since 1970.
+    pub published_at: Option<u64>,
+}
+
+impl Received {
+    /// The same, published at this time.
+    pub(crate) fn published_at(self, at: Option<u64>) -> Received {
+        Received { published_at: at, ..self }
+    }
 }
 
 /// A body that is added to an upload.

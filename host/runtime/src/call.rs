@@ -55,6 +55,9 @@ pub struct Call {
     pub audit: Option<AuditEvent>,
     /// Of a deletion: the entry of the trash that keeps what its commits change.
     pub trash: Option<TrashId>,
+    /// Of a publish that moves what was published elsewhere: when that was, in ms since 1970. The plugin's clock says so, and versions
+    /// that it shows without a time of their own came into the world then.
+    pub published_at: Option<u64>,
 }
 
 impl Call {
@@ -72,6 +75,7 @@ impl Call {
             services: Services::default(),
             audit: None,
             trash: None,
+            published_at: None,
         }
     }
 }

@@ -127,6 +127,7 @@ catalogue! {
     // The API's description: what the specification leaves open.
     MALFORMED_JSON = "malformed_json" 400 Error Api "The body is not JSON: {}.";
     INVALID_REQUEST = "invalid_request" 400 Error Both "{}";
+    INVALID_PUBLISHED_AT = "invalid_published_at" 400 Error Packages "Packhouse-Published-At is a time as 2026-11-21T05:01:40Z, since 1970 and not in the future.";
     MALFORMED_ADDRESS = "invalid_request" 400 Error Packages "The address is malformed: {}.";
     ORGANIZATION_REQUIRED = "organization_required" 400 Error Api "This e-mail address is in several organizations; name one in `organization`.";
     INVALID_REPOSITORY_NAME = "invalid_repository_name" 400 Error Api "A repository's name is made of a-z and 0-9, joined by single `.`, `_` or `-`, with at most 64 characters.";
@@ -142,6 +143,7 @@ catalogue! {
     SSO_REFUSED = "sso_refused" 401 Error Api "The sign-in is refused: {}.";
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
     QUOTA_EXCEEDED = "quota_exceeded" 403 Reason Both "{}";
+    PUBLISHED_AT_NOT_PERMITTED = "published_at_not_permitted" 403 Error Packages "Only a member with manage-repositories, or a token of one, may say with Packhouse-Published-At when something was published.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
     NO_REPOSITORY_NAME = "not_found" 404 Error Packages "No repository can have this name.";

@@ -26,7 +26,7 @@ fn weight(version: &Version) -> usize {
         + properties
 }
 
-fn shown(version: Version) -> Result<packhouse_store::Version, String> {
+fn shown(version: Version, published_at: Option<u64>) -> Result<packhouse_store::Version, String> {
     let mut files = Vec::with_capacity(version.files.len());
     for file in version.files {
         let digest = parsed(&file.digest)?;
@@ -36,7 +36,7 @@ fn shown(version: Version) -> Result<packhouse_store::Version, String> {
         name: version.name,
         version: version.version,
         files,
-        published: version.published,
+        published: version.published.or(published_at),
         summary: version.summary,
         properties: version.properties,
         state: version.state,
@@ -78,8 +78,8 @@ impl HostState {
 /// How many versions an event names.
 const NAMED_VERSIONS: usize = 10;
 
-/// The versions that a commit shows or hides, each once, as an event's details.
-fn details(catalog: &[CatalogChange]) -> String {
+/// The versions that a commit shows or hides, each once, as an event's details, and when they were published, where that was said.
+fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
     let named = |change: &CatalogChange| match change {
         CatalogChange::Show(packhouse_store::Version { name, version, .. })
         | CatalogChange::Hide { name, version }
@@ -97,7 +97,11 @@ fn details(catalog: &[CatalogChange]) -> String {
             versions.push(version);
         }
     }
-    json!({"versions": versions}).to_string()
+    match published_at {
+        None => json!({"versions": versions}),
+        Some(at) => json!({"versions": versions, "published_at": at}),
+    }
+    .to_string()
 }
 
 impl HostState {
@@ -107,7 +111,7 @@ impl HostState {
         let requires = |change: &Change| matches!(change, Change::Require { .. });
         let changes = !transaction.catalog.is_empty() || !transaction.changes.iter().all(requires);
         let event = self.audit.as_ref().filter(|_| writes && changes)?;
-        Some(AuditEvent { detail: details(&transaction.catalog), ..event.clone() })
+        Some(AuditEvent { detail: details(&transaction.catalog, self.published_at), ..event.clone() })
     }
 }
 
@@ -142,9 +146,10 @@ impl HostTransaction for HostState {
     }
 
     fn show(&mut self, transaction: Resource<TransactionRep>, version: Version) -> Result<()> {
+        let published_at = self.published_at;
         self.step(&transaction, weight(&version), |it| {
             it.weigh(weight(&version))?;
-            it.catalog.push(CatalogChange::Show(shown(version)?));
+            it.catalog.push(CatalogChange::Show(shown(version, published_at)?));
             Ok(())
         })
     }

@@ -23,6 +23,11 @@ pub(crate) struct LogAndClock {
 }
 
 impl LogAndClock {
+    /// Of a call that happens, for all that it does, at this time in ms since 1970; none is now.
+    pub(crate) fn at(now: Option<u64>) -> LogAndClock {
+        LogAndClock { lines: 0, now }
+    }
+
     /// How many lines are written at most.
     pub(crate) const MAX_LINES: u32 = MAX_LINES;
 

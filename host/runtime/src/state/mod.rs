@@ -54,6 +54,8 @@ pub(crate) struct HostState {
     pub(crate) audit: Option<AuditEvent>,
     /// What keeps what each commit changes.
     pub(crate) trash: Option<TrashId>,
+    /// When what is shown came into the world, where that was not now.
+    pub(crate) published_at: Option<u64>,
     /// Kept by the guest and not yet handed to a commit.
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
@@ -113,7 +115,8 @@ impl HostState {
             replies: UsedReplies::default(),
             memos: None,
             making: None,
-            host: LogAndClock::default(),
+            host: LogAndClock::at(call.published_at),
+            published_at: call.published_at,
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,

@@ -1,0 +1,67 @@
+//! The step that reads `Packhouse-Published-At`: when what a request publishes was first published, elsewhere. A move from another
+//! server says so, which no format's own protocol can.
+
+use http::HeaderName;
+use jiff::Timestamp;
+use packhouse_identity::permissions::{Permission, Permissions};
+use packhouse_runtime::{Action, Intent};
+use packhouse_wire::catalogue;
+
+use crate::error_response::HttpError;
+use crate::repository_request::RepositoryRequest;
+
+/// A time by RFC 3339.
+const HEADER: HeaderName = HeaderName::from_static("packhouse-published-at");
+/// How far a sender's clock may be ahead, in ms.
+const AHEAD_MS: i64 = 60_000;
+
+/// The time in ms since 1970 that a publish shall have happened at; none where the header is not sent, and for all that is no publish.
+/// 403 unless the credential's owner manages the organization's repositories: who may only publish does so now. 400 for what is no time,
+/// lies before 1970 or in the future.
+pub(crate) fn published_at(
+    request: &RepositoryRequest<'_>,
+    intent: &Intent,
+) -> Result<Option<u64>, HttpError> {
+    let Some(value) = request.parts.headers.get(HEADER).filter(|_| intent.action == Action::Publish) else {
+        return Ok(None);
+    };
+    let manages = |permissions: &str| Permissions::read(permissions).holds(Permission::ManageRepositories);
+    // The member whose account or token it is; a key that belongs to nobody manages nothing.
+    if !request.principal.member.as_ref().is_some_and(|member| manages(&member.permissions)) {
+        return Err(HttpError::of(&catalogue::PUBLISHED_AT_NOT_PERMITTED));
+    }
+    let said = value.to_str().ok().and_then(|text| parsed(text, request.now));
+    said.map(Some).ok_or_else(|| HttpError::of(&catalogue::INVALID_PUBLISHED_AT))
+}
+
+fn parsed(text: &str, now: i64) -> Option<u64> {
+    let at = text.parse::<Timestamp>().ok()?.as_millisecond();
+    if at > now.saturating_add(AHEAD_MS) {
+        return None;
+    }
+    u64::try_from(at.min(now)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parsed;
+
+    #[test]
+    fn a_time_is_one_of_the_past() {
+        let now = 1_600_000_000_000;
+        for (text, expected) in [
+            ("2020-01-02T03:04:05Z", Some(1_577_934_245_000)),
+            ("2020-01-02T05:04:05.678+02:00", Some(1_577_934_245_678)),
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2020-09-13T12:27:10Z", Some(now as u64)),
+            ("2020-09-13T12:28:00Z", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("2020-01-02", None),
+            ("2020-01-02T03:04:05", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(parsed(text, now), expected, "{text}");
+        }
+    }
+}
