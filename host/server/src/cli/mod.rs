@@ -5,6 +5,7 @@ mod backup;
 mod doctor;
 mod health;
 mod migrate;
+mod moving;
 mod plugins;
 mod upkeep;
 
@@ -96,6 +97,10 @@ enum Command {
     Backup(Box<backup::BackupArguments>),
     /// Put a backup into an empty data folder, or an empty database and bucket.
     Restore(Box<backup::RestoreArguments>),
+    /// Move what another server or a folder holds into a repository of a running server; run again, it goes on where it broke off.
+    Import(Box<moving::ImportArguments>),
+    /// Move a repository of a running server into a folder, in the layout of its format.
+    Export(Box<moving::ExportArguments>),
     /// Collect garbage once.
     Gc {
         #[command(flatten)]
@@ -225,6 +230,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Scrub { rate, settings: flags } => upkeep::scrub(settings(flags)?, rate).await,
             Command::Backup(arguments) => arguments.run().await,
             Command::Restore(arguments) => arguments.run().await,
+            Command::Import(arguments) => arguments.run().await,
+            Command::Export(arguments) => arguments.run().await,
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };

@@ -1,0 +1,151 @@
+//! `packhouse import` and `packhouse export`: what a command line says, for the crate that moves. Both are clients of a running server, which
+//! may be on another machine; credentials come from files or the environment.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use packhouse_moving::{Credential, JOBS, KINDS, RunOptions, ServerOptions, SourceOptions, Summary};
+
+use super::print;
+
+/// The environment's variables.
+const LOGIN: &str = "PACKHOUSE_LOGIN";
+const SOURCE_LOGIN: &str = "PACKHOUSE_SOURCE_LOGIN";
+const SOURCE_TOKEN: &str = "PACKHOUSE_SOURCE_TOKEN";
+
+/// Our server, and what is the same for both directions.
+#[derive(Debug, Args)]
+pub(crate) struct MovingArguments {
+    /// The management API of the server
+    #[arg(long, value_name = "URL", env = "PACKHOUSE_API_URL", default_value = "http://127.0.0.1:8081")]
+    api_url: String,
+    /// A file with EMAIL:PASSWORD in its first line, for the server [env: PACKHOUSE_LOGIN, the same text]
+    #[arg(long, value_name = "FILE")]
+    login_file: Option<PathBuf>,
+    /// Move this package alone; may be said several times
+    #[arg(long = "package", value_name = "NAME")]
+    packages: Vec<String>,
+    /// Move the packages that this file names, one a line
+    #[arg(long, value_name = "FILE")]
+    packages_file: Option<PathBuf>,
+    /// How many things are moved at once
+    #[arg(long, value_name = "N", default_value_t = JOBS, value_parser = jobs)]
+    jobs: usize,
+    /// Write a line of JSON for each thing: what became of it, and why
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+/// `packhouse import REPOSITORY --from KIND SOURCE`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The hosted repository that takes it in
+    repository: String,
+    /// What kind of source it is
+    #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS))]
+    from: String,
+    /// Its address, or a folder
+    source: String,
+    /// Which of the source's repositories, where it has several
+    #[arg(long, value_name = "NAME")]
+    source_repository: Option<String>,
+    /// A file with NAME:PASSWORD in its first line, for the source [env: PACKHOUSE_SOURCE_LOGIN, the same text]
+    #[arg(long, value_name = "FILE", conflicts_with = "source_token_file")]
+    source_login_file: Option<PathBuf>,
+    /// A file with a token in its first line, for the source [env: PACKHOUSE_SOURCE_TOKEN, the token]
+    #[arg(long, value_name = "FILE")]
+    source_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    moving: MovingArguments,
+}
+
+/// `packhouse export REPOSITORY TO`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The hosted repository
+    repository: String,
+    /// A folder: a new one, or one with an earlier export of the repository, which is brought up to date
+    #[arg(value_name = "TO")]
+    to: PathBuf,
+    #[command(flatten)]
+    moving: MovingArguments,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|jobs| (1..=64).contains(jobs)).ok_or_else(|| "a number from 1 to 64".to_owned())
+}
+
+impl ImportArguments {
+    /// Does what the command line says.
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let ImportArguments { repository, from, source, source_repository, moving, .. } = &self;
+        let from = SourceOptions {
+            kind: from.clone(),
+            address: source.clone(),
+            repository: source_repository.clone(),
+            credential: self.source_credential()?,
+        };
+        done(packhouse_moving::import(&moving.server(repository)?, &from, &moving.options()?).await?)
+    }
+
+    fn source_credential(&self) -> anyhow::Result<Option<Credential>> {
+        let files = (&self.source_login_file, &self.source_token_file);
+        let credential = match (files, text(SOURCE_LOGIN), text(SOURCE_TOKEN)) {
+            ((Some(file), _), _, _) => Credential::login(&Credential::first_line(file)?),
+            ((_, Some(file)), _, _) => Credential::token(&Credential::first_line(file)?),
+            (_, Some(login), _) => Credential::login(&login),
+            (_, _, Some(token)) => Credential::token(&token),
+            (_, None, None) => return Ok(None),
+        };
+        credential.map(Some).context("the source's credential cannot be used")
+    }
+}
+
+impl ExportArguments {
+    /// Does what the command line says.
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let server = self.moving.server(&self.repository)?;
+        done(packhouse_moving::export(&server, &self.to, &self.moving.options()?).await?)
+    }
+}
+
+impl MovingArguments {
+    fn server(&self, repository: &str) -> anyhow::Result<ServerOptions> {
+        let login = match (&self.login_file, text(LOGIN)) {
+            (Some(file), _) => Credential::first_line(file)?,
+            (None, Some(login)) => login,
+            (None, None) => {
+                bail!("who signs in at the server? Name a file with --login-file, or set {LOGIN}")
+            }
+        };
+        let login = Credential::login(&login).context("the login for the server cannot be used")?;
+        Ok(ServerOptions { api_url: self.api_url.clone(), login, repository: repository.to_owned() })
+    }
+
+    fn options(&self) -> anyhow::Result<RunOptions> {
+        let mut only = self.packages.clone();
+        if let Some(file) = &self.packages_file {
+            only.extend(lines(file)?);
+        }
+        Ok(RunOptions { only, jobs: self.jobs, report: self.report.clone() })
+    }
+}
+
+fn lines(file: &Path) -> anyhow::Result<Vec<String>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+fn text(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|text| !text.is_empty())
+}
+
+fn done(summary: Summary) -> anyhow::Result<()> {
+    print(&summary.to_string())?;
+    if summary.is_whole() {
+        return Ok(());
+    }
+    bail!("not all of it was moved; what was not, and why, is said above and in the report")
+}

@@ -1,0 +1,180 @@
+//! Moving in and out: what a repository holds, from where it is to where it shall be, verified by digest, and again where it broke off.
+//!
+//! Everything here is a client: of the source by its own protocol, of a Packhouse server by the protocol of the repository's format and
+//! by the management API. Nothing is remembered between two runs. What is at the target is asked for, so a run that was killed is simply
+//! run again, and a run that has nothing to do adds nothing.
+//!
+//! # Modules
+//!
+//! `secret`, `digests`, `fault`, `report`, `percent`, `html`, `body` (values and texts); `client` (HTTP), `stream` (bytes that are verified
+//! while they pass), `folder` and `place` (folders and servers to read and write), `server` (a Packhouse server), `export` (the list of
+//! an export), `target` (one run); a module for each kind of repository (`maven`, `python`, `npm`, `oci`) and for each manager of
+//! several (`nexus`, `artifactory`); `source` puts them together.
+
+mod artifactory;
+mod body;
+mod client;
+mod digests;
+mod export;
+mod fault;
+mod folder;
+mod html;
+mod maven;
+mod nexus;
+mod npm;
+mod oci;
+mod percent;
+mod place;
+mod python;
+mod report;
+mod secret;
+mod server;
+mod source;
+mod stream;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, ensure};
+
+use crate::export::Head;
+use crate::fault::Fault;
+use crate::folder::Folder;
+use crate::report::Report;
+use crate::server::Server;
+use crate::source::Source;
+use crate::target::{Run, Target};
+
+pub use report::Summary;
+pub use secret::Credential;
+pub use source::{KINDS, SourceOptions};
+
+/// How much is moved at once unless somebody says otherwise.
+pub const JOBS: usize = 4;
+
+/// The server of ours that something is moved to or from.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The management API's address.
+    pub api_url: String,
+    /// Who signs in there.
+    pub login: Credential,
+    /// The repository's name.
+    pub repository: String,
+}
+
+/// What is the same for both directions.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Packages to move; all where there are none.
+    pub only: Vec<String>,
+    /// How many things are moved at once.
+    pub jobs: usize,
+    /// Where a line of JSON goes for each thing.
+    pub report: Option<PathBuf>,
+}
+
+/// Moves a source into a repository.
+///
+/// # Errors
+/// Where nothing can be moved at all. What was not moved, and why, is in the report and counted in the summary.
+pub async fn import(
+    to: &ServerOptions,
+    from: &SourceOptions,
+    options: &RunOptions,
+) -> anyhow::Result<Summary> {
+    let report = Report::to(options.report.as_deref())?;
+    let server = Arc::new(Server::enter(&to.api_url, &to.login, &to.repository, true).await?);
+    let done = async {
+        ensure!(
+            server.kind == "hosted",
+            "{} is a {} and holds nothing of its own: name a hosted repository",
+            server.name,
+            server.kind
+        );
+        let source = Source::open(from, &server.format).await?;
+        let target = Target::Server(Arc::clone(&server));
+        let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
+        let moved = source.carry(&run).await;
+        source.leave().await;
+        ended(run, moved)
+    };
+    let done = done.await;
+    server.leave().await;
+    done
+}
+
+/// Moves a repository into a folder, in the layout of its format. A folder that holds an export of it is brought up to date.
+///
+/// # Errors
+/// As for [`import`].
+pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> anyhow::Result<Summary> {
+    check_folder(to, &from.repository)?;
+    let report = Report::to(options.report.as_deref())?.listing();
+    let server = Arc::new(Server::enter(&from.api_url, &from.login, &from.repository, false).await?);
+    let done = async {
+        ensure!(
+            server.kind == "hosted",
+            "{} is a {}: what it shows is held elsewhere; name a hosted repository",
+            server.name,
+            server.kind
+        );
+        let source = Source::of_server(Arc::clone(&server)).await?;
+        let target = Target::Folder(Arc::new(Folder::new(to)));
+        let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
+        let moved = source.carry(&run).await;
+        let head = Head::new(&server.format, &server.name);
+        if moved.is_ok() {
+            export::write(to, &head, run.report.listed())?;
+        }
+        ended(run, moved)
+    };
+    let done = done.await;
+    server.leave().await;
+    done
+}
+
+fn ended(run: Run, moved: Result<(), Fault>) -> anyhow::Result<Summary> {
+    let summary = run.report.summary();
+    run.report.finish()?;
+    match moved {
+        Ok(()) => Ok(summary),
+        Err(fault) => Err(anyhow!("{fault}")).context(format!("it was not moved to its end ({summary})")),
+    }
+}
+
+/// The folder is empty, not there, or holds an export of the same repository, whole or not.
+fn check_folder(folder: &Path, repository: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("failed to make the folder {}", folder.display()))?;
+    let mark = folder.join(".packhouse-export");
+    let empty = std::fs::read_dir(folder)
+        .with_context(|| format!("failed to read {}", folder.display()))?
+        .next()
+        .is_none();
+    if empty {
+        return std::fs::write(&mark, repository)
+            .with_context(|| format!("failed to write {}", mark.display()));
+    }
+    match std::fs::read_to_string(&mark) {
+        Ok(of) if of == repository => Ok(()),
+        Ok(of) => Err(anyhow!("{} holds an export of {of}: name another folder", folder.display())),
+        Err(_) => Err(anyhow!("{} is not empty and holds no export: name another folder", folder.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_something_else_in_it_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("new");
+        check_folder(&folder, "one").unwrap();
+        check_folder(&folder, "one").unwrap();
+        assert!(check_folder(&folder, "two").is_err());
+        assert!(check_folder(home.path(), "one").is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! Packages in a folder: a packument each, with its tarballs beside it.
+
+use serde_json::{Map, Value, json};
+
+use super::file;
+use crate::fault::Fault;
+use crate::folder::Folder;
+
+/// Writes a package's document, with the versions whose tarballs are there and where those lie.
+pub(super) async fn packument(
+    folder: &Folder,
+    name: &str,
+    packument: &Value,
+    kept: &[&str],
+) -> Result<(), Fault> {
+    let mut packument = packument.clone();
+    if let Some(versions) = packument.get_mut("versions").and_then(Value::as_object_mut) {
+        let moved: Map<String, Value> = std::mem::take(versions)
+            .into_iter()
+            .filter(|(number, _)| kept.contains(&number.as_str()))
+            .map(|(number, mut manifest)| {
+                if let Some(dist) = manifest.get_mut("dist").and_then(Value::as_object_mut) {
+                    dist.insert("tarball".to_owned(), json!(format!("-/{}", file(name, &number))));
+                }
+                (number, manifest)
+            })
+            .collect();
+        *versions = moved;
+    }
+    folder.put(&format!("{name}/packument.json"), packument.to_string()).await
+}
+
+/// Writes the list of packages.
+pub(super) async fn names(folder: &Folder, names: &[String]) -> Result<(), Fault> {
+    folder.put("packages.json", json!(names).to_string()).await
+}

@@ -1,0 +1,162 @@
+//! An OCI image layout for each image, below `images/` in a folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{DEEPEST, Manifest};
+use crate::export::Exported;
+use crate::fault::Fault;
+use crate::folder::Folder;
+use crate::report::Outcome;
+use crate::server::ShownVersion;
+use crate::target::Parcel;
+
+/// The annotation that names a tag.
+const TAG: &str = "org.opencontainers.image.ref.name";
+
+/// Layouts in a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    folder: Folder,
+    listed: Arc<Vec<Exported>>,
+}
+
+impl Layout {
+    /// Layouts to be written.
+    pub(super) fn in_folder(folder: &Folder) -> Layout {
+        Layout { folder: folder.clone(), listed: Arc::default() }
+    }
+
+    /// Layouts that an export wrote.
+    pub(crate) fn exported(folder: Folder, listed: Arc<Vec<Exported>>) -> Layout {
+        Layout { folder, listed }
+    }
+
+    /// Where a blob lies in the folder.
+    pub(super) fn path(image: &str, digest: &str) -> Result<String, Fault> {
+        let (algorithm, hex) =
+            digest.split_once(':').ok_or_else(|| Fault::Refused(format!("`{digest}` is no digest")))?;
+        Ok(format!("images/{image}/blobs/{algorithm}/{hex}"))
+    }
+
+    /// Where a blob lies.
+    pub(super) fn blob(&self, image: &str, digest: &str) -> Result<PathBuf, Fault> {
+        self.folder.at(&Layout::path(image, digest)?)
+    }
+
+    async fn json(&self, path: &str) -> Result<Value, Fault> {
+        let at = self.folder.at(path)?;
+        let text = tokio::fs::read(&at).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Fault::Missing(format!("there is no file {}", at.display())),
+            _ => Fault::local(&format!("read {}", at.display()), &error),
+        })?;
+        serde_json::from_slice(&text)
+            .map_err(|error| Fault::Refused(format!("{} is no JSON: {error}", at.display())))
+    }
+
+    async fn entries(&self, image: &str) -> Result<Vec<Value>, Fault> {
+        let index = self.json(&format!("images/{image}/index.json")).await?;
+        Ok(index.get("manifests").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    /// The images that the export lists.
+    pub(super) async fn names(&self) -> Result<Vec<String>, Fault> {
+        let mut names: Vec<String> = self.listed.iter().filter_map(|file| file.package.clone()).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The tags of an image.
+    pub(super) async fn tags(&self, image: &str) -> Result<Vec<String>, Fault> {
+        Ok(self.entries(image).await?.iter().filter_map(|entry| tag(entry).map(str::to_owned)).collect())
+    }
+
+    /// When the tags came, as far as the export says.
+    pub(super) fn shown(&self, image: &str) -> Vec<ShownVersion> {
+        let mine = self.listed.iter().filter(|file| file.package.as_deref() == Some(image));
+        mine.filter_map(|file| {
+            Some(ShownVersion { version: file.version.clone()?, published: file.published() })
+        })
+        .collect()
+    }
+
+    /// A manifest by its tag or digest.
+    pub(super) async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, Fault> {
+        let entries = self.entries(image).await?;
+        let found =
+            entries.iter().find(|entry| tag(entry) == Some(reference) || digest(entry) == Some(reference));
+        let missing = || Fault::Missing(format!("the layout of {image} has no manifest {reference}"));
+        let wanted = match found {
+            Some(entry) => digest(entry).ok_or_else(missing)?.to_owned(),
+            None if reference.contains(':') => reference.to_owned(),
+            None => return Err(missing()),
+        };
+        let at = self.blob(image, &wanted)?;
+        let bytes = tokio::fs::read(&at).await.map_err(|_| missing())?;
+        let media_type = found.and_then(|entry| entry.get("mediaType")?.as_str()).unwrap_or_default();
+        Manifest::checked(bytes.into(), media_type, Some(&wanted), None)
+    }
+
+    /// Digests of what refers to a manifest.
+    pub(super) async fn referrers(&self, image: &str, subject: &str) -> Result<Vec<String>, Fault> {
+        let mut found = Vec::new();
+        for entry in self.entries(image).await?.iter().filter(|entry| tag(entry).is_none()) {
+            let Some(digest) = digest(entry) else { continue };
+            let manifest = self.json(&Layout::path(image, digest)?).await?;
+            if manifest.pointer("/subject/digest").and_then(Value::as_str) == Some(subject) {
+                found.push(digest.to_owned());
+            }
+            if found.len() > DEEPEST * 1000 {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes a manifest.
+    pub(super) async fn put(&self, image: &str, manifest: &Manifest) -> Result<Outcome, Fault> {
+        let path = Layout::path(image, &manifest.digest)?;
+        let there = self.folder.at(&path)?.exists();
+        self.folder.put(&path, manifest.bytes.clone()).await?;
+        Ok(if there { Outcome::Present } else { Outcome::Moved })
+    }
+
+    /// Writes a blob, unless it is there.
+    pub(super) async fn take(&self, image: &str, digest: &str, parcel: &Parcel) -> Result<Outcome, Fault> {
+        let path = Layout::path(image, digest)?;
+        if self.folder.holds(&path, &parcel.stated).await?.is_some() {
+            return Ok(Outcome::Present);
+        }
+        let opened = parcel.origin.open().await?;
+        self.folder.take(&path, opened, parcel.stated.clone(), parcel.size).await?;
+        Ok(Outcome::Moved)
+    }
+
+    /// Writes what makes it a layout: last, so that it names nothing that is not there.
+    pub(super) async fn index(&self, image: &str, kept: &[(Manifest, Option<String>)]) -> Result<(), Fault> {
+        let entry = |(manifest, tag): &(Manifest, Option<String>)| {
+            let mut entry = json!({"mediaType": manifest.media_type, "digest": manifest.digest, "size": manifest.bytes.len()});
+            if let (Some(tag), Some(object)) = (tag, entry.as_object_mut()) {
+                object.insert("annotations".to_owned(), json!({TAG: tag}));
+            }
+            entry
+        };
+        let manifests: Vec<Value> = kept.iter().map(entry).collect();
+        let index = json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests,
+        });
+        self.folder.put(&format!("images/{image}/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).await?;
+        self.folder.put(&format!("images/{image}/index.json"), index.to_string()).await
+    }
+}
+
+fn tag(entry: &Value) -> Option<&str> {
+    entry.get("annotations")?.get(TAG)?.as_str()
+}
+
+fn digest(entry: &Value) -> Option<&str> {
+    entry.get("digest")?.as_str()
+}

@@ -1,0 +1,396 @@
+//! Images and artifacts: manifests with all that they name, indexes with their platforms, referrers such as signatures, and tags; from a
+//! registry or an OCI image layout to the other.
+
+mod layout;
+mod registry;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::stream;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::digests::{Digests, sha256};
+use crate::fault::Fault;
+use crate::report::{Line, Outcome};
+use crate::server::{Server, ShownVersion};
+use crate::stream::Origin;
+use crate::target::{Parcel, Run, Target};
+
+pub(crate) use layout::Layout;
+pub(crate) use registry::Registry;
+
+/// Indexes within one another.
+const DEEPEST: usize = 8;
+/// Bytes of a manifest.
+const MOST: usize = 32 << 20;
+
+/// Where images are read from.
+#[derive(Clone, Debug)]
+pub(crate) enum Images {
+    /// A registry.
+    Registry(Arc<Registry>),
+    /// What `packhouse export` wrote.
+    Layout(Layout),
+}
+
+/// A manifest as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    pub(crate) digest: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: bytes::Bytes,
+    pub(crate) modified: Option<Timestamp>,
+}
+
+/// Something that a manifest names.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) digest: String,
+    pub(crate) size: Option<u64>,
+    /// Its bytes may lie elsewhere, as those of some base layers.
+    pub(crate) foreign: bool,
+}
+
+impl Manifest {
+    /// It with its digest, which must be what was asked for.
+    pub(crate) fn checked(
+        bytes: bytes::Bytes,
+        media_type: &str,
+        wanted: Option<&str>,
+        modified: Option<Timestamp>,
+    ) -> Result<Manifest, Fault> {
+        if bytes.len() > MOST {
+            return Err(Fault::Refused("a manifest is larger than 32 MiB".to_owned()));
+        }
+        let digest = format!("sha256:{}", sha256(&bytes));
+        match wanted {
+            Some(wanted) if wanted != digest => Err(Fault::Refused(format!(
+                "the source is damaged: {wanted} was asked for, but {digest} came"
+            ))),
+            _ => {
+                let media_type = match media_type {
+                    "" | "application/json" | "text/plain" => media_type_within(&bytes),
+                    other => other.to_owned(),
+                };
+                Ok(Manifest { digest, media_type, bytes, modified })
+            }
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+
+    fn named(&self, members: &[&str]) -> Vec<Named> {
+        let json = self.json();
+        let one = |value: &Value| {
+            Some(Named {
+                digest: value.get("digest")?.as_str()?.to_owned(),
+                size: value.get("size").and_then(Value::as_u64),
+                foreign: value
+                    .get("urls")
+                    .is_some_and(|urls| urls.as_array().is_some_and(|urls| !urls.is_empty())),
+            })
+        };
+        let values = members.iter().filter_map(|member| json.get(*member));
+        values
+            .flat_map(|value| match value {
+                Value::Array(all) => all.iter().filter_map(one).collect::<Vec<_>>(),
+                other => one(other).into_iter().collect(),
+            })
+            .collect()
+    }
+}
+
+fn media_type_within(bytes: &[u8]) -> String {
+    let json: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let said = json.get("mediaType").and_then(Value::as_str);
+    let index = json.get("manifests").is_some();
+    let kind = if index {
+        "application/vnd.oci.image.index.v1+json"
+    } else {
+        "application/vnd.oci.image.manifest.v1+json"
+    };
+    said.unwrap_or(kind).to_owned()
+}
+
+/// Digests of an image's manifests that were seen to in this run.
+type Seen = HashSet<String>;
+
+/// What is the same for all that is moved of one image.
+struct Image<'a> {
+    run: &'a Run,
+    source: &'a Images,
+    name: &'a str,
+    to: To,
+    /// Times and names of tags, where the source is a server of ours.
+    shown: Vec<ShownVersion>,
+}
+
+enum To {
+    Registry(Arc<Registry>),
+    Layout(Layout),
+}
+
+/// Moves the images of a registry; all where none are named. `shown_by` tells the times of tags.
+pub(crate) async fn run(
+    run: &Run,
+    source: Images,
+    names: Option<Vec<String>>,
+    shown_by: Option<Arc<Server>>,
+) -> Result<(), Fault> {
+    let names = match (names, run.only.is_empty()) {
+        (_, false) => run.only.clone(),
+        (Some(names), true) => names,
+        (None, true) => source.names().await?,
+    };
+    run.each(stream::iter(&names), |name| async {
+        let moved = async {
+            let shown = match (&shown_by, &source) {
+                (Some(server), _) => server.versions(name).await?,
+                (None, Images::Layout(layout)) => layout.shown(name),
+                (None, Images::Registry(_)) => Vec::new(),
+            };
+            let to = match &run.target {
+                Target::Server(server) => To::Registry(Arc::new(Registry::of_server(server)?)),
+                Target::Folder(folder) => To::Layout(Layout::in_folder(folder)),
+            };
+            Image { run, source: &source, name, to, shown }.carry().await
+        };
+        match moved.await {
+            Ok(()) => Ok(()),
+            fault => run.ended(Line::of("package", name), fault.map(|()| Outcome::Present)),
+        }
+    })
+    .await
+}
+
+impl Images {
+    async fn names(&self) -> Result<Vec<String>, Fault> {
+        match self {
+            Images::Registry(registry) => registry.catalog().await,
+            Images::Layout(layout) => layout.names().await,
+        }
+    }
+
+    async fn tags(&self, image: &str) -> Result<Vec<String>, Fault> {
+        match self {
+            Images::Registry(registry) => registry.tags(image).await,
+            Images::Layout(layout) => layout.tags(image).await,
+        }
+    }
+
+    async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, Fault> {
+        match self {
+            Images::Registry(registry) => registry.manifest(image, reference).await,
+            Images::Layout(layout) => layout.manifest(image, reference).await,
+        }
+    }
+
+    async fn referrers(&self, image: &str, digest: &str) -> Result<Vec<String>, Fault> {
+        match self {
+            Images::Registry(registry) => registry.referrers(image, digest).await,
+            Images::Layout(layout) => layout.referrers(image, digest).await,
+        }
+    }
+
+    fn blob(&self, image: &str, digest: &str) -> Result<Origin, Fault> {
+        match self {
+            Images::Registry(registry) => {
+                Ok(Origin::Blob(Arc::clone(registry), image.to_owned(), digest.to_owned()))
+            }
+            Images::Layout(layout) => Ok(Origin::File(layout.blob(image, digest)?)),
+        }
+    }
+}
+
+impl Image<'_> {
+    async fn carry(&self) -> Result<(), Fault> {
+        let mut seen = Seen::new();
+        let mut kept = Vec::new();
+        // Signatures under tags of their own come after what they sign, as a client would push them.
+        let mut tags = self.source.tags(self.name).await?;
+        tags.sort_by_key(|tag| (tag.starts_with("sha256-"), tag.clone()));
+        for tag in &tags {
+            let line = Line { path: Some(tag.clone()), ..Line::of("tag", self.name).version(tag) };
+            match self.tag(tag, &mut seen, &mut kept).await {
+                Ok(Outcome::Present) => {}
+                done => self.run.ended(line, done)?,
+            }
+        }
+        match &self.to {
+            To::Layout(layout) => layout.index(self.name, &kept).await,
+            To::Registry(_) => Ok(()),
+        }
+    }
+
+    /// As the report names it: in a folder the file.
+    fn path(&self, kind: &str, digest: &str) -> Result<String, Fault> {
+        match &self.to {
+            To::Layout(_) => Layout::path(self.name, digest),
+            To::Registry(_) => Ok(format!("{}/{kind}/{digest}", self.name)),
+        }
+    }
+
+    fn published(&self, tag: &str, manifest: &Manifest) -> Option<Timestamp> {
+        let shown = self.shown.iter().find(|shown| shown.version == tag);
+        shown.and_then(|shown| shown.published).or(manifest.modified)
+    }
+
+    async fn tag(
+        &self,
+        tag: &str,
+        seen: &mut Seen,
+        kept: &mut Vec<(Manifest, Option<String>)>,
+    ) -> Result<Outcome, Fault> {
+        let manifest = self.source.manifest(self.name, tag).await?;
+        let published = self.published(tag, &manifest);
+        self.manifest(&manifest, published, seen, kept, 0).await?;
+        kept.push((manifest.clone(), Some(tag.to_owned())));
+        match &self.to {
+            To::Layout(_) => {
+                let path = self.path("manifests", &manifest.digest)?;
+                let mut line = Line::file(self.name, &path).version(tag).published(published);
+                line.sha256 = manifest.digest.strip_prefix("sha256:").map(str::to_owned);
+                line.size = Some(manifest.bytes.len() as u64);
+                self.run.report.list(&line);
+                Ok(Outcome::Present)
+            }
+            To::Registry(registry) => {
+                if registry.digest(self.name, tag).await?.as_deref() == Some(&manifest.digest) {
+                    return Ok(Outcome::Present);
+                }
+                registry.put(self.name, tag, &manifest, published).await?;
+                Ok(Outcome::Moved)
+            }
+        }
+    }
+
+    /// A manifest with what it names, and with what refers to it.
+    async fn manifest(
+        &self,
+        manifest: &Manifest,
+        published: Option<Timestamp>,
+        seen: &mut Seen,
+        kept: &mut Vec<(Manifest, Option<String>)>,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        if depth > DEEPEST {
+            return Err(Fault::Refused("indexes lie too deep within one another".to_owned()));
+        }
+        if !seen.insert(manifest.digest.clone()) {
+            return Ok(());
+        }
+        for child in manifest.named(&["manifests"]) {
+            let child = self.source.manifest(self.name, &child.digest).await?;
+            Box::pin(self.manifest(&child, published, seen, kept, depth + 1)).await?;
+        }
+        let mut line = Line::file(self.name, &self.path("manifests", &manifest.digest)?).published(published);
+        line.sha256 = manifest.digest.strip_prefix("sha256:").map(str::to_owned);
+        line.size = Some(manifest.bytes.len() as u64);
+        let moved = self.put(manifest, published).await?;
+        self.run.ended(line, Ok(moved))?;
+        for digest in self.source.referrers(self.name, &manifest.digest).await? {
+            let referrer = self.source.manifest(self.name, &digest).await?;
+            Box::pin(self.manifest(&referrer, published.max(referrer.modified), seen, kept, depth + 1))
+                .await?;
+            kept.push((referrer, None));
+        }
+        Ok(())
+    }
+
+    async fn put(&self, manifest: &Manifest, published: Option<Timestamp>) -> Result<Outcome, Fault> {
+        let there = match &self.to {
+            To::Registry(registry) => registry.digest(self.name, &manifest.digest).await?.is_some(),
+            To::Layout(_) => false,
+        };
+        if there {
+            return Ok(Outcome::Present);
+        }
+        let mut blobs = manifest.named(&["config", "layers", "blobs", "fsLayers"]);
+        blobs.sort_by(|one, other| one.digest.cmp(&other.digest));
+        blobs.dedup_by(|one, other| one.digest == other.digest);
+        for blob in &blobs {
+            self.blob(blob, published).await?;
+        }
+        match &self.to {
+            To::Registry(registry) => {
+                registry.put(self.name, &manifest.digest, manifest, published).await?;
+                Ok(Outcome::Moved)
+            }
+            To::Layout(layout) => layout.put(self.name, manifest).await,
+        }
+    }
+
+    async fn blob(&self, blob: &Named, published: Option<Timestamp>) -> Result<(), Fault> {
+        let Named { digest, size, foreign } = blob;
+        let mut line = Line::file(self.name, &self.path("blobs", digest)?);
+        line.sha256 = digest.strip_prefix("sha256:").map(str::to_owned);
+        line.size = *size;
+        let parcel = Parcel {
+            line: line.clone(),
+            origin: self.source.blob(self.name, digest)?,
+            stated: stated(digest)?,
+            size: *size,
+            published,
+        };
+        let moved = match &self.to {
+            To::Registry(registry) => registry.push(self.run, self.name, digest, &parcel).await,
+            To::Layout(layout) => layout.take(self.name, digest, &parcel).await,
+        };
+        match moved {
+            Err(Fault::Missing(_)) if *foreign => {
+                let why = "the source does not hold this layer: it names an address elsewhere for it";
+                self.run.report.add(line.ended(Outcome::Skipped, why));
+                Ok(())
+            }
+            // Without it its manifest is not moved either.
+            Err(fault) => {
+                self.run.ended(line, Err(clone(&fault)))?;
+                Err(fault)
+            }
+            Ok(outcome) => self.run.ended(line, Ok(outcome)),
+        }
+    }
+}
+
+fn clone(fault: &Fault) -> Fault {
+    match fault {
+        Fault::Missing(text) | Fault::Refused(text) => Fault::Refused(text.clone()),
+        Fault::Away(text, wait) => Fault::Away(text.clone(), *wait),
+        Fault::Credential(text) => Fault::Credential(text.clone()),
+    }
+}
+
+/// The digest as one that bytes are compared with.
+fn stated(digest: &str) -> Result<Digests, Fault> {
+    let stated = digest.split_once(':').map(|(algorithm, hex)| {
+        let mut stated = Digests::default();
+        stated.add(algorithm, hex);
+        stated
+    });
+    stated
+        .filter(|stated| !stated.is_empty())
+        .ok_or_else(|| Fault::Refused(format!("`{digest}` is no digest that is known here")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_what_was_asked_for() {
+        let bytes = bytes::Bytes::from_static(
+            br#"{"config":{"digest":"sha256:a","size":1},"layers":[{"digest":"sha256:b","urls":["x"]}]}"#,
+        );
+        let digest = format!("sha256:{}", sha256(&bytes));
+        let manifest = Manifest::checked(bytes.clone(), "", Some(&digest), None).unwrap();
+        assert_eq!(manifest.media_type, "application/vnd.oci.image.manifest.v1+json");
+        let named = manifest.named(&["config", "layers"]);
+        assert_eq!((named.len(), named[0].size, named[1].foreign), (2, Some(1), true));
+        assert!(Manifest::checked(bytes, "", Some("sha256:x"), None).is_err());
+        assert!(stated("sha256:x").is_err() && stated("x").is_err());
+    }
+}

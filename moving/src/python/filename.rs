@@ -1,0 +1,42 @@
+//! What a distribution's name says: its type as the upload form has it, and its version.
+
+use super::normalized;
+
+/// The form's `filetype` and the version; none for what is no wheel and no source distribution of the project.
+pub(super) fn read(filename: &str, project: &str) -> Option<(&'static str, String)> {
+    if let Some(stem) = filename.strip_suffix(".whl") {
+        let parts: Vec<&str> = stem.split('-').collect();
+        let (name, version) = (parts.first()?, parts.get(1)?);
+        let whole = matches!(parts.len(), 5 | 6) && normalized(name) == project && !version.is_empty();
+        return whole.then(|| ("bdist_wheel", (*version).to_owned()));
+    }
+    let stem = filename.strip_suffix(".tar.gz").or_else(|| filename.strip_suffix(".zip"))?;
+    let splits = stem.match_indices('-').map(|(at, _)| at);
+    let version = splits.filter_map(|at| {
+        let (name, version) = (stem.get(..at)?, stem.get(at + 1..)?);
+        (normalized(name) == project && !version.is_empty()).then(|| version.to_owned())
+    });
+    version.last().map(|version| ("sdist", version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read() {
+        for (filename, project, expected) in [
+            ("demo-1.0-py3-none-any.whl", "demo", Some(("bdist_wheel", "1.0"))),
+            ("de_mo-1.0-1-py3-none-any.whl", "de-mo", Some(("bdist_wheel", "1.0"))),
+            ("demo-1.0.tar.gz", "demo", Some(("sdist", "1.0"))),
+            ("de-mo-1.0-1.zip", "de-mo", Some(("sdist", "1.0-1"))),
+            ("demo-1.0.egg", "demo", None),
+            ("demo-1.0.win32.exe", "demo", None),
+            ("other-1.0.tar.gz", "demo", None),
+            ("demo.tar.gz", "demo", None),
+        ] {
+            let expected = expected.map(|(filetype, version)| (filetype, version.to_owned()));
+            assert_eq!(read(filename, project), expected, "{filename}");
+        }
+    }
+}

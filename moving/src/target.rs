@@ -1,0 +1,139 @@
+//! What all formats need while they move: the target, the report, and how much goes on at once.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use reqwest::RequestBuilder;
+
+use crate::body::Piece;
+use crate::client::{checked, unreachable, whole};
+use crate::digests::Digests;
+use crate::fault::{Fault, again};
+use crate::folder::Folder;
+use crate::report::{Line, Outcome, Report};
+use crate::server::Server;
+use crate::stream::{Came, Origin, verified};
+
+/// The header in which a publish says when something was first published.
+pub(crate) const PUBLISHED_AT: &str = "packhouse-published-at";
+
+/// Where something is moved to.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// A repository.
+    Server(Arc<Server>),
+    /// A folder in the format's own layout.
+    Folder(Arc<Folder>),
+}
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) target: Target,
+    pub(crate) report: Report,
+    /// How many things are moved at once.
+    pub(crate) jobs: usize,
+    /// Names to move; all where there are none.
+    pub(crate) only: Vec<String>,
+}
+
+/// A file on its way, as the report has it and with all that is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) line: Line,
+    pub(crate) origin: Origin,
+    pub(crate) stated: Digests,
+    pub(crate) size: Option<u64>,
+    /// When it was published; where none is said, when the source changed it last.
+    pub(crate) published: Option<Timestamp>,
+}
+
+impl Run {
+    /// A run to this target.
+    pub(crate) fn new(target: Target, report: Report, jobs: usize) -> Run {
+        Run { target, report, jobs: jobs.max(1), only: Vec::new() }
+    }
+
+    /// Whether a package of this name is wanted.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+
+    /// Does the work of each, some at once. A credential that is not taken ends all of it.
+    pub(crate) async fn each<T, F: Future<Output = Result<(), Fault>>>(
+        &self,
+        all: impl Stream<Item = T>,
+        work: impl Fn(T) -> F,
+    ) -> Result<(), Fault> {
+        let mut running = std::pin::pin!(all.map(work).buffer_unordered(self.jobs));
+        while let Some(done) = running.next().await {
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Takes up how something ended. Only what ends the whole run is an error from here on.
+    pub(crate) fn ended(&self, line: Line, result: Result<Outcome, Fault>) -> Result<(), Fault> {
+        match result {
+            Ok(outcome) => self.report.add(line.ended(outcome, "")),
+            Err(Fault::Credential(text)) => return Err(Fault::Credential(text)),
+            Err(Fault::Away(text, _)) => self.report.add(line.ended(Outcome::Failed, text)),
+            Err(Fault::Missing(text) | Fault::Refused(text)) => {
+                self.report.add(line.ended(Outcome::Refused, text))
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a parcel's bytes to a server, again where that can help. `request` makes the request from the body, its length, and the time
+    /// of publication.
+    pub(crate) async fn send(
+        &self,
+        parcel: &Parcel,
+        request: impl Fn(BoxStream<'static, Piece>, Option<u64>, Option<Timestamp>) -> RequestBuilder,
+    ) -> Result<Came, Fault> {
+        again(|| async {
+            let opened = parcel.origin.open().await?;
+            let published = parcel.published.or(opened.modified);
+            let length = parcel.size.or(opened.length);
+            let (stream, verdict) = verified(opened, parcel.stated.clone(), parcel.size);
+            let request = request(stream, length, published);
+            let sent = request.send().await;
+            // Why a body broke off says more than that it did.
+            if let Some(Err(wrong)) = verdict.get() {
+                return Err(wrong);
+            }
+            let answer = sent.map_err(|error| unreachable(&error))?;
+            if !answer.status().is_success() {
+                return Err(crate::client::refused(answer).await);
+            }
+            whole(answer).await?;
+            verdict.get().unwrap_or_else(|| Err(Fault::Away("the source broke off".to_owned(), None)))
+        })
+        .await
+    }
+}
+
+/// Sends a request without a body of consequence, again where that can help.
+pub(crate) async fn ask(request: impl Fn() -> RequestBuilder) -> Result<reqwest::Response, Fault> {
+    again(|| checked(request())).await
+}
+
+/// A request with the time at which something was published, if that is known.
+pub(crate) fn published(request: RequestBuilder, at: Option<Timestamp>) -> RequestBuilder {
+    match at.filter(|at| *at <= Timestamp::now() && *at >= Timestamp::UNIX_EPOCH) {
+        Some(at) => request.header(PUBLISHED_AT, at.to_string()),
+        None => request,
+    }
+}
+
+/// A request whose body has this length, where it is known.
+pub(crate) fn sized(request: RequestBuilder, length: Option<u64>) -> RequestBuilder {
+    match length {
+        Some(length) => request.header(reqwest::header::CONTENT_LENGTH, length),
+        None => request,
+    }
+}
