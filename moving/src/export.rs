@@ -7,6 +7,8 @@ use anyhow::{Context, ensure};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::folder::UNFINISHED;
+
 /// Its name in the folder.
 pub(crate) const NAME: &str = "export.jsonl";
 /// The version of what stands in it.
@@ -89,7 +91,7 @@ pub(crate) fn write(folder: &Path, head: &Head, mut files: Vec<Exported>) -> any
     files.sort_by(|one, other| (&one.path, &one.version).cmp(&(&other.path, &other.version)));
     files.dedup();
     let said = || format!("failed to write {}", folder.join(NAME).display());
-    let mut file = tempfile::Builder::new().prefix(".packhouse-").tempfile_in(folder).with_context(said)?;
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).with_context(said)?;
     let lines = std::iter::once(serde_json::to_string(head)).chain(files.iter().map(serde_json::to_string));
     let mut out = std::io::BufWriter::new(file.as_file_mut());
     for line in lines {

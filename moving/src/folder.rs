@@ -11,6 +11,9 @@ use crate::digests::Digests;
 use crate::fault::Fault;
 use crate::stream::{Came, Opened, Origin, Verdict, measure, verified};
 
+/// How the names of files begin that are being written.
+pub(crate) const UNFINISHED: &str = ".packhouse-part-";
+
 /// A folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
@@ -87,6 +90,21 @@ impl Folder {
     }
 }
 
+/// Removes what a run that was killed was writing.
+pub(crate) fn sweep(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        // A link could lead out of the folder.
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sweep(&entry.path())?;
+        } else if kind.is_file() && entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// A file's time is the time at which it was published.
 pub(crate) fn set_modified(at: &Path, modified: jiff::Timestamp) {
     let time = std::time::SystemTime::from(modified);
@@ -104,7 +122,7 @@ async fn write(
     let folder = at.parent().unwrap_or(at);
     tokio::fs::create_dir_all(folder).await.map_err(said)?;
     // It goes by itself unless it is put in place.
-    let temporary = tempfile::Builder::new().prefix(".packhouse-").tempfile_in(folder).map_err(said)?;
+    let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).map_err(said)?;
     let (file, path) = temporary.into_parts();
     let mut file = tokio::fs::File::from_std(file);
     while let Some(piece) = stream.next().await {

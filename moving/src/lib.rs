@@ -33,10 +33,12 @@ mod source;
 mod stream;
 mod target;
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::export::Head;
 use crate::fault::Fault;
@@ -110,7 +112,7 @@ pub async fn import(
 /// # Errors
 /// As for [`import`].
 pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> anyhow::Result<Summary> {
-    check_folder(to, &from.repository)?;
+    let _mine = enter_folder(to, &from.repository)?;
     let report = Report::to(options.report.as_deref())?.listing();
     let server = Arc::new(Server::enter(&from.api_url, &from.login, &from.repository, false).await?);
     let done = async {
@@ -144,24 +146,30 @@ fn ended(run: Run, moved: Result<(), Fault>) -> anyhow::Result<Summary> {
     }
 }
 
-/// The folder is empty, not there, or holds an export of the same repository, whole or not.
-fn check_folder(folder: &Path, repository: &str) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("failed to make the folder {}", folder.display()))?;
+/// The folder is empty, not there, or holds an export of the same repository, whole or not. As long as what is answered is held, no
+/// other run writes there.
+fn enter_folder(folder: &Path, repository: &str) -> anyhow::Result<File> {
+    let name = folder.display();
+    std::fs::create_dir_all(folder).with_context(|| format!("failed to make the folder {name}"))?;
     let mark = folder.join(".packhouse-export");
-    let empty = std::fs::read_dir(folder)
-        .with_context(|| format!("failed to read {}", folder.display()))?
-        .next()
-        .is_none();
-    if empty {
-        return std::fs::write(&mark, repository)
-            .with_context(|| format!("failed to write {}", mark.display()));
+    let said = || format!("failed to write {}", mark.display());
+    let empty = std::fs::read_dir(folder).with_context(|| format!("failed to read {name}"))?.next().is_none();
+    if !empty && !mark.exists() {
+        bail!("{name} is not empty and holds no export: name another folder");
     }
-    match std::fs::read_to_string(&mark) {
-        Ok(of) if of == repository => Ok(()),
-        Ok(of) => Err(anyhow!("{} holds an export of {of}: name another folder", folder.display())),
-        Err(_) => Err(anyhow!("{} is not empty and holds no export: name another folder", folder.display())),
+    let mut file = File::options().create(true).read(true).append(true).open(&mark).with_context(said)?;
+    if file.try_lock().is_err() {
+        bail!("another run exports into {name} at present");
     }
+    let mut of = String::new();
+    file.read_to_string(&mut of).with_context(said)?;
+    if of.is_empty() {
+        file.write_all(repository.as_bytes()).with_context(said)?;
+    } else if of != repository {
+        bail!("{name} holds an export of {of}: name another folder");
+    }
+    folder::sweep(folder).with_context(|| format!("failed to tidy up {name}"))?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -172,9 +180,13 @@ mod tests {
     fn a_folder_with_something_else_in_it_is_left_alone() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("new");
-        check_folder(&folder, "one").unwrap();
-        check_folder(&folder, "one").unwrap();
-        assert!(check_folder(&folder, "two").is_err());
-        assert!(check_folder(home.path(), "one").is_err());
+        let held = enter_folder(&folder, "one").unwrap();
+        assert!(enter_folder(&folder, "one").unwrap_err().to_string().contains("another run"));
+        drop(held);
+        std::fs::write(folder.join(".packhouse-part-x"), "half").unwrap();
+        drop(enter_folder(&folder, "one").unwrap());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        assert!(enter_folder(&folder, "two").unwrap_err().to_string().contains("export of one"));
+        assert!(enter_folder(home.path(), "one").is_err());
     }
 }

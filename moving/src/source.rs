@@ -116,7 +116,12 @@ impl Source {
             }
             "oci" => {
                 fits(IMAGES, format)?;
-                let registry = Registry::new(Client::new(address, credential.clone())?, "");
+                // Images of a part of a registry are called here by what stands behind it.
+                let prefix = repository
+                    .as_deref()
+                    .map(|path| format!("{}/", path.trim_matches('/')))
+                    .unwrap_or_default();
+                let registry = Registry::new(Client::new(address, credential.clone())?, &prefix);
                 Ok(Source::of(What::Images(Images::Registry(Arc::new(registry)))))
             }
             other => bail!("`{other}` is no kind of source: it is one of {}", KINDS.join(", ")),

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::client::Client;
 use crate::digests::Digests;
-use crate::export::Exported;
+use crate::export::{self, Exported};
 use crate::fault::Fault;
 use crate::percent;
 use crate::report::{Line, Outcome};
@@ -94,6 +94,7 @@ fn left_out(path: &str) -> Option<&'static str> {
         _ if name.starts_with("maven-metadata") && name.ends_with(".xml") => {
             Some("the server makes it from what it holds")
         }
+        _ if path == export::NAME => Some("it is an export's list"),
         "_remote.repositories" | "resolver-status.properties" => Some("it is a client's own"),
         _ if name.ends_with(".lastUpdated") => Some("it is a client's own"),
         _ if path.split('/').any(|segment| segment.starts_with('.')) => Some("it is no artifact"),
