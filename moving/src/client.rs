@@ -16,7 +16,7 @@ use crate::secret::{Credential, Shown};
 use crate::stream::Opened;
 
 /// Bytes of a document that is read as a whole: the packument of a package with thousands of versions has tens of millions.
-const MOST_OF_A_DOCUMENT: usize = 256 << 20;
+pub(crate) const MOST_OF_A_DOCUMENT: usize = 256 << 20;
 /// Bytes of an error's answer that are looked at.
 const MOST_OF_AN_ERROR: usize = 16 << 10;
 /// Characters of what a server says, in a sentence of ours.

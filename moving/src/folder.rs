@@ -7,7 +7,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::digests::Digests;
+use crate::client::MOST_OF_A_DOCUMENT;
+use crate::digests::{Digests, sha256};
 use crate::fault::Fault;
 use crate::stream::{Came, Opened, Origin, Verdict, measure, verified};
 
@@ -77,10 +78,15 @@ impl Folder {
         Ok(came)
     }
 
+    /// Reads a document.
+    pub(crate) async fn document(&self, path: &str) -> Result<Bytes, Fault> {
+        Origin::File(self.at(path)?).open().await?.gather(MOST_OF_A_DOCUMENT).await
+    }
+
     /// Writes these bytes, unless they are there.
     pub(crate) async fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), Fault> {
         let (at, bytes) = (self.at(path)?, bytes.into());
-        if tokio::fs::read(&at).await.is_ok_and(|there| there == bytes) {
+        if self.holds(path, &Digests::sha256(&sha256(&bytes))).await?.is_some() {
             return Ok(());
         }
         let opened =
@@ -161,7 +167,6 @@ pub(crate) fn broken(error: std::io::Error) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digests::sha256;
 
     #[test]
     fn no_path_leads_out() {

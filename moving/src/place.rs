@@ -43,13 +43,7 @@ impl Place {
                 Ok(Read { text: document.text(), media_type, url: Some(document.url) })
             }
             Place::Folder(folder) => {
-                let at = folder.at(path)?;
-                let text = tokio::fs::read_to_string(&at).await.map_err(|error| match error.kind() {
-                    std::io::ErrorKind::NotFound => {
-                        Fault::Missing(format!("there is no file {}", at.display()))
-                    }
-                    _ => Fault::local(&format!("read {}", at.display()), &error),
-                })?;
+                let text = String::from_utf8_lossy(&folder.document(path).await?).into_owned();
                 Ok(Read { text, media_type: String::new(), url: None })
             }
         }

@@ -189,7 +189,8 @@ async fn find(session: &Client, name: &str) -> Result<Option<Value>, Fault> {
     loop {
         let page = session.json(&session.url(&format!("v1/repositories?limit={PAGE}{after}"))?).await?;
         let items = page.get("items").and_then(Value::as_array).into_iter().flatten();
-        let found = items.cloned().find(|item| item.get("name").and_then(Value::as_str) == Some(name));
+        let found =
+            items.into_iter().find(|item| item.get("name").and_then(Value::as_str) == Some(name)).cloned();
         match (found, page.get("next").and_then(Value::as_str)) {
             (Some(found), _) => return Ok(Some(found)),
             (None, Some(next)) => after = format!("&after={}", segment(next)),

@@ -105,10 +105,15 @@ impl Source {
                 };
                 Ok(Source::of(What::Maven(tree)))
             }
-            "pypi" | "devpi" => {
+            "pypi" => {
                 fits(PYTHON, format)?;
-                let simple = Simple::of(Place::Server(client()?));
-                Ok(Source::of(What::Python(if kind == "devpi" { simple.at_root() } else { simple })))
+                Ok(Source::of(What::Python(Simple::of(Place::Server(client()?)))))
+            }
+            "devpi" => {
+                fits(PYTHON, format)?;
+                let index = address.trim_end_matches('/').trim_end_matches("+simple").trim_end_matches('/');
+                let client = Client::new(&format!("{index}/+simple/"), credential.clone())?;
+                Ok(Source::of(What::Python(Simple::of(Place::Server(Arc::new(client))).at_root())))
             }
             "npm" | "verdaccio" => {
                 fits(NPM, format)?;

@@ -47,6 +47,22 @@ impl Origin {
     }
 }
 
+impl Opened {
+    /// Reads all of it, where it has at most so many bytes.
+    pub(crate) async fn gather(mut self, most: usize) -> Result<Bytes, Fault> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.stream.next().await {
+            bytes.extend_from_slice(&piece?);
+            if bytes.len() > most {
+                return Err(Fault::Refused(format!(
+                    "a document is larger than the {most} bytes that it may have"
+                )));
+            }
+        }
+        Ok(bytes.into())
+    }
+}
+
 async fn open_file(path: &Path) -> Result<Opened, Fault> {
     let said = || format!("read {}", path.display());
     let file = tokio::fs::File::open(path).await.map_err(|error| match error.kind() {

@@ -25,6 +25,8 @@ use crate::{artifactory, nexus};
 /// Endings of files that hold a checksum of another.
 const CHECKSUMS: [(&str, &str); 4] =
     [(".sha1", "sha1"), (".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")];
+/// Bytes of a checksum file.
+const MOST_OF_A_SUM: usize = 64 << 10;
 /// Files that are found and not yet looked at.
 const WAITING: usize = 256;
 
@@ -225,7 +227,11 @@ async fn beside(origin: &Origin) -> Result<Digests, Fault> {
             Origin::File(path) => {
                 let mut name = path.clone().into_os_string();
                 name.push(ending);
-                tokio::fs::read_to_string(name).await.unwrap_or_default()
+                match Origin::File(name.into()).open().await {
+                    Ok(opened) => String::from_utf8_lossy(&opened.gather(MOST_OF_A_SUM).await?).into_owned(),
+                    Err(Fault::Missing(_)) => continue,
+                    Err(fault) => return Err(fault),
+                }
             }
         };
         stated.add_text(algorithm, &text);

@@ -47,13 +47,8 @@ impl Layout {
     }
 
     async fn json(&self, path: &str) -> Result<Value, Fault> {
-        let at = self.folder.at(path)?;
-        let text = tokio::fs::read(&at).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Fault::Missing(format!("there is no file {}", at.display())),
-            _ => Fault::local(&format!("read {}", at.display()), &error),
-        })?;
-        serde_json::from_slice(&text)
-            .map_err(|error| Fault::Refused(format!("{} is no JSON: {error}", at.display())))
+        let text = self.folder.document(path).await?;
+        serde_json::from_slice(&text).map_err(|error| Fault::Refused(format!("{path} is no JSON: {error}")))
     }
 
     async fn entries(&self, image: &str) -> Result<Vec<Value>, Fault> {
@@ -94,10 +89,9 @@ impl Layout {
             None if reference.contains(':') => reference.to_owned(),
             None => return Err(missing()),
         };
-        let at = self.blob(image, &wanted)?;
-        let bytes = tokio::fs::read(&at).await.map_err(|_| missing())?;
+        let bytes = self.folder.document(&Layout::path(image, &wanted)?).await?;
         let media_type = found.and_then(|entry| entry.get("mediaType")?.as_str()).unwrap_or_default();
-        Manifest::checked(bytes.into(), media_type, Some(&wanted), None)
+        Manifest::checked(bytes, media_type, Some(&wanted), None)
     }
 
     /// Digests of what refers to a manifest.

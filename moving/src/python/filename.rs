@@ -11,12 +11,12 @@ pub(super) fn read(filename: &str, project: &str) -> Option<(&'static str, Strin
         return whole.then(|| ("bdist_wheel", (*version).to_owned()));
     }
     let stem = filename.strip_suffix(".tar.gz").or_else(|| filename.strip_suffix(".zip"))?;
-    let splits = stem.match_indices('-').map(|(at, _)| at);
-    let version = splits.filter_map(|at| {
+    let mut splits = stem.match_indices('-').map(|(at, _)| at).rev();
+    let version = splits.find_map(|at| {
         let (name, version) = (stem.get(..at)?, stem.get(at + 1..)?);
         (normalized(name) == project && !version.is_empty()).then(|| version.to_owned())
     });
-    version.last().map(|version| ("sdist", version))
+    version.map(|version| ("sdist", version))
 }
 
 #[cfg(test)]

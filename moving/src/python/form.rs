@@ -1,7 +1,6 @@
 //! The upload form, with the file as its last part so that it can be sent while it is read.
 
 use bytes::Bytes;
-use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::PyFile;
@@ -63,18 +62,11 @@ impl Beside {
 }
 
 async fn small(origin: &Origin) -> Result<Option<Bytes>, Fault> {
-    let mut opened = match origin.open().await {
+    let opened = match origin.open().await {
         Err(Fault::Missing(_)) => return Ok(None),
         opened => opened?,
     };
-    let mut bytes = Vec::new();
-    while let Some(piece) = opened.stream.next().await {
-        bytes.extend_from_slice(&piece?);
-        if bytes.len() > MOST {
-            return Err(Fault::Refused("a signature or provenance is larger than 1 MiB".to_owned()));
-        }
-    }
-    Ok(Some(bytes.into()))
+    opened.gather(MOST).await.map(Some)
 }
 
 impl Form<'_> {
