@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::client::{Client, checked, whole};
 use crate::digests::Digests;
 use crate::fault::{Fault, again};
-use crate::maven::{Found, MavenFile, hand_on};
+use crate::maven::file::{Found, MavenFile, hand_on};
 use crate::nexus::time;
+use crate::origin::Origin;
 use crate::percent;
-use crate::stream::Origin;
 
 /// Items that one query answers.
 const PAGE: usize = 1000;

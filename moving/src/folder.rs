@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::client::MOST_OF_A_DOCUMENT;
 use crate::digests::{Digests, sha256};
 use crate::fault::Fault;
-use crate::stream::{Came, Opened, Origin, Verdict, measure, verified};
+use crate::stream::{Came, Opened, Verdict, measure, open_file, verified};
 
 /// How the names of files begin that are being written.
 pub(crate) const UNFINISHED: &str = ".packhouse-part-";
@@ -48,7 +48,7 @@ impl Folder {
     /// Whether the file is there with these bytes; what came when it was read, where it is.
     pub(crate) async fn holds(&self, path: &str, stated: &Digests) -> Result<Option<Came>, Fault> {
         let at = self.at(path)?;
-        let opened = match Origin::File(at).open().await {
+        let opened = match open_file(&at).await {
             Err(Fault::Missing(_)) => return Ok(None),
             opened => opened?,
         };
@@ -80,7 +80,7 @@ impl Folder {
 
     /// Reads a document.
     pub(crate) async fn document(&self, path: &str) -> Result<Bytes, Fault> {
-        Origin::File(self.at(path)?).open().await?.gather(MOST_OF_A_DOCUMENT).await
+        open_file(&self.at(path)?).await?.gather(MOST_OF_A_DOCUMENT).await
     }
 
     /// Writes these bytes, unless they are there.

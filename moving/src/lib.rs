@@ -7,7 +7,7 @@
 //! # Modules
 //!
 //! `secret`, `digests`, `fault`, `report`, `percent`, `html`, `body` (values and texts); `client` (HTTP), `stream` (bytes that are verified
-//! while they pass), `folder` and `place` (folders and servers to read and write), `server` (a Packhouse server), `export` (the list of
+//! while they pass), `origin` (where they are read from), `folder` and `place` (folders and servers to read and write), `server` (a Packhouse server), `export` (the list of
 //! an export), `target` (one run); a module for each kind of repository (`maven`, `python`, `npm`, `oci`) and for each manager of
 //! several (`nexus`, `artifactory`); `source` puts them together.
 
@@ -23,6 +23,7 @@ mod maven;
 mod nexus;
 mod npm;
 mod oci;
+mod origin;
 mod percent;
 mod place;
 mod python;

@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::digests::Digests;
 use crate::fault::Fault;
-use crate::maven::{Found, MavenFile, hand_on};
+use crate::maven::file::{Found, MavenFile, hand_on};
+use crate::origin::Origin;
 use crate::percent;
-use crate::stream::Origin;
 
 /// A repository of Nexus.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use url::Url;
 use crate::client::Client;
 use crate::fault::Fault;
 use crate::folder::Folder;
-use crate::stream::Origin;
+use crate::origin::Origin;
 
 /// A place that paths are read from.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Bytes on their way from a source to a target: in pieces, hashed while they pass, and the last piece held back until the digests are
 //! right, so that what is wrong never arrives whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -9,23 +9,9 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use tokio_util::io::ReaderStream;
-use url::Url;
 
-use crate::client::Client;
 use crate::digests::{Digests, Hasher};
 use crate::fault::Fault;
-use crate::oci::Registry;
-
-/// Where something is read from.
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// A server.
-    Url(Arc<Client>, Url),
-    /// A blob of a registry, which may ask for a token of its own.
-    Blob(Arc<Registry>, String, String),
-    /// A file.
-    File(PathBuf),
-}
 
 /// Something that is being read.
 pub(crate) struct Opened {
@@ -34,17 +20,6 @@ pub(crate) struct Opened {
     pub(crate) length: Option<u64>,
     /// When it was last changed, as far as the source says.
     pub(crate) modified: Option<Timestamp>,
-}
-
-impl Origin {
-    /// Begins to read.
-    pub(crate) async fn open(&self) -> Result<Opened, Fault> {
-        match self {
-            Origin::Url(client, url) => client.open(url).await,
-            Origin::Blob(registry, image, digest) => registry.open(image, digest).await,
-            Origin::File(path) => open_file(path).await,
-        }
-    }
 }
 
 impl Opened {
@@ -63,7 +38,8 @@ impl Opened {
     }
 }
 
-async fn open_file(path: &Path) -> Result<Opened, Fault> {
+/// Begins to read a file.
+pub(crate) async fn open_file(path: &Path) -> Result<Opened, Fault> {
     let said = || format!("read {}", path.display());
     let file = tokio::fs::File::open(path).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Fault::Missing(format!("there is no file {}", path.display())),

@@ -13,9 +13,10 @@ use crate::client::{checked, unreachable, whole};
 use crate::digests::Digests;
 use crate::fault::{Fault, again};
 use crate::folder::Folder;
+use crate::origin::Origin;
 use crate::report::{Line, Outcome, Report};
 use crate::server::Server;
-use crate::stream::{Came, Origin, verified};
+use crate::stream::{Came, verified};
 
 /// The header in which a publish says when something was first published.
 pub(crate) const PUBLISHED_AT: &str = "packhouse-published-at";

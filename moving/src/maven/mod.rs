@@ -1,5 +1,6 @@
 //! Maven repositories: a tree of files, of which checksums and `maven-metadata.xml` are made anew by whoever serves them.
 
+pub(crate) mod file;
 mod pages;
 mod tree;
 
@@ -7,24 +8,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::stream;
-use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 use reqwest::{Body, Method};
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Receiver};
 
 use crate::client::Client;
 use crate::digests::Digests;
 use crate::export::{self, Exported};
 use crate::fault::Fault;
+use crate::origin::Origin;
 use crate::percent;
 use crate::report::{Line, Outcome};
-use crate::stream::{Origin, measure};
+use crate::stream::measure;
 use crate::target::{Parcel, Run, Target, published, sized};
 use crate::{artifactory, nexus};
 
-/// Endings of files that hold a checksum of another.
-const CHECKSUMS: [(&str, &str); 4] =
-    [(".sha1", "sha1"), (".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")];
+use file::{CHECKSUMS, MavenFile, is_checksum};
+
 /// Bytes of a checksum file.
 const MOST_OF_A_SUM: usize = 64 << 10;
 /// Files that are found and not yet looked at.
@@ -45,19 +45,6 @@ pub(crate) enum MavenSource {
     Export(PathBuf, Arc<Vec<Exported>>),
 }
 
-/// A file of the source.
-#[derive(Clone, Debug)]
-pub(crate) struct MavenFile {
-    pub(crate) path: String,
-    pub(crate) origin: Origin,
-    pub(crate) stated: Digests,
-    pub(crate) size: Option<u64>,
-    pub(crate) published: Option<Timestamp>,
-}
-
-/// Where found files go.
-pub(crate) type Found = Sender<MavenFile>;
-
 /// Moves a tree.
 pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
     let (found, files) = mpsc::channel(WAITING);
@@ -77,16 +64,6 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
 
 fn received(files: Receiver<MavenFile>) -> impl futures::Stream<Item = MavenFile> {
     stream::unfold(files, |mut files| async { files.recv().await.map(|file| (file, files)) })
-}
-
-/// Hands a file on. That nobody takes it any more is told by who stopped.
-pub(crate) async fn hand_on(found: &Found, file: MavenFile) {
-    let _ = found.send(file).await;
-}
-
-/// Whether a file is a checksum of another.
-pub(crate) fn is_checksum(path: &str) -> bool {
-    CHECKSUMS.iter().any(|(ending, _)| path.ends_with(ending))
 }
 
 /// Why a file is left out.
@@ -223,7 +200,7 @@ async fn beside(origin: &Origin) -> Result<Digests, Fault> {
                     Err(fault) => return Err(fault),
                 }
             }
-            Origin::Blob(..) => break,
+            Origin::Other(_) => break,
             Origin::File(path) => {
                 let mut name = path.clone().into_os_string();
                 name.push(ending);

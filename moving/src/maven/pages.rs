@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use url::Url;
 
-use super::{Found, MavenFile, hand_on, is_checksum};
+use super::file::{Found, MavenFile, hand_on, is_checksum};
 use crate::client::{Client, Document, shown};
 use crate::digests::Digests;
 use crate::fault::Fault;
 use crate::html;
+use crate::origin::Origin;
 use crate::percent;
-use crate::stream::Origin;
 
 /// Folders below one another.
 const DEEPEST: usize = 64;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
-use super::{Found, MavenFile, hand_on, is_checksum};
+use super::file::{Found, MavenFile, hand_on, is_checksum};
 use crate::digests::Digests;
 use crate::export::Exported;
 use crate::fault::Fault;
 use crate::folder::Folder;
-use crate::stream::Origin;
+use crate::origin::Origin;
 
 /// Finds every file of a folder, in the order of their names.
 pub(super) async fn walk(root: PathBuf, found: Found) -> Result<(), Fault> {

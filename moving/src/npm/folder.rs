@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file;
+use super::publish::file;
 use crate::fault::Fault;
 use crate::folder::Folder;
 

@@ -16,12 +16,15 @@ use crate::body::{base64, base64_length, enclosed};
 use crate::digests::Digests;
 use crate::fault::Fault;
 use crate::folder::Folder;
+use crate::origin::Origin;
 use crate::percent;
 use crate::place::Place;
 use crate::report::{Line, Outcome};
 use crate::server::Server;
-use crate::stream::{Origin, measure};
+use crate::stream::measure;
 use crate::target::{Parcel, Run, Target, ask, published, sized};
+
+use publish::file;
 
 /// A registry, or a folder that an export wrote.
 #[derive(Clone, Debug)]
@@ -102,11 +105,6 @@ impl Npm {
             Place::Folder(_) => self.place.origin(&format!("{name}/{address}")),
         }
     }
-}
-
-/// The name of a version's tarball.
-fn file(name: &str, number: &str) -> String {
-    format!("{}-{number}.tgz", name.rsplit('/').next().unwrap_or_default())
 }
 
 /// Moves the packages of a registry; all where none are named.
@@ -340,6 +338,5 @@ mod tests {
         let said: Vec<Option<String>> =
             versions.iter().map(|version| deprecation(version.manifest)).collect();
         assert_eq!(said, [Some("old".to_owned()), Some("this version is deprecated".to_owned()), None]);
-        assert_eq!(file("@scope/lib", "1.0.0"), "lib-1.0.0.tgz");
     }
 }

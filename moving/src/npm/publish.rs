@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::file;
+/// The name of a version's tarball.
+pub(super) fn file(name: &str, number: &str) -> String {
+    format!("{}-{number}.tgz", name.rsplit('/').next().unwrap_or_default())
+}
 
 /// What stands before and behind the tarball in base64.
 pub(super) fn around(name: &str, number: &str, manifest: &Map<String, Value>) -> (Bytes, Bytes) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DEEPEST, Manifest};
+use super::manifest::Manifest;
 use crate::export::Exported;
 use crate::fault::Fault;
 use crate::folder::Folder;
@@ -102,9 +102,6 @@ impl Layout {
             let manifest = self.json(&Layout::path(image, digest)?).await?;
             if manifest.pointer("/subject/digest").and_then(Value::as_str) == Some(subject) {
                 found.push(digest.to_owned());
-            }
-            if found.len() > DEEPEST * 1000 {
-                break;
             }
         }
         Ok(found)

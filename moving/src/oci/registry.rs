@@ -1,17 +1,20 @@
 //! A registry by the distribution specification, with the tokens that registries ask for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LINK, WWW_AUTHENTICATE};
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use super::Manifest;
+use super::manifest::Manifest;
 use crate::client::{Client, opened, refused, unreachable, whole};
 use crate::fault::{Fault, again};
+use crate::origin::Opens;
 use crate::report::Outcome;
 use crate::secret::{Credential, Secret, Shown};
 use crate::server::Server;
@@ -208,7 +211,7 @@ impl Registry {
     }
 
     /// Opens a blob.
-    pub(crate) async fn open(&self, image: &str, digest: &str) -> Result<Opened, Fault> {
+    async fn open(&self, image: &str, digest: &str) -> Result<Opened, Fault> {
         let url = self.url(image, &format!("blobs/{digest}"))?;
         opened(self.good(&|request| request, Method::GET, &url).await?)
     }
@@ -263,6 +266,27 @@ impl Registry {
         })
         .await?;
         Ok(Outcome::Moved)
+    }
+}
+
+/// A blob of an image.
+#[derive(Debug)]
+pub(super) struct Blob {
+    registry: Arc<Registry>,
+    image: String,
+    digest: String,
+}
+
+impl Blob {
+    /// The blob of this digest.
+    pub(super) fn of(registry: &Arc<Registry>, image: &str, digest: &str) -> Blob {
+        Blob { registry: Arc::clone(registry), image: image.to_owned(), digest: digest.to_owned() }
+    }
+}
+
+impl Opens for Blob {
+    fn open(&self) -> BoxFuture<'_, Result<Opened, Fault>> {
+        self.registry.open(&self.image, &self.digest).boxed()
     }
 }
 

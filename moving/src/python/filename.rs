@@ -1,6 +1,17 @@
 //! What a distribution's name says: its type as the upload form has it, and its version.
 
-use super::normalized;
+/// The name of a project as indexes have it (PEP 503).
+pub(crate) fn normalized(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for symbol in name.trim().chars() {
+        match symbol {
+            '-' | '_' | '.' if out.ends_with('-') => {}
+            '-' | '_' | '.' => out.push('-'),
+            other => out.extend(other.to_lowercase()),
+        }
+    }
+    out
+}
 
 /// The form's `filetype` and the version; none for what is no wheel and no source distribution of the project.
 pub(super) fn read(filename: &str, project: &str) -> Option<(&'static str, String)> {
@@ -37,6 +48,13 @@ mod tests {
         ] {
             let expected = expected.map(|(filetype, version)| (filetype, version.to_owned()));
             assert_eq!(read(filename, project), expected, "{filename}");
+        }
+    }
+
+    #[test]
+    fn names_are_normalized() {
+        for (name, expected) in [("Foo.Bar", "foo-bar"), ("a__b-.c", "a-b-c"), ("x", "x"), ("-a-", "-a-")] {
+            assert_eq!(normalized(name), expected);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::PyFile;
+use super::simple::PyFile;
 use crate::fault::Fault;
 use crate::folder::Folder;
 use crate::percent;

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::PyFile;
+use super::simple::PyFile;
 use crate::digests::Digests;
 use crate::fault::Fault;
-use crate::stream::Origin;
+use crate::origin::Origin;
 
 /// No file holds this text, and a server would refuse the upload if one did: its digest would be wrong.
 const BOUNDARY: &str = "packhouse-part-8c1f6ab26f2a4a9f9e0d";
@@ -32,7 +32,7 @@ impl Beside {
     /// Reads what the index says is there. What is not there after all is left out.
     pub(super) async fn read(file: &PyFile) -> Result<Beside, Fault> {
         let signature = match (&file.origin, file.signed) {
-            (_, false) | (Origin::Blob(..), _) => None,
+            (_, false) | (Origin::Other(_), _) => None,
             (Origin::Url(client, url), true) => {
                 let mut url = url.clone();
                 url.set_path(&format!("{}.asc", url.path()));

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::body::enclosed;
 use crate::fault::Fault;
 use crate::folder::Folder;
+use crate::origin::Origin;
 use crate::percent;
 use crate::place::Place;
 use crate::report::{Line, Outcome};
@@ -22,6 +23,7 @@ use crate::server::Server;
 use crate::stream::measure;
 use crate::target::{Parcel, Run, Target, ask, published, sized};
 
+use filename::normalized;
 use form::Form;
 pub(crate) use simple::{PyFile, Simple};
 
@@ -56,19 +58,6 @@ pub(crate) async fn run(run: &Run, source: Simple, names: Option<Vec<String>>) -
         Target::Folder(folder) => folder::root(folder, &names).await,
         Target::Server(_) => Ok(()),
     }
-}
-
-/// The name of a project as indexes have it (PEP 503).
-pub(crate) fn normalized(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for symbol in name.trim().chars() {
-        match symbol {
-            '-' | '_' | '.' if out.ends_with('-') => {}
-            '-' | '_' | '.' => out.push('-'),
-            other => out.extend(other.to_lowercase()),
-        }
-    }
-    out
 }
 
 async fn project(run: &Run, source: &Simple, name: &str) -> Result<(), Fault> {
@@ -225,8 +214,8 @@ fn one_line(text: &str) -> String {
 /// The version in the address of a file of our server's.
 fn version_of(file: &PyFile) -> Option<String> {
     let path = match &file.origin {
-        crate::stream::Origin::Url(_, url) => url.path().to_owned(),
-        crate::stream::Origin::Blob(..) | crate::stream::Origin::File(_) => return None,
+        Origin::Url(_, url) => url.path().to_owned(),
+        Origin::Other(_) | Origin::File(_) => return None,
     };
     let mut segments = path.rsplit('/');
     segments.next()?;
@@ -296,16 +285,4 @@ async fn keep(folder: &Folder, path: &str, parcel: &mut Parcel, file: &PyFile) -
     parcel.line.sha256 = came.sha256();
     parcel.line.size = Some(came.size);
     Ok(outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_normalized() {
-        for (name, expected) in [("Foo.Bar", "foo-bar"), ("a__b-.c", "a-b-c"), ("x", "x"), ("-a-", "-a-")] {
-            assert_eq!(normalized(name), expected);
-        }
-    }
 }

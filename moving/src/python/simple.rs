@@ -7,9 +7,9 @@ use url::Url;
 use crate::digests::Digests;
 use crate::fault::Fault;
 use crate::html;
+use crate::origin::Origin;
 use crate::percent;
 use crate::place::{Place, Read};
-use crate::stream::Origin;
 
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";

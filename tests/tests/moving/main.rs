@@ -15,6 +15,7 @@ mod js;
 mod kills;
 mod managers;
 mod maven;
+mod page;
 mod peers;
 mod python;
 mod refusals;
