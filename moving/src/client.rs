@@ -140,6 +140,13 @@ impl Client {
         self.document(url, "application/json").await?.json()
     }
 
+    /// Sends JSON once, and reads what is answered: for what a person waits for.
+    pub(crate) async fn send_once(&self, method: Method, url: &Url, body: &Value) -> Result<Value, Fault> {
+        let request =
+            self.request(method, url).header("content-type", "application/json").body(body.to_string());
+        whole(checked(request).await?).await?.json()
+    }
+
     /// Sends JSON, and reads what is answered; null for nothing.
     pub(crate) async fn send_json(&self, method: Method, url: &Url, body: &Value) -> Result<Value, Fault> {
         let request = || {

@@ -38,6 +38,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 
@@ -55,6 +56,9 @@ pub use source::{KINDS, SourceOptions};
 
 /// How much is moved at once unless somebody says otherwise.
 pub const JOBS: usize = 4;
+
+/// How often a run says how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(30);
 
 /// The server of ours that something is moved to or from.
 #[derive(Clone, Debug)]
@@ -76,6 +80,8 @@ pub struct RunOptions {
     pub jobs: usize,
     /// Where a line of JSON goes for each thing.
     pub report: Option<PathBuf>,
+    /// Of an import: everything is published now, whenever it was published at the source.
+    pub without_times: bool,
 }
 
 /// Moves a source into a repository.
@@ -96,10 +102,16 @@ pub async fn import(
             server.name,
             server.kind
         );
+        ensure!(
+            server.manages || options.without_times,
+            "times of publication are kept for a member with manage-repositories, which this one does not hold: sign in as another, or \
+             leave them out with --without-times"
+        );
         let source = Source::open(from, &server.format).await?;
         let target = Target::Server(Arc::clone(&server));
-        let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
-        let moved = source.carry(&run).await;
+        let (only, times) = (options.only.clone(), !options.without_times);
+        let run = Run { only, times, ..Run::new(target, report, options.jobs) };
+        let moved = told(&run, source.carry(&run)).await;
         source.leave().await;
         ended(run, moved)
     };
@@ -126,7 +138,7 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
         let source = Source::of_server(Arc::clone(&server)).await?;
         let target = Target::Folder(Arc::new(Folder::new(to)));
         let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
-        let moved = source.carry(&run).await;
+        let moved = told(&run, source.carry(&run)).await;
         let head = Head::new(&server.format, &server.name);
         if moved.is_ok() {
             export::write(to, &head, run.report.listed())?;
@@ -136,6 +148,20 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
     let done = done.await;
     server.leave().await;
     done
+}
+
+/// Does the work, and says now and then how far it is.
+async fn told<T>(run: &Run, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut ticks = tokio::time::interval(TOLD_EVERY);
+    ticks.tick().await;
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            // Whoever started this may have closed it.
+            _ = ticks.tick() => drop(writeln!(std::io::stderr(), "{}", run.report.summary())),
+        }
+    }
 }
 
 fn ended(run: Run, moved: Result<(), Fault>) -> anyhow::Result<Summary> {

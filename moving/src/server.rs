@@ -30,6 +30,8 @@ pub(crate) struct Server {
     pub(crate) format: String,
     /// `hosted`, `proxy`, `group`.
     pub(crate) kind: String,
+    /// Whether the member manages repositories.
+    pub(crate) manages: bool,
     /// At the repository's own address, with the token.
     pub(crate) client: Arc<Client>,
 }
@@ -62,6 +64,7 @@ impl Server {
             .with_context(|| format!("failed to look for the repository {name}"))?;
         let found = found.with_context(|| format!("there is no repository {name} that {email} may see"))?;
         let text = |member: &str| found.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let manages = manages(&session).await.context("failed to ask what the member may do")?;
         let id = text("id");
         let (token, secret) =
             make_token(&session, login, &id, name, writes).await.context("failed to make a token")?;
@@ -75,6 +78,7 @@ impl Server {
             name: name.to_owned(),
             format: text("format"),
             kind: text("kind"),
+            manages,
             client: Arc::new(client),
         })
     }
@@ -176,7 +180,7 @@ async fn sign_in(login: &Client) -> Result<Client, Fault> {
     let body = json!({"email": name, "password": password.reveal()});
     // Basic beside it would be a second credential.
     let bare = Client::new(login.base().as_str(), None).map_err(|error| Fault::Refused(error.to_string()))?;
-    let answer = bare.send_json(Method::POST, &url, &body).await?;
+    let answer = bare.send_once(Method::POST, &url, &body).await?;
     let session = answer.get("session").and_then(Value::as_str).unwrap_or_default();
     let session = Credential::token(session).map_err(|_| {
         Fault::Refused(format!("{url} is no management API of Packhouse: it answers without a session"))
@@ -197,6 +201,13 @@ async fn find(session: &Client, name: &str) -> Result<Option<Value>, Fault> {
             (None, None) => return Ok(None),
         }
     }
+}
+
+/// Whether the member holds `manage-repositories`.
+async fn manages(session: &Client) -> Result<bool, Fault> {
+    let me = session.json(&session.url("v1/me")?).await?;
+    let held = me.pointer("/permissions/organization").and_then(Value::as_array);
+    Ok(held.is_some_and(|held| held.iter().any(|one| one == "manage-repositories")))
 }
 
 /// The token's id and secret.

@@ -87,6 +87,10 @@ impl Source {
                 fits(&server.format, format)?;
                 Ok(Source { leaves: true, ..Source::of_server(server).await? })
             }
+            "nexus" if !is_address => {
+                fits(MAVEN, format).context("of a blob store trees alone are read")?;
+                Ok(Source::of(What::Maven(MavenSource::BlobStore(existing(address)?, named()?))))
+            }
             "nexus" => {
                 of_nexus(nexus::Repository::new(client()?, &named()?), credential.clone(), format).await
             }
@@ -159,6 +163,9 @@ impl Source {
     pub(crate) async fn carry(&self, run: &Run) -> Result<(), Fault> {
         let names = self.names.clone();
         match &self.what {
+            What::Maven(MavenSource::Pages(client)) if !run.only.is_empty() && self.server.is_none() => {
+                maven::run(run, MavenSource::Named(Arc::clone(client), run.only.clone())).await
+            }
             What::Maven(source) => maven::run(run, source.clone()).await,
             What::Python(source) => python::run(run, source.clone(), names).await,
             What::Npm(source) => npm::run(run, source.clone(), names).await,

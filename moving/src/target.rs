@@ -37,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) report: Report,
     /// How many things are moved at once.
     pub(crate) jobs: usize,
+    /// Whether times of publication are kept.
+    pub(crate) times: bool,
     /// Names to move; all where there are none.
     pub(crate) only: Vec<String>,
 }
@@ -55,7 +57,7 @@ pub(crate) struct Parcel {
 impl Run {
     /// A run to this target.
     pub(crate) fn new(target: Target, report: Report, jobs: usize) -> Run {
-        Run { target, report, jobs: jobs.max(1), only: Vec::new() }
+        Run { target, report, jobs: jobs.max(1), times: true, only: Vec::new() }
     }
 
     /// Whether a package of this name is wanted.
@@ -98,7 +100,7 @@ impl Run {
     ) -> Result<Came, Fault> {
         again(|| async {
             let opened = parcel.origin.open().await?;
-            let published = parcel.published.or(opened.modified);
+            let published = parcel.published.or(opened.modified).filter(|_| self.times);
             let length = parcel.size.or(opened.length);
             let (stream, verdict) = verified(opened, parcel.stated.clone(), parcel.size);
             let request = request(stream, length, published);

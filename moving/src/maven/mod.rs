@@ -1,6 +1,8 @@
 //! Maven repositories: a tree of files, of which checksums and `maven-metadata.xml` are made anew by whoever serves them.
 
+mod blob_store;
 pub(crate) mod file;
+mod named;
 mod pages;
 mod tree;
 
@@ -37,6 +39,10 @@ pub(crate) enum MavenSource {
     Tree(PathBuf),
     /// A server that lists its folders as pages or as Packhouse's JSON.
     Pages(Arc<Client>),
+    /// The same of which only these artifacts are wanted, on a server that may list nothing.
+    Named(Arc<Client>, Vec<String>),
+    /// A repository in a blob store of Nexus 3.
+    BlobStore(PathBuf, String),
     /// A repository of Nexus 3.
     Nexus(nexus::Repository),
     /// A repository of Artifactory.
@@ -53,6 +59,8 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
             MavenSource::Tree(root) => tree::walk(root, found).await,
             MavenSource::Export(root, listed) => tree::listed(root, &listed, found).await,
             MavenSource::Pages(client) => pages::walk(client, found).await,
+            MavenSource::Named(client, names) => named::walk(client, &names, found).await,
+            MavenSource::BlobStore(root, name) => blob_store::walk(root, name, found).await,
             MavenSource::Nexus(repository) => repository.files(found).await,
             MavenSource::Artifactory(repository) => repository.files(found).await,
         }

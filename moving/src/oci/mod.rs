@@ -153,7 +153,7 @@ impl Image<'_> {
 
     fn published(&self, tag: &str, manifest: &Manifest) -> Option<Timestamp> {
         let shown = self.shown.iter().find(|shown| shown.version == tag);
-        shown.and_then(|shown| shown.published).or(manifest.modified)
+        shown.and_then(|shown| shown.published).or(manifest.modified).filter(|_| self.run.times)
     }
 
     async fn tag(
@@ -211,8 +211,14 @@ impl Image<'_> {
         self.run.ended(line, Ok(moved))?;
         for digest in self.source.referrers(self.name, &manifest.digest).await? {
             let referrer = self.source.manifest(self.name, &digest).await?;
-            Box::pin(self.manifest(&referrer, published.max(referrer.modified), seen, kept, depth + 1))
-                .await?;
+            Box::pin(self.manifest(
+                &referrer,
+                published.max(referrer.modified.filter(|_| self.run.times)),
+                seen,
+                kept,
+                depth + 1,
+            ))
+            .await?;
             kept.push((referrer, None));
         }
         Ok(())

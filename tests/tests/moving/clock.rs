@@ -62,6 +62,12 @@ fn who_only_publishes_does_so_now() {
     repository.get("org/a/1/a-1.jar").expect(404);
     let client = server.anonymous().basic("dev@example.com", &token.secret);
     client.put("/repositories/maven/org/a/1/a-1.jar", "bytes").expect(201);
+    // An import of theirs brings everything in as of now, if they say so.
+    let home = tempfile::TempDir::new().unwrap();
+    crate::world::write(home.path(), "org/b/1/b-1.pom", "<project/>");
+    let login = format!("dev@example.com:{}", packhouse_tests::server::PASSWORD);
+    let words = ["import", "maven", "--from", "maven", &home.path().to_string_lossy(), "--without-times"];
+    crate::world::moved_with(&server, &words, &[("PACKHOUSE_LOGIN", &login)]).well();
     // What only reads is not kept from it by the header.
     let read =
         Request::new("GET", "/repositories/maven/org/a/1/a-1.jar").header("Packhouse-Published-At", "x");

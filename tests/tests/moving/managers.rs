@@ -61,6 +61,32 @@ fn a_repository_of_nexus_is_moved_page_by_page() {
 }
 
 #[test]
+fn a_blob_store_is_moved_without_its_server() {
+    let (server, home) = (Server::start(), tempfile::TempDir::new().unwrap());
+    let repository = MavenRepository::create(&server, "maven");
+    let blob = |at: &str, repository: &str, path: &str, bytes: &[u8], more: &str| {
+        let text = format!(
+            "#x\nsize={}\n@Bucket.repo-name={repository}\ncreationTime=1577836800000\n@BlobStore.blob-name={path}\nsha1={}\n{more}",
+            bytes.len(),
+            sha1(bytes)
+        );
+        crate::world::write(home.path(), &format!("content/{at}.properties"), text);
+        crate::world::write(home.path(), &format!("content/{at}.bytes"), bytes);
+    };
+    blob("vol-01/chap-02/a", "releases", "/org/a/1/a-1.jar", b"a jar", "");
+    blob("2024/03/15/10/30/b", "releases", "org/a/1/a-1.pom", b"<project/>", "");
+    blob("vol-01/chap-02/c", "releases", "/org/a/1/a-1.war", b"gone", "deleted=true\n");
+    blob("vol-01/chap-02/d", "other", "/org/b/1/b-1.jar", b"another's", "");
+    let at = home.path().to_string_lossy().into_owned();
+    let words = ["import", "maven", "--from", "nexus", &at, "--source-repository", "releases"];
+    assert_eq!(moved(&server, &words).well().count("moved"), 2);
+    moved(&server, &words).adds_nothing();
+    assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
+    assert_eq!(repository.get("org/a/1/a-1.jar").expect(200).body, b"a jar");
+    repository.get("org/b/1/b-1.jar").expect(404);
+}
+
+#[test]
 fn nexus_tells_the_names_of_projects_and_packages() {
     let (server, nexus) = (Server::start(), Upstream::start());
     let (py, js) = (PythonRepository::create(&server, "py"), NpmRepository::create(&server, "js"));

@@ -148,6 +148,33 @@ fn pages_are_followed_downwards_with_a_credential() {
 }
 
 #[test]
+fn artifacts_are_found_by_their_names_where_nothing_is_listed() {
+    let (server, upstream) = (Server::start(), Upstream::start());
+    let repository = MavenRepository::create(&server, "maven");
+    let url = upstream.url();
+    let all = ["import", "maven", "--from", "cloudrepo", &url];
+    moved(&server, &all).said.refused("lists its folders");
+    upstream.on(
+        "/org/a/maven-metadata.xml",
+        Answer::ok("<metadata><versioning><versions><version>1</version><version>2-SNAPSHOT</version></versions></versioning></metadata>"),
+    );
+    upstream.on(
+        "/org/a/2-SNAPSHOT/maven-metadata.xml",
+        Answer::ok("<metadata><versioning><snapshot><timestamp>20200101.000000</timestamp><buildNumber>3</buildNumber></snapshot></versioning></metadata>"),
+    );
+    let at = "Wed, 01 Jan 2020 00:00:00 GMT";
+    for path in ["1/a-1.pom", "1/a-1.jar", "1/a-1.jar.asc", "2-SNAPSHOT/a-2-20200101.000000-3.jar"] {
+        upstream.on(&format!("/org/a/{path}"), Answer::ok(path).header("Last-Modified", at));
+    }
+    let one = [&all[..], &["--package", "org:a"]].concat();
+    assert_eq!(moved(&server, &one).well().count("moved"), 4);
+    moved(&server, &one).adds_nothing();
+    assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
+    repository.get("org/a/2-SNAPSHOT/a-2-20200101.000000-3.jar").expect(200);
+    moved(&server, &[&all[..], &["--package", "org:none"]].concat()).said.refused("404");
+}
+
+#[test]
 fn maven_resolves_from_the_new_place_what_it_deployed_to_the_old() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let old = MavenRepository::create(&server, "old");

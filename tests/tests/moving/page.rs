@@ -10,7 +10,9 @@ use std::process::Command;
 /// Every command of the page, as words.
 fn commands() -> Vec<Vec<String>> {
     let page = std::fs::read_to_string(checkout().join("docs/MOVING.md")).unwrap();
-    let quoted = page.split('`').filter(|text| text.starts_with("packhouse import ") || text.starts_with("packhouse export "));
+    let quoted = page
+        .split('`')
+        .filter(|text| text.starts_with("packhouse import ") || text.starts_with("packhouse export "));
     let blocks = page.lines().filter(|line| line.starts_with("packhouse "));
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     quoted.chain(blocks).map(words).filter(|words| words.len() > 3).collect()

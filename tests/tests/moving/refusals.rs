@@ -104,7 +104,9 @@ fn who_may_not_is_told_so() {
         "permissions": {"organization": [], "repositories": [{"repository": "*", "actions": ["read"]}]}});
     api.post("/v1/members", &member).expect(201);
     write(home.path(), "org/a/1/a-1.pom", "<project/>");
-    let refused = with(&format!("reader@example.com:{}", packhouse_tests::server::PASSWORD), &words);
+    let reader = format!("reader@example.com:{}", packhouse_tests::server::PASSWORD);
+    with(&reader, &words).refused("manage-repositories");
+    let refused = with(&reader, &[&words[..], &["--without-times"]].concat());
     assert!(!refused.success && refused.text.contains("403"), "{}", refused.text);
     run(&server, &words).well();
     let tokens = api.call("GET", "/v1/tokens").expect(200).json();

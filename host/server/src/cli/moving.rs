@@ -56,6 +56,9 @@ pub(crate) struct ImportArguments {
     /// A file with a token in its first line, for the source [env: PACKHOUSE_SOURCE_TOKEN, the token]
     #[arg(long, value_name = "FILE")]
     source_token_file: Option<PathBuf>,
+    /// Publish everything now, whenever it was published at the source
+    #[arg(long)]
+    without_times: bool,
     #[command(flatten)]
     moving: MovingArguments,
 }
@@ -86,7 +89,8 @@ impl ImportArguments {
             repository: source_repository.clone(),
             credential: self.source_credential()?,
         };
-        done(packhouse_moving::import(&moving.server(repository)?, &from, &moving.options()?).await?)
+        let options = RunOptions { without_times: self.without_times, ..moving.options()? };
+        done(packhouse_moving::import(&moving.server(repository)?, &from, &options).await?)
     }
 
     fn source_credential(&self) -> anyhow::Result<Option<Credential>> {
@@ -128,7 +132,7 @@ impl MovingArguments {
         if let Some(file) = &self.packages_file {
             only.extend(lines(file)?);
         }
-        Ok(RunOptions { only, jobs: self.jobs, report: self.report.clone() })
+        Ok(RunOptions { only, jobs: self.jobs, report: self.report.clone(), without_times: false })
     }
 }
 
