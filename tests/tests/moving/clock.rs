@@ -66,8 +66,11 @@ fn who_only_publishes_does_so_now() {
     let home = tempfile::TempDir::new().unwrap();
     crate::world::write(home.path(), "org/b/1/b-1.pom", "<project/>");
     let login = format!("dev@example.com:{}", packhouse_tests::server::PASSWORD);
-    let words = ["import", "maven", "--from", "maven", &home.path().to_string_lossy(), "--without-times"];
-    crate::world::moved_with(&server, &words, &[("PACKHOUSE_LOGIN", &login)]).well();
+    let tree = home.path().to_string_lossy().into_owned();
+    let words = ["import", "maven", "--from", "maven", &tree, "--without-times"];
+    let login = [("PACKHOUSE_LOGIN", login.as_str())];
+    crate::world::moved_with(&server, &words[..5], &login).said.refused("manage-repositories");
+    crate::world::moved_with(&server, &words, &login).well();
     // What only reads is not kept from it by the header.
     let read =
         Request::new("GET", "/repositories/maven/org/a/1/a-1.jar").header("Packhouse-Published-At", "x");

@@ -84,7 +84,6 @@ fn a_file_that_was_under_way_is_not_there_by_half() {
     repository.ask("demo").expect(404);
     assert_eq!(moved(&server, &words).well().count("moved"), 1);
     assert_eq!(repository.file("demo", "1.0", &file).expect(200).body, bytes);
-    // The server itself, killed while something comes in.
     moved(&server, &words).adds_nothing();
 }
 
@@ -115,4 +114,34 @@ fn an_export_that_is_killed_goes_on_where_it_was() {
     assert_eq!(files(&out), files(&whole));
     assert!(lines(&out.join("export.jsonl")).len() > 80);
     moved(&server, &["export", "images", &to]).adds_nothing();
+}
+
+#[test]
+fn a_server_that_is_killed_meanwhile_is_gone_on_with() {
+    let (mut server, upstream, gate) = (Server::start(), Upstream::start(), Gate::new());
+    let repository = MavenRepository::create(&server, "maven");
+    let bytes = packhouse_tests::payload::bytes(1, 2_000_000);
+    let page = |links: &str| Answer::ok(links.to_owned()).header("Content-Type", "text/html");
+    upstream.on("/", page("<a href='org/'>o</a>"));
+    upstream.on("/org/", page("<a href='a/'>a</a>"));
+    upstream.on("/org/a/", page("<a href='1/'>1</a>"));
+    upstream.on("/org/a/1/", page("<a href='a-1.pom'>p</a><a href='a-1.jar'>j</a>"));
+    let jar = "/org/a/1/a-1.jar";
+    upstream.on(jar, Answer::ok(bytes.clone()).gated(1_500_000, &gate));
+    upstream.on(&format!("{jar}.sha1"), Answer::ok(sha1(&bytes)));
+    upstream.on("/org/a/1/a-1.pom", Answer::ok("<project/>"));
+    let url = upstream.url();
+    let words = ["import", "maven", "--from", "maven", &url];
+    let mut child = begin(&server, &words);
+    eventually("the jar is under way", || (upstream.count(jar) > 0).then_some(()));
+    server.kill9();
+    gate.open();
+    server.restart();
+    // It tries again by itself; whether it was in time for that or not, the end is the same.
+    child.wait().unwrap();
+    let last = moved(&server, &words).well();
+    assert_eq!(last.count("moved") + last.count("present"), 2, "{:#?}", last.lines);
+    moved(&server, &words).adds_nothing();
+    assert_eq!(repository.get("org/a/1/a-1.jar").expect(200).body, bytes);
+    assert_eq!(listed(&server, &repository.id, "org%3Aa").len(), 1);
 }

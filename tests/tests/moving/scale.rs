@@ -85,3 +85,43 @@ fn figures_of_some_hundred_packages() {
         Server::with().env("PACKHOUSE_DATABASE_URL", &postgres.url()).env("PACKHOUSE_BLOBS", &s3.address()),
     );
 }
+
+/// Bytes of a file that is moved, and of memory that this may take.
+const LARGE: u64 = 2 << 30;
+const MOST_MEMORY_KIB: u64 = 96 << 10;
+
+/// Runs it to its end; answers the most memory that it had, in KiB.
+fn peak(server: &Server, words: &[&str]) -> u64 {
+    let mut child = crate::world::begin(server, words);
+    let mut most = 0;
+    let ended = loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default();
+        most = most.max(now);
+        match child.try_wait().unwrap() {
+            Some(ended) => break ended,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    assert!(ended.success());
+    most
+}
+
+#[test]
+fn memory_does_not_grow_with_a_file() {
+    if !long() {
+        return;
+    }
+    let (server, home) = (Server::start(), TempDir::new().unwrap());
+    MavenRepository::create(&server, "maven");
+    let path = home.path().join("tree/org/a/1/a-1.jar");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(LARGE).unwrap();
+    let [tree, out] = ["tree", "out"].map(|name| home.path().join(name).to_string_lossy().into_owned());
+    for words in [&["import", "maven", "--from", "maven", &tree][..], &["export", "maven", &out]] {
+        let most = peak(&server, words);
+        eprintln!("{} of {LARGE} bytes: at most {most} KiB", words[0]);
+        assert!(most < MOST_MEMORY_KIB, "{most} KiB");
+    }
+}
