@@ -96,12 +96,7 @@ pub async fn import(
     let report = Report::to(options.report.as_deref())?;
     let server = Arc::new(Server::enter(&to.api_url, &to.login, &to.repository, true).await?);
     let done = async {
-        ensure!(
-            server.kind == "hosted",
-            "{} is a {} and holds nothing of its own: name a hosted repository",
-            server.name,
-            server.kind
-        );
+        source::hosted(&server)?;
         ensure!(
             server.manages || options.without_times,
             "times of publication are kept for a member with manage-repositories, which this one does not hold: sign in as another, or \
@@ -129,12 +124,7 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
     let report = Report::to(options.report.as_deref())?.listing();
     let server = Arc::new(Server::enter(&from.api_url, &from.login, &from.repository, false).await?);
     let done = async {
-        ensure!(
-            server.kind == "hosted",
-            "{} is a {}: what it shows is held elsewhere; name a hosted repository",
-            server.name,
-            server.kind
-        );
+        source::hosted(&server)?;
         let source = Source::of_server(Arc::clone(&server)).await?;
         let target = Target::Folder(Arc::new(Folder::new(to)));
         let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
@@ -150,14 +140,15 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
     done
 }
 
-/// Does the work, and says now and then how far it is.
-async fn told<T>(run: &Run, work: impl Future<Output = T>) -> T {
+/// Does the work, and says now and then how far it is. Interrupted, it ends what it has begun at the servers.
+async fn told(run: &Run, work: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
     let mut work = std::pin::pin!(work);
     let mut ticks = tokio::time::interval(TOLD_EVERY);
     ticks.tick().await;
     loop {
         tokio::select! {
             done = &mut work => return done,
+            Ok(()) = tokio::signal::ctrl_c() => return Err(Fault::Refused("it was interrupted".to_owned())),
             // Whoever started this may have closed it.
             _ = ticks.tick() => drop(writeln!(std::io::stderr(), "{}", run.report.summary())),
         }

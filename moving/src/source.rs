@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::client::Client;
 use crate::fault::Fault;
@@ -85,6 +85,7 @@ impl Source {
                 let login = credential.as_ref().context("sign in at the other server: give its login")?;
                 let server = Arc::new(Server::enter(address, login, &named()?, false).await?);
                 fits(&server.format, format)?;
+                hosted(&server)?;
                 Ok(Source { leaves: true, ..Source::of_server(server).await? })
             }
             "nexus" if !is_address => {
@@ -179,6 +180,16 @@ impl Source {
             server.leave().await;
         }
     }
+}
+
+/// What a repository of another kind shows is held elsewhere.
+pub(crate) fn hosted(server: &Server) -> anyhow::Result<()> {
+    let Server { name, kind, .. } = server;
+    ensure!(
+        kind == "hosted",
+        "{name} is a {kind}, and what it shows is held elsewhere: name a hosted repository"
+    );
+    Ok(())
 }
 
 /// A source of one format goes into a repository of the same.

@@ -98,7 +98,7 @@ impl Context {
         Log(self)
     }
 
-    /// Ms since 1970; the same all through a call. An answer that depends on it is not kept: ask only when it is needed.
+    /// Ms since 1970; the same all through a call. Of a publish that moves what was published elsewhere it is the time of that. An answer that depends on it is not kept: ask only when it is needed.
     pub fn now(&self) -> u64 {
         self.host.now()
     }

@@ -9,6 +9,7 @@ mod tree;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::{Either, select};
 use futures::stream;
 use reqwest::header::HeaderMap;
 use reqwest::{Body, Method};
@@ -65,9 +66,14 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
             MavenSource::Artifactory(repository) => repository.files(found).await,
         }
     };
-    let (walked, moved) = tokio::join!(walk, run.each(received(files), |file| one(run, file)));
-    moved?;
-    walked
+    let moving = run.each(received(files), |file| one(run, file));
+    match select(std::pin::pin!(walk), std::pin::pin!(moving)).await {
+        // What was found until then is moved, however the search ended.
+        Either::Left((walked, moving)) => moving.await.and(walked),
+        // Nobody takes more: the search is given up.
+        Either::Right((Err(fault), _)) => Err(fault),
+        Either::Right((Ok(()), walk)) => walk.await,
+    }
 }
 
 fn received(files: Receiver<MavenFile>) -> impl futures::Stream<Item = MavenFile> {

@@ -21,6 +21,9 @@ pub(super) async fn packument(
             .map(|(number, mut manifest)| {
                 if let Some(dist) = manifest.get_mut("dist").and_then(Value::as_object_mut) {
                     dist.insert("tarball".to_owned(), json!(format!("-/{}", file(name, &number))));
+                    if let Some(url) = dist.get_mut("attestations").and_then(|all| all.get_mut("url")) {
+                        *url = json!(format!("-/{}.attestations.json", file(name, &number)));
+                    }
                 }
                 (number, manifest)
             })

@@ -6,6 +6,7 @@ mod publish;
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use futures::stream;
 use jiff::Timestamp;
 use reqwest::Method;
@@ -24,7 +25,10 @@ use crate::server::Server;
 use crate::stream::measure;
 use crate::target::{Parcel, Run, Target, ask, published, sized};
 
-use publish::file;
+use publish::{Release, file};
+
+/// Bytes of a version's attestations.
+const MOST_OF_ATTESTATIONS: usize = 4 << 20;
 
 /// A registry, or a folder that an export wrote.
 #[derive(Clone, Debug)]
@@ -40,16 +44,26 @@ struct Version<'a> {
     number: &'a str,
     manifest: &'a Map<String, Value>,
     published: Option<Timestamp>,
+    /// The package's, of the version that it is of.
+    readme: Option<&'a Value>,
 }
 
 impl Packument {
     /// Versions, the oldest first.
     fn versions(&self) -> Vec<Version<'_>> {
         let time = |number: &str| self.0.get("time")?.get(number)?.as_str()?.parse().ok();
+        let latest = self.0.pointer("/dist-tags/latest").and_then(Value::as_str);
+        let readme =
+            self.0.get("readme").filter(|readme| readme.as_str().is_some_and(|text| !text.is_empty()));
         let versions = self.0.get("versions").and_then(Value::as_object).into_iter().flatten();
         let mut versions: Vec<Version<'_>> = versions
             .filter_map(|(number, manifest)| {
-                Some(Version { number, manifest: manifest.as_object()?, published: time(number) })
+                Some(Version {
+                    number,
+                    manifest: manifest.as_object()?,
+                    readme: readme.filter(|_| latest == Some(number)),
+                    published: time(number),
+                })
             })
             .collect();
         versions.sort_by_key(|version| version.published);
@@ -99,10 +113,25 @@ impl Npm {
 
     fn tarball(&self, name: &str, manifest: &Map<String, Value>) -> Result<Origin, Fault> {
         let address = manifest.get("dist").and_then(|dist| dist.get("tarball")?.as_str());
-        let address = address.ok_or_else(|| Fault::Refused("its manifest names no tarball".to_owned()))?;
+        self.beside(name, address.ok_or_else(|| Fault::Refused("its manifest names no tarball".to_owned()))?)
+    }
+
+    /// What a manifest gives the address of.
+    fn beside(&self, name: &str, address: &str) -> Result<Origin, Fault> {
         match &self.place {
             Place::Server(_) => self.place.origin(address),
             Place::Folder(_) => self.place.origin(&format!("{name}/{address}")),
+        }
+    }
+
+    /// The attestations of a version as registries answer them; none where there are none after all.
+    async fn attestations(&self, name: &str, manifest: &Map<String, Value>) -> Result<Option<Bytes>, Fault> {
+        let address = manifest.get("dist").and_then(|dist| dist.pointer("/attestations/url")?.as_str());
+        let Some(address) = address else { return Ok(None) };
+        match self.beside(name, address)?.open().await {
+            Ok(opened) => opened.gather(MOST_OF_ATTESTATIONS).await.map(Some),
+            Err(Fault::Missing(_)) => Ok(None),
+            Err(fault) => Err(fault),
         }
     }
 }
@@ -192,7 +221,7 @@ async fn publish_one(
     };
     let result = match there {
         Some(there) => compare(&parcel, &stated(there)).await,
-        None => send(run, server, name, version, &mut parcel).await,
+        None => send(run, server, source, name, version, &mut parcel).await,
     };
     run.ended(parcel.line, result)
 }
@@ -212,12 +241,18 @@ async fn compare(parcel: &Parcel, there: &Digests) -> Result<Outcome, Fault> {
 async fn send(
     run: &Run,
     server: &Server,
+    source: &Npm,
     name: &str,
     version: &Version<'_>,
     parcel: &mut Parcel,
 ) -> Result<Outcome, Fault> {
     let url = server.url(&name.replace('/', "%2f"))?;
-    let (before, after) = publish::around(name, version.number, version.manifest);
+    let attestations = source.attestations(name, version.manifest).await?;
+    let attestations: Option<Value> = attestations.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let Version { number, manifest, readme, .. } = *version;
+    let readme = readme.filter(|_| !manifest.contains_key("readme"));
+    let release = Release { name, number, manifest, readme, attestations: attestations.as_ref() };
+    let (before, after) = release.around();
     let came = run
         .send(parcel, |body, length, at| {
             let whole = length.map(|length| base64_length(length) + (before.len() + after.len()) as u64);
@@ -301,6 +336,9 @@ async fn save(
         parcel.line.reason = Some(reason);
     }
     let result = keep(folder, &path, &mut parcel).await;
+    if let Some(attestations) = source.attestations(name, version.manifest).await? {
+        folder.put(&format!("{path}.attestations.json"), attestations).await?;
+    }
     let kept = result.is_ok();
     run.ended(parcel.line, result)?;
     Ok(kept)

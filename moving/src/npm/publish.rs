@@ -8,21 +8,56 @@ pub(super) fn file(name: &str, number: &str) -> String {
     format!("{}-{number}.tgz", name.rsplit('/').next().unwrap_or_default())
 }
 
-/// What stands before and behind the tarball in base64.
-pub(super) fn around(name: &str, number: &str, manifest: &Map<String, Value>) -> (Bytes, Bytes) {
-    let mut manifest = manifest.clone();
-    manifest.insert("name".to_owned(), json!(name));
-    manifest.insert("version".to_owned(), json!(number));
-    // A tag is needed; those of the source are set once every version is there.
-    let before = format!(
-        "{{\"_id\":{id},\"name\":{id},\"dist-tags\":{tags},\"versions\":{versions},\"_attachments\":{{{file}:\
-         {{\"content_type\":\"application/octet-stream\",\"data\":\"",
-        id = json!(name),
-        tags = json!({"latest": number}),
-        versions = json!({number: manifest}),
-        file = json!(file(name, number)),
-    );
-    (before.into(), Bytes::from_static(b"\"}}}"))
+/// A version with what goes with it.
+pub(super) struct Release<'a> {
+    pub(super) name: &'a str,
+    pub(super) number: &'a str,
+    pub(super) manifest: &'a Map<String, Value>,
+    /// What the package says of itself at length, where that is this version's.
+    pub(super) readme: Option<&'a Value>,
+    /// As registries answer them: `{attestations: [{bundle}]}`.
+    pub(super) attestations: Option<&'a Value>,
+}
+
+impl Release<'_> {
+    /// What stands before and behind the tarball in base64.
+    pub(super) fn around(&self) -> (Bytes, Bytes) {
+        let Release { name, number, manifest, readme, .. } = *self;
+        let mut manifest = manifest.clone();
+        manifest.insert("name".to_owned(), json!(name));
+        manifest.insert("version".to_owned(), json!(number));
+        let readme = readme.map(|readme| format!("\"readme\":{readme},")).unwrap_or_default();
+        let bundles: String =
+            self.bundles().map(|(file, attachment)| format!("{}:{attachment},", json!(file))).collect();
+        // A tag is needed; those of the source are set once every version is there.
+        let before = format!(
+            "{{\"_id\":{id},\"name\":{id},{readme}\"dist-tags\":{tags},\"versions\":{versions},\"_attachments\":{{{bundles}{file}:\
+             {{\"content_type\":\"application/octet-stream\",\"data\":\"",
+            id = json!(name),
+            tags = json!({"latest": number}),
+            versions = json!({number: manifest}),
+            file = json!(file(name, number)),
+        );
+        (before.into(), Bytes::from_static(b"\"}}}"))
+    }
+
+    /// Attachments for the bundles of signatures.
+    fn bundles(&self) -> impl Iterator<Item = (String, Value)> {
+        let all = self.attestations.and_then(|document| document.get("attestations")?.as_array());
+        let stem = file(self.name, self.number);
+        let stem = stem.trim_end_matches(".tgz").to_owned();
+        let bundles = all.into_iter().flatten().filter_map(|one| one.get("bundle"));
+        bundles.enumerate().map(move |(at, bundle)| {
+            let more = if at == 0 { String::new() } else { format!(".{at}") };
+            let kind = bundle.get("mediaType").and_then(Value::as_str);
+            let kind = kind.unwrap_or("application/vnd.dev.sigstore.bundle.v0.3+json");
+            let text = bundle.to_string();
+            (
+                format!("{stem}{more}.sigstore"),
+                json!({"content_type": kind, "length": text.len(), "data": text}),
+            )
+        })
+    }
 }
 
 #[cfg(test)]
@@ -30,11 +65,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_document_with_one_version_and_its_tarball() {
-        let (before, after) = around("@a/lib", "1.0.0", &Map::new());
+    fn it_is_a_document_with_one_version_its_tarball_and_its_bundles() {
+        let (readme, attestations) =
+            (json!("# \"lib\""), json!({"attestations": [{"bundle": {"a": 1}}, {"bundle": {"b": 2}}]}));
+        let release = Release {
+            name: "@a/lib",
+            number: "1.0.0",
+            manifest: &Map::new(),
+            readme: Some(&readme),
+            attestations: Some(&attestations),
+        };
+        let (before, after) = release.around();
         let whole = [&before[..], b"QUJD", &after[..]].concat();
         let document: Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!(document["versions"]["1.0.0"]["name"], "@a/lib");
-        assert_eq!(document["_attachments"]["lib-1.0.0.tgz"]["data"], "QUJD");
+        assert_eq!(document["readme"], readme);
+        let attached = document["_attachments"].as_object().unwrap();
+        assert_eq!(attached["lib-1.0.0.tgz"]["data"], "QUJD");
+        assert_eq!(attached["lib-1.0.0.sigstore"]["data"], r#"{"a":1}"#);
+        assert_eq!(attached["lib-1.0.0.1.sigstore"]["data"], r#"{"b":2}"#);
+        assert_eq!(file("@scope/lib", "1.0.0"), "lib-1.0.0.tgz");
     }
 }

@@ -19,7 +19,9 @@ fn fill(repository: &NpmRepository, server: &Server) {
     publish(repository, "left", "1.0.0", "latest");
     publish(repository, "left", "2.0.0-rc.1", "next");
     publish(repository, "left", "0.9.1", "old");
-    publish(repository, "@acme/right", "1.0.0", "latest");
+    let own = json!({"name": "@acme/right", "version": "1.0.0"}).to_string();
+    let release = Release::new("@acme/right", "1.0.0").package_json(&own).attested();
+    repository.put(release.path().trim_start_matches('/'), &release.document()).expect(201);
     let path = format!("/v1/repositories/{}/packages/left/versions/0.9.1/state", repository.id);
     let state = json!({"state": "deprecated", "reason": "use 1.0.0"});
     Api::sign_in(server).send("PUT", &path, &state).expect(200);
@@ -27,16 +29,27 @@ fn fill(repository: &NpmRepository, server: &Server) {
 
 const FILES: usize = 4;
 
-/// What installers read of a package, but for where its tarballs lie and who published it here.
+/// What installers read of a package, but for where its files lie.
 fn told(repository: &NpmRepository, name: &str) -> Value {
     let mut packument = repository.get(&name.replace('/', "%2f")).expect(200).json();
-    for manifest in packument["versions"].as_object_mut().unwrap().values_mut() {
-        manifest["dist"].as_object_mut().unwrap().remove("tarball");
-        manifest["dist"].as_object_mut().unwrap().remove("signatures");
+    let mut attestations = Vec::new();
+    for (number, manifest) in packument["versions"].as_object_mut().unwrap() {
+        let dist = manifest["dist"].as_object_mut().unwrap();
+        dist.remove("tarball");
+        // The registry's own, of the name that it has there.
+        dist.remove("signatures");
+        if let Some(attested) = dist.get_mut("attestations") {
+            attested.as_object_mut().unwrap().remove("url");
+            attestations
+                .push(repository.get(&format!("-/npm/v1/attestations/{name}@{number}")).expect(200).json());
+        }
     }
     // When something was changed last is of this place.
     packument["time"].as_object_mut().unwrap().remove("modified");
-    json!({"tags": packument["dist-tags"], "versions": packument["versions"], "time": packument["time"]})
+    json!({
+        "tags": packument["dist-tags"], "versions": packument["versions"], "time": packument["time"], "readme": packument["readme"],
+        "attestations": attestations,
+    })
 }
 
 #[test]
@@ -52,6 +65,9 @@ fn packages_are_moved_with_tags_deprecations_and_times() {
     for name in ["left", "@acme/right"] {
         assert_eq!(told(&old, name), told(&new, name));
     }
+    let right = told(&new, "@acme/right");
+    assert!(right["attestations"][0]["attestations"][0]["bundle"].is_object(), "{right:#}");
+    assert_eq!(right["readme"], "# @acme/right");
     let deprecated = version(&other, &new.id, "left", "0.9.1");
     assert_eq!((&deprecated["state"], &deprecated["reason"]), (&json!("deprecated"), &json!("use 1.0.0")));
     let at =

@@ -18,19 +18,69 @@ fn fill(repository: &PythonRepository, server: &Server) {
     repository
         .publish("demo-one", "1.0", "demo_one-1.0.tar.gz", &wheel::sdist("demo-one", "1.0"))
         .expect(200);
+    signed(repository);
+    let path = repository.path("projects/demo-three/status");
+    repository.client.put(&path, r#"{"status": "archived", "reason": "done"}"#).expect(200);
     let state = json!({"state": "yanked", "reason": "it <breaks>"});
     let path = format!("/v1/repositories/{}/packages/demo-one/versions/1.0/state", repository.id);
     Api::sign_in(server).send("PUT", &path, &state).expect(200);
 }
 
-const FILES: usize = 4;
+/// A file with a signature and an attestation.
+fn signed(repository: &PythonRepository) {
+    let (name, file) = (wheel::wheel_name("demo-three", "1.0"), wheel::wheel("demo-three", "1.0", ""));
+    let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1", "predicateType": "https://docs.pypi.org/attestations/publish/v1", "predicate": null,
+        "subject": [{"name": name, "digest": {"sha256": packhouse_tests::digests::sha256(&file)}}],
+    });
+    let attestations = json!([{
+        "version": 1, "verification_material": {"certificate": encoded("certificate"), "transparency_entries": [{}]},
+        "envelope": {"statement": encoded(&statement.to_string()), "signature": encoded("signature")},
+    }]);
+    let part = |what: &str| format!("--x\r\nContent-Disposition: form-data; name={what}\r\n\r\n");
+    let mut form = Vec::new();
+    for (field, value) in
+        [("name", "demo-three"), ("version", "1.0"), ("attestations", &attestations.to_string())]
+    {
+        form.extend(format!("{}{value}\r\n", part(&format!("\"{field}\""))).bytes());
+    }
+    form.extend(
+        format!("{}a signature\r\n", part(&format!("\"gpg_signature\"; filename=\"{name}.asc\""))).bytes(),
+    );
+    form.extend(part(&format!("\"content\"; filename=\"{name}\"")).bytes());
+    form.extend(&file);
+    form.extend(b"\r\n--x--\r\n");
+    let request =
+        Request::new("POST", &repository.path("")).header("Content-Type", "multipart/form-data; boundary=x");
+    repository.client.send(request.body(form)).expect(200);
+}
 
-/// What installers read of a project's files.
-fn told(repository: &PythonRepository, project: &str) -> Vec<Value> {
-    let mut files = repository.page(project)["files"].as_array().unwrap().clone();
+const PROJECTS: [&str; 3] = ["demo-one", "demo-two", "demo-three"];
+const FILES: usize = 5;
+
+/// What installers read of a project's files, and what lies beside them.
+fn told(repository: &PythonRepository, project: &str) -> Value {
+    let page = repository.page(project);
+    let mut files = page["files"].as_array().unwrap().clone();
     files.sort_by_key(|file| file["filename"].to_string());
-    let members = ["filename", "hashes", "yanked", "upload-time", "requires-python", "size"];
-    files.iter().map(|file| members.iter().map(|member| (*member, file[member].clone())).collect()).collect()
+    let members = ["filename", "hashes", "yanked", "upload-time", "requires-python", "size", "gpg-sig"];
+    let mut beside = Vec::new();
+    for file in &files {
+        let name = file["filename"].as_str().unwrap();
+        for (more, there) in
+            [("asc", file["gpg-sig"] == true), ("provenance", file["provenance"].is_string())]
+        {
+            if there {
+                beside.push(repository.file(project, "1.0", &format!("{name}.{more}")).expect(200).text());
+            }
+        }
+    }
+    let files: Vec<Value> = files
+        .iter()
+        .map(|file| members.iter().map(|member| (*member, file[member].clone())).collect())
+        .collect();
+    json!({"files": files, "beside": beside, "status": page["project-status"]})
 }
 
 #[test]
@@ -44,9 +94,15 @@ fn an_index_is_moved_with_times_and_yanked_versions() {
     let login = [("PACKHOUSE_SOURCE_LOGIN", login.as_str())];
     let first = moved_with(&other, &words, &login).well();
     assert_eq!(first.count("moved"), FILES, "{:#?}", first.lines);
-    for project in ["demo-one", "demo-two"] {
+    for project in PROJECTS {
         assert_eq!(told(&old, project), told(&new, project));
     }
+    let three = told(&new, "demo-three");
+    assert_eq!(
+        (&three["status"]["status"], three["beside"].as_array().unwrap().len()),
+        (&json!("archived"), 2),
+        "{three:#}"
+    );
     let yanked = version(&other, &new.id, "demo-one", "1.0");
     assert_eq!((&yanked["state"], &yanked["reason"]), (&json!("yanked"), &json!("it <breaks>")));
     moved_with(&other, &words, &login).adds_nothing();
@@ -74,7 +130,7 @@ fn out_into_a_folder_that_pip_installs_from_and_in_again() {
     let first = moved(&other, &["import", "simple", "--from", "export", &out]).well();
     assert_eq!(first.count("moved"), FILES);
     moved(&other, &["import", "simple", "--from", "export", &out]).adds_nothing();
-    for project in ["demo-one", "demo-two"] {
+    for project in PROJECTS {
         assert_eq!(told(&old, project), told(&new, project));
     }
 
@@ -122,7 +178,12 @@ fn pages_and_odd_files_are_understood() {
     // Of two files one is yanked: a version is yanked as a whole here.
     let state = first.lines.iter().find(|line| line["what"] == "state").unwrap();
     assert!(state["reason"].as_str().unwrap().starts_with("1 of 2 files"), "{state}");
-    let times: Vec<_> = told(&new, "odd").iter().map(|file| file["upload-time"].clone()).collect();
+    let times: Vec<_> = told(&new, "odd")["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["upload-time"].clone())
+        .collect();
     assert_eq!(times[0], "2020-01-01T00:00:00.000000Z");
     let read = new.client.send(Request::new("GET", &new.path("simple/odd/")));
     assert!(read.text().contains("odd-1.0.tar.gz"));
