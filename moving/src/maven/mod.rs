@@ -66,7 +66,7 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
             MavenSource::Artifactory(repository) => repository.files(found).await,
         }
     };
-    let moving = run.each(received(files), |file| one(run, file));
+    let moving = run.each(folders(files), |folder| all(run, folder));
     match select(std::pin::pin!(walk), std::pin::pin!(moving)).await {
         // What was found until then is moved, however the search ended.
         Either::Left((walked, moving)) => moving.await.and(walked),
@@ -76,8 +76,35 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
     }
 }
 
-fn received(files: Receiver<MavenFile>) -> impl futures::Stream<Item = MavenFile> {
-    stream::unfold(files, |mut files| async { files.recv().await.map(|file| (file, files)) })
+/// The files as they were found, those of a folder together.
+fn folders(files: Receiver<MavenFile>) -> impl futures::Stream<Item = Vec<MavenFile>> {
+    stream::unfold((files, None::<MavenFile>), |(mut files, first)| async {
+        let first = match first {
+            Some(first) => first,
+            None => files.recv().await?,
+        };
+        let mut folder = vec![first];
+        while let Some(file) = files.recv().await {
+            if folder.first().is_some_and(|first| parent(&first.path) != parent(&file.path)) {
+                return Some((folder, (files, Some(file))));
+            }
+            folder.push(file);
+        }
+        Some((folder, (files, None)))
+    })
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Moves the files of a folder, the newest first: a version came into the world with the oldest of its files, and what was said last holds.
+async fn all(run: &Run, mut folder: Vec<MavenFile>) -> Result<(), Fault> {
+    folder.sort_by(|one, other| (other.published, &other.path).cmp(&(one.published, &one.path)));
+    for file in folder {
+        one(run, file).await?;
+    }
+    Ok(())
 }
 
 /// Why a file is left out.

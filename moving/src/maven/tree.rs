@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::file::{Found, MavenFile, hand_on, is_checksum};
@@ -32,9 +33,10 @@ fn walk_folder(folder: &Path, prefix: &str, found: &Found) -> Result<(), Fault> 
         if kind.is_dir() && !name.starts_with('.') {
             walk_folder(&entry.path(), &path, found)?;
         } else if kind.is_file() && !is_checksum(&name) {
-            let size = entry.metadata().map_err(said)?.len();
+            let metadata = entry.metadata().map_err(said)?;
+            let published = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
             let (origin, stated) = (Origin::File(entry.path()), Digests::default());
-            let file = MavenFile { path, origin, stated, size: Some(size), published: None };
+            let file = MavenFile { path, origin, stated, size: Some(metadata.len()), published };
             if found.blocking_send(file).is_err() {
                 return Ok(());
             }

@@ -61,7 +61,9 @@ pub(crate) async fn run(run: &Run, source: Simple, names: Option<Vec<String>>) -
 }
 
 async fn project(run: &Run, source: &Simple, name: &str) -> Result<(), Fault> {
-    let listing = source.project(name).await?;
+    let mut listing = source.project(name).await?;
+    // The newest first: a version came into the world with the oldest of its files, and what was said last holds.
+    listing.files.sort_by(|one, other| (other.uploaded, &other.filename).cmp(&(one.uploaded, &one.filename)));
     match &run.target {
         Target::Server(server) => {
             let there = Simple::below(Place::Server(server.client.clone())).project(name).await;

@@ -27,13 +27,21 @@ fn tree(root: &Path) {
     put("org/example/lib/1.0/lib-1.0.pom", &pom("lib", "1.0", ""));
     put(&format!("{SNAPSHOT}/lib-2.0-20200101.000000-1.jar"), "a build");
     put(&format!("{SNAPSHOT}/lib-2.0-20200101.000000-1.pom"), &pom("lib", "2.0-SNAPSHOT", ""));
+    put(&format!("{SNAPSHOT}/lib-2.0-20200102.000000-2.jar"), "a later build");
+    later(root, &format!("{SNAPSHOT}/lib-2.0-20200102.000000-2.jar"));
     put("org/example/old/1-SNAPSHOT/old-1-SNAPSHOT.jar", "the newest");
     put("archetype-catalog.xml", "<archetype-catalog/>");
     put("org/example/lib/maven-metadata.xml", "<metadata/>");
     write(root, ".index/nexus.gz", "an index");
 }
 
-const FILES: usize = 7;
+/// A day later than the others.
+fn later(root: &Path, path: &str) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(BEGIN_2020_MS + 86_400_000);
+    std::fs::File::options().write(true).open(root.join(path)).unwrap().set_modified(time).unwrap();
+}
+
+const FILES: usize = 8;
 
 #[test]
 fn a_tree_is_moved_once_with_its_times() {
@@ -54,6 +62,13 @@ fn a_tree_is_moved_once_with_its_times() {
     let jar = repository.get("org/example/lib/1.0/lib-1.0.jar").expect(200);
     assert_eq!(jar.header("last-modified"), Some("Wed, 01 Jan 2020 00:00:00 GMT"));
     assert_eq!(version(&server, &repository.id, "org.example:lib", "1.0")["published_at"], BEGIN_2020_MS);
+    // Of a version with several files the first counts, and each file has its own.
+    assert_eq!(
+        version(&server, &repository.id, "org.example:lib", "2.0-SNAPSHOT")["published_at"],
+        BEGIN_2020_MS
+    );
+    let build = repository.get(&format!("{SNAPSHOT}/lib-2.0-20200102.000000-2.jar")).expect(200);
+    assert_eq!(build.header("last-modified"), Some("Thu, 02 Jan 2020 00:00:00 GMT"));
     let metadata = repository.get("org/example/lib/maven-metadata.xml").expect(200).text();
     assert!(metadata.contains("<version>2.0-SNAPSHOT</version>"), "{metadata}");
     assert_eq!(moved(&server, &words).adds_nothing().count("present"), FILES);
@@ -81,7 +96,11 @@ fn out_and_in_again_is_the_same() {
     assert_eq!(moved(&server, &["export", "old", &at("out")]).adds_nothing().count("present"), FILES);
     let listed = lines(&home.path().join("out/export.jsonl"));
     assert_eq!((listed.len(), &listed[0]["format"]), (FILES + 1, &json!("maven")));
-    assert!(listed[1..].iter().all(|line| line["published_at"] == "2020-01-01T00:00:00Z"), "{listed:#?}");
+    let time = |line: &serde_json::Value| {
+        let later = line["path"].as_str().unwrap().contains("20200102");
+        if later { "2020-01-02T00:00:00Z" } else { "2020-01-01T00:00:00Z" }
+    };
+    assert!(listed[1..].iter().all(|line| line["published_at"] == time(line)), "{listed:#?}");
 
     // Into another server, from the folder and from the first server; each finds what the other has brought.
     let other = Server::start();

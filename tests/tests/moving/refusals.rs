@@ -5,15 +5,15 @@ use packhouse_tests::digests::sha1;
 use packhouse_tests::images::ImageRepository;
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::PythonRepository;
-use packhouse_tests::server::{OWNER, free_port};
-use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::server::{OWNER, eventually, free_port};
+use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{MavenRepository, Server};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::release::Release;
 use crate::wheel;
-use crate::world::{command, moved, run, write};
+use crate::world::{begin, command, moved, run, write};
 
 #[test]
 fn what_is_damaged_is_refused_and_does_not_arrive() {
@@ -107,11 +107,7 @@ fn who_may_not_is_told_so() {
     let reader = format!("reader@example.com:{}", packhouse_tests::server::PASSWORD);
     with(&reader, &words).refused("failed to make a token");
     run(&server, &words).well();
-    let tokens = api.call("GET", "/v1/tokens").expect(200).json();
-    let left = tokens["items"].as_array().unwrap().iter();
-    let left: Vec<_> =
-        left.filter(|token| token["name"] != "a test's" && token["state"] == "active").collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(active_tokens(&api), 0);
     let group = json!({"name": "group", "format": "maven", "kind": "group", "members": []});
     api.post("/v1/repositories", &group).expect(201);
     run(&server, &["import", "group", "--from", "maven", &at]).refused("name a hosted repository");
@@ -137,4 +133,28 @@ fn a_login_in_a_file_is_read_and_nothing_secret_is_said() {
     assert!(!said.text.contains("hidden-password"), "{}", said.text);
     let secret = packhouse_tests::server::PASSWORD;
     assert!(!server.log().contains(secret) && !said.text.contains(secret));
+}
+
+/// Tokens that work, but for those that the tests have made.
+fn active_tokens(api: &Api) -> usize {
+    let tokens = api.call("GET", "/v1/tokens").expect(200).json();
+    let all = tokens["items"].as_array().unwrap().iter();
+    all.filter(|token| token["name"] != "a test's" && token["state"] == "active").count()
+}
+
+#[test]
+fn who_interrupts_it_leaves_no_token_behind() {
+    let (server, upstream, gate) = (Server::start(), Upstream::start(), Gate::new());
+    MavenRepository::create(&server, "maven");
+    upstream.on("/", Answer::ok("").silent(&gate));
+    let url = upstream.url();
+    let mut child = begin(&server, &["import", "maven", "--from", "maven", &url]);
+    eventually("it asks the source", || (upstream.count("/") > 0).then_some(()));
+    let api = Api::sign_in(&server);
+    assert_eq!(active_tokens(&api), 1);
+    let interrupted =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success() && !child.wait().unwrap().success());
+    gate.open();
+    assert_eq!(active_tokens(&api), 0);
 }
