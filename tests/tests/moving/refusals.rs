@@ -126,6 +126,14 @@ fn a_login_in_a_file_is_read_and_nothing_secret_is_said() {
         ["import", "maven", "--from", "maven", &tree, "--login-file", &login, "--source-login-file", &source];
     let said = packhouse_tests::clients::run(command(&server, &words).env_remove("PACKHOUSE_LOGIN")).well();
     assert!(said.text.starts_with("moved 1 "), "{}", said.text);
+    // A shell that has them set serves as well.
+    let hidden = [
+        ("PACKHOUSE_LOGIN", "me:hidden"),
+        ("PACKHOUSE_SOURCE_LOGIN", "me:hidden"),
+        ("PACKHOUSE_SOURCE_TOKEN", "hidden"),
+    ];
+    let other = hidden.iter().fold(Server::with(), |server, (name, value)| server.env(name, value)).start();
+    assert!(!other.log().contains("hidden"), "{}", other.log());
     let upstream = Upstream::start();
     let url = upstream.url();
     let words = ["import", "maven", "--from", "maven", &url, "--source-login-file", &source];
