@@ -1,6 +1,9 @@
 //! The calls of the contract for a format, as the host makes them: in Wasm and in tests alike.
 
-use crate::{Context, Failure, Format, Intent, Present, Request, Response, Router, Upkeep, VersionId};
+use crate::{
+    Context, Failure, Format, Intent, Present, Request, Response, Retention, Router, Upkeep, VersionId,
+};
+use serde::Serialize;
 
 /// `format.describe`: a JSON object.
 pub fn describe<F: Format>() -> String {
@@ -58,6 +61,26 @@ pub fn mark_version<F: Upkeep>(
 /// A failure in the format's own words.
 pub fn present_version<F: Present>(cx: &Context, id: &VersionId) -> Result<String, Failure> {
     logged(cx, F::present_version(cx, id).map(|shown| shown.to_json()))
+}
+
+/// `retention.judge-versions`: a JSON array.
+///
+/// # Errors
+/// A failure in the format's own words.
+pub fn judge_versions<F: Retention>(cx: &Context, ids: &[VersionId]) -> Result<String, Failure> {
+    logged(cx, F::judge_versions(cx, ids).and_then(|facts| json(&facts)))
+}
+
+/// `retention.list-unshown`: a JSON object.
+///
+/// # Errors
+/// A failure in the format's own words.
+pub fn list_unshown<F: Retention>(cx: &Context, after: &str) -> Result<String, Failure> {
+    logged(cx, F::list_unshown(cx, after).and_then(|page| json(&page)))
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    Ok(serde_json::to_string(value)?)
 }
 
 fn router<F: Format>() -> Router {

@@ -1,7 +1,8 @@
 //! The one macro: makes a component of a format.
 
 /// Exports a format as the crate's component: `export!(Maven)`, or `export!(Maven, upkeep)` for one that implements
-/// [`Upkeep`](crate::Upkeep) too, `export!(Maven, upkeep, present)` for one that implements [`Present`](crate::Present) besides.
+/// [`Upkeep`](crate::Upkeep) too, `export!(Maven, upkeep, present)` for one that implements [`Present`](crate::Present) besides, and
+/// `export!(Maven, upkeep, present, retention)` for one that implements [`Retention`](crate::Retention) as well.
 /// Natively it only checks that the type implements what it says.
 #[macro_export]
 macro_rules! export {
@@ -40,6 +41,15 @@ macro_rules! export {
             $crate::__export_present!($format);
         };
     };
+    ($format:ty, upkeep, present, retention) => {
+        $crate::export!($format, upkeep, present);
+        const _: () = {
+            const fn has_retention<F: $crate::Retention>() {}
+            has_retention::<$format>();
+            #[cfg(target_arch = "wasm32")]
+            $crate::__export_retention!($format);
+        };
+    };
 }
 
 /// What [`export!`] expands to in Wasm: the exports, and which contract they were built for.
@@ -73,5 +83,15 @@ macro_rules! __export_present {
     ($format:ty) => {
         type Component = $crate::__private::Component<$format>;
         $crate::__private::export_present!(Component with_types_in $crate::__private::present);
+    };
+}
+
+/// What [`export!`] expands to in Wasm, for retention.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_retention {
+    ($format:ty) => {
+        type Component = $crate::__private::Component<$format>;
+        $crate::__private::export_retention!(Component with_types_in $crate::__private::retention);
     };
 }

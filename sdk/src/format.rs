@@ -1,6 +1,6 @@
 //! What a plugin's author implements.
 
-use crate::{Context, Description, Failure, Presentation, Router, VersionId};
+use crate::{Context, Description, Failure, Presentation, Router, UnshownPage, VersionFacts, VersionId};
 
 /// A package format. The type itself holds nothing: a request starts with a fresh instance, which is then dropped.
 pub trait Format: 'static {
@@ -35,4 +35,23 @@ pub trait Present: Format {
     /// # Errors
     /// A failure of 404 when there is no such version.
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure>;
+}
+
+/// What retention has to know of versions besides what is shown of them; exported by `export!(T, upkeep, present, retention)`. The
+/// repository is `cx.target()`, and nothing of it may be changed; an upstream is not asked.
+pub trait Retention: Format {
+    /// Facts about these versions, one for each in their order; none about one that is not there.
+    ///
+    /// # Errors
+    /// A failure when they cannot be told: then nothing is deleted.
+    fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure>;
+
+    /// A page of what [`Upkeep::delete_version`] would remove and nobody is shown. `after` is empty at first.
+    ///
+    /// # Errors
+    /// A failure when it cannot be told: then nothing is deleted.
+    fn list_unshown(cx: &Context, after: &str) -> Result<UnshownPage, Failure> {
+        let _ = (cx, after);
+        Ok(UnshownPage::default())
+    }
 }

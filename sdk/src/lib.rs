@@ -64,6 +64,7 @@ mod read_at;
 mod repository;
 mod request;
 mod response;
+mod retention;
 mod router;
 mod runs;
 mod settings;
@@ -89,7 +90,7 @@ pub use error::Error;
 pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use failure::{Failure, Problem};
 pub use find_at::FindAt;
-pub use format::{Format, Present, Upkeep};
+pub use format::{Format, Present, Retention, Upkeep};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
 pub use output::Output;
@@ -104,6 +105,7 @@ pub use read_at::ReadAt;
 pub use repository::{Keys, Repository, Scan};
 pub use request::{Part, Request};
 pub use response::{Content, Response};
+pub use retention::{Needed, Unshown, UnshownPage, VersionFacts};
 pub use router::{Check, Handler, Planner, Router, Row};
 pub use runs::{Neighbours, runs};
 pub use settings::{Redeploy, Settings};
@@ -129,6 +131,7 @@ pub mod __private {
 
     #[cfg(target_arch = "wasm32")]
     pub use crate::wasm::{
-        Component, export_plugin, export_present, export_upkeep, plugin, present, upkeep, wit_bindgen,
+        Component, export_plugin, export_present, export_retention, export_upkeep, plugin, present, retention,
+        upkeep, wit_bindgen,
     };
 }

@@ -28,6 +28,7 @@ mod plugin;
 mod presentation;
 mod reads;
 mod request;
+mod retained;
 mod routed;
 mod runtime;
 mod services;
@@ -52,6 +53,7 @@ pub use presentation::{
 };
 pub use reads::Reads;
 pub use request::{Action, BodyPlan, Intent, RequestHead};
+pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Examined, Inspection, Runtime, inspect};
 pub use services::{

@@ -11,7 +11,7 @@ use packhouse_store::Store;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::bindings::exports::packhouse::format::{format, present, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
 use crate::description::{Description, MANIFEST};
@@ -173,8 +173,9 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
     let offers = |interface: &str| contract::exports(borrowed(exports), interface);
     let upkeep = if offers("upkeep") { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
     let present = if offers("present") { Some(present::GuestIndices::new(&linked)?) } else { None };
+    let retention = if offers("retention") { Some(retention::GuestIndices::new(&linked)?) } else { None };
     let exports = FormatExports::of(&linked)?;
-    Ok(Code { linked, format, exports, upkeep, present })
+    Ok(Code { linked, format, exports, upkeep, present, retention })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.

@@ -7,7 +7,7 @@ use packhouse_store::{Blob, RepositoryId, Store};
 use wasmtime::component::{Instance, InstancePre, Resource};
 
 use crate::answer::{self, Answer, Failure};
-use crate::bindings::exports::packhouse::format::{format, present, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
@@ -18,6 +18,7 @@ use crate::instance::{CallName, KeptInstance, Runner};
 use crate::memos::PluginMemos;
 use crate::presentation::Presentation;
 use crate::request::{Action, RequestHead};
+use crate::retained::{UnshownPage, VersionFacts};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
@@ -41,6 +42,7 @@ pub(crate) struct Code {
     pub(crate) exports: FormatExports,
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
     pub(crate) present: Option<present::GuestIndices>,
+    pub(crate) retention: Option<retention::GuestIndices>,
 }
 
 pub(crate) type Guest = wasmtime::Store<HostState>;
@@ -263,6 +265,72 @@ impl Plugin {
             }
             Err(failure) => Ok(Err(failure)),
         }
+    }
+
+    /// Whether [`judge_versions`](Plugin::judge_versions) and [`list_unshown`](Plugin::list_unshown) are offered.
+    pub fn has_retention(&self) -> bool {
+        self.code.retention.is_some()
+    }
+
+    /// What retention has to know of these versions of the call's target, at most 1,000 of them; nothing of one that is not there. All
+    /// handles are read-only. `NotOffered` without the ability, `Host` for what is not as the contract says; else any [`CallError`].
+    pub async fn judge_versions(
+        &self,
+        call: Call,
+        ids: &[(String, String)],
+    ) -> Result<Result<Vec<Option<VersionFacts>>, Failure>, CallError> {
+        let named = |(name, version): &(String, String)| VersionId { name: name.clone(), version: version.clone() };
+        let named: Vec<VersionId> = ids.iter().map(named).collect();
+        let answered = self.of_retention("judge_versions", call, async |guest, retention, target| {
+            retention.call_judge_versions(guest, target, &named).await
+        });
+        match answered.await? {
+            Ok(text) => VersionFacts::parse(&text, ids.len()).map(Ok).map_err(CallError::Host),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// A page of what the call's target holds and nobody is shown; `after` is empty, or what the page before said. As
+    /// [`judge_versions`](Plugin::judge_versions).
+    pub async fn list_unshown(
+        &self,
+        call: Call,
+        after: &str,
+    ) -> Result<Result<UnshownPage, Failure>, CallError> {
+        let answered = self.of_retention("list_unshown", call, async |guest, retention, target| {
+            retention.call_list_unshown(guest, target, after).await
+        });
+        match answered.await? {
+            Ok(text) => UnshownPage::parse(&text).map(Ok).map_err(CallError::Host),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    async fn of_retention(
+        &self,
+        function: &'static str,
+        mut call: Call,
+        ask: impl AsyncFnOnce(
+            &mut Guest,
+            &retention::Guest,
+            Resource<RepositoryRep>,
+        ) -> wasmtime::Result<Result<String, wit::Failure>>,
+    ) -> Result<Result<String, Failure>, CallError> {
+        let Some(indices) = &self.code.retention else { return Err(CallError::NotOffered("retention")) };
+        let name = self.name(function, &call.head, Some(&call));
+        let Some(target) = call.target.take() else {
+            return Err(CallError::Host(format!("{function} needs a repository")));
+        };
+        let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
+        let body = async |guest: &mut Guest, instance: &Instance| {
+            let retention = indices.load(&mut *guest, instance)?;
+            let target = guest.data_mut().repository(target)?;
+            Ok(match ask(guest, &retention, target).await? {
+                Ok(text) => Ok(text),
+                Err(failure) => Err(answer::failure(failure)?),
+            })
+        };
+        self.runner.run(name, state, &self.code.linked, body).await
     }
 
     /// What was kept and named by no commit of the call, held in its repository. The instance is gone by now, so that waiting for

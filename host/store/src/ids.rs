@@ -48,6 +48,10 @@ ids! {
     AccessKeyId,
     /// Something deleted that can be brought back.
     TrashId,
+    /// A policy of retention.
+    PolicyId,
+    /// A run of one.
+    RunId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

@@ -30,6 +30,7 @@ mod quota_setting;
 mod quotas;
 mod records;
 mod removals;
+mod retention;
 mod scrub;
 mod search;
 mod sqlite;
@@ -61,7 +62,8 @@ pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, TrashId, now_ms,
+    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, RepositoryId, RunId, TokenId,
+    TrashId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
@@ -70,6 +72,9 @@ pub use records::cached::{Seen, ended_at};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,
+};
+pub use retention::{
+    JudgedPlace, JudgedVersion, MAX_POLICIES, NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, RetentionClaim, RunRow,
 };
 pub use scrub::{Damaged, ScrubReport};
 pub use search::{FoundPackage, Readable, SearchPlace, SearchQuery};

@@ -28,9 +28,10 @@ const PIECE_BYTES: usize = 8 << 20;
 const GONE_AT_ONCE: i64 = 20;
 
 const ENTRIES: &str = "SELECT t.id, t.name, t.version, t.deleted_at, t.deleted_by, t.gone_at, \
-    (SELECT CAST(COALESCE(SUM(f.size), 0) AS BIGINT) FROM (SELECT path, MAX(size) AS size FROM trash_files \
+    (SELECT CAST(COALESCE(SUM(f.size), t.unshown_bytes, 0) AS BIGINT) FROM (SELECT path, MAX(size) AS size FROM trash_files \
      WHERE entry = t.id GROUP BY path) f) AS bytes \
-    FROM trash t WHERE t.repository = $1 AND t.gone_at > $2 AND EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id)";
+    FROM trash t WHERE t.repository = $1 AND t.gone_at > $2 AND (EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id) \
+    OR t.unshown_bytes IS NOT NULL AND EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = t.id))";
 
 /// That of a deletion which has not come to its end: nothing was shown of it yet, or the very same is shown still.
 const OPEN: &str = "SELECT t.id FROM trash t WHERE t.repository = $1 AND t.name = $2 AND t.version = $3 AND t.open = 1 \
@@ -105,9 +106,16 @@ impl Store {
         Ok(TrashId(id))
     }
 
-    /// Ends the filling of an entry; one without a version is gone with it.
+    /// Says of an entry that begins that what goes into it was never shown, and has so many bytes.
+    pub async fn trash_unshown(&self, entry: TrashId, bytes: u64) -> Result<(), StoreError> {
+        let sql = "UPDATE trash SET unshown_bytes = $2 WHERE id = $1 AND open = 1";
+        self.inner.db.execute(sql, values![entry.0, signed(bytes)]).await.map(drop)
+    }
+
+    /// Ends the filling of an entry; one without a version is gone with it, unless it was said to have none.
     pub async fn end_trash(&self, entry: TrashId) -> Result<(), StoreError> {
-        let empty = "DELETE FROM trash WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id)";
+        let empty = "DELETE FROM trash WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id) \
+                     AND (unshown_bytes IS NULL OR NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id))";
         self.inner.db.execute(empty, values![entry.0]).await?;
         self.inner.db.execute("UPDATE trash SET open = 0 WHERE id = $1", values![entry.0]).await.map(drop)
     }

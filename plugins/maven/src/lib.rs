@@ -21,6 +21,7 @@ mod present;
 mod proxy;
 mod publish;
 mod records;
+mod retention;
 mod snapshot;
 mod sums;
 mod upkeep;
@@ -63,7 +64,7 @@ impl Format for Maven {
     }
 }
 
-packhouse_sdk::export!(Maven, upkeep, present);
+packhouse_sdk::export!(Maven, upkeep, present, retention);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

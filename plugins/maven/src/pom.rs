@@ -22,6 +22,10 @@ pub(crate) struct Pom {
     pub(crate) description: String,
     pub(crate) url: String,
     pub(crate) dependencies: Vec<PomDependency>,
+    /// What it inherits from.
+    pub(crate) parent: Option<PomDependency>,
+    /// POMs whose managed dependencies it takes over.
+    pub(crate) imports: Vec<PomDependency>,
     properties: BTreeMap<String, String>,
 }
 
@@ -71,7 +75,8 @@ impl Pom {
                 *value = filled;
             }
         };
-        for dependency in &mut self.dependencies {
+        let named = self.dependencies.iter_mut().chain(&mut self.imports).chain(&mut self.parent);
+        for dependency in named {
             let PomDependency { group, artifact, version, scope, .. } = dependency;
             [group, artifact, version, scope].into_iter().for_each(resolve);
         }
@@ -111,7 +116,17 @@ impl Building {
             ["project", "name"] => self.pom.name = text,
             ["project", "description"] => self.pom.description = text,
             ["project", "url"] => self.pom.url = text,
-            ["project", "parent", field @ ("groupId" | "version")] => {
+            ["project", "parent", field @ ("groupId" | "artifactId" | "version")] => {
+                let parent = self.pom.parent.get_or_insert_default();
+                match *field {
+                    "groupId" => parent.group.clone_from(&text),
+                    "artifactId" => {
+                        parent.artifact = text;
+                        self.path.pop();
+                        return;
+                    }
+                    _ => parent.version.clone_from(&text),
+                }
                 for of in ["project", "project.parent"] {
                     self.pom.properties.entry(format!("{of}.{field}")).or_insert(text.clone());
                 }
@@ -123,7 +138,8 @@ impl Building {
             ["project", "properties", name] => {
                 self.pom.properties.insert((*name).to_owned(), text);
             }
-            ["project", "dependencies", "dependency", field] => {
+            ["project", "dependencies", "dependency", field]
+            | ["project", "dependencyManagement", "dependencies", "dependency", field] => {
                 let dependency = &mut self.dependency;
                 match *field {
                     "groupId" => dependency.group = text,
@@ -136,6 +152,12 @@ impl Building {
             }
             ["project", "dependencies", "dependency"] => {
                 self.pom.dependencies.push(std::mem::take(&mut self.dependency));
+            }
+            ["project", "dependencyManagement", "dependencies", "dependency"] => {
+                let managed = std::mem::take(&mut self.dependency);
+                if managed.scope == "import" {
+                    self.pom.imports.push(managed);
+                }
             }
             _ => {}
         }
@@ -151,10 +173,11 @@ mod tests {
     #[test]
     fn dependencies_are_told_with_the_poms_own_properties() {
         let pom = Pom::read(
-            b"<?xml version='1.0'?><project xmlns='x'><parent><groupId>org.parent</groupId><version>7</version></parent>
+            b"<?xml version='1.0'?><project xmlns='x'><parent><groupId>org.parent</groupId><artifactId>up</artifactId><version>7</version></parent>
             <artifactId>lib</artifactId><name>Lib &amp; co</name><description><![CDATA[<b>]]></description>
             <properties><a.version>${b}</a.version><b>1.2</b></properties>
-            <dependencyManagement><dependencies><dependency><groupId>no</groupId></dependency></dependencies></dependencyManagement>
+            <dependencyManagement><dependencies><dependency><groupId>no</groupId></dependency><dependency><groupId>g</groupId>
+            <artifactId>bom</artifactId><version>${b}</version><type>pom</type><scope>import</scope></dependency></dependencies></dependencyManagement>
             <dependencies><dependency><groupId>${project.groupId}</groupId><artifactId>a</artifactId>
             <version>${a.version}</version><scope>test</scope><exclusions><exclusion><groupId>z</groupId></exclusion></exclusions>
             </dependency><dependency><groupId>g</groupId><artifactId>b</artifactId><version>${unknown}</version>
@@ -164,6 +187,10 @@ mod tests {
         let told: Vec<_> =
             pom.dependencies.iter().map(|one| (one.group.as_str(), one.version.as_str())).collect();
         assert_eq!(told, [("org.parent", "1.2"), ("g", "${unknown}")]);
+        let parent = pom.parent.unwrap();
+        assert_eq!([parent.group, parent.artifact, parent.version], ["org.parent", "up", "7"]);
+        let imports: Vec<_> = pom.imports.iter().map(|one| (&*one.artifact, &*one.version)).collect();
+        assert_eq!(imports, [("bom", "1.2")]);
         assert_eq!((pom.dependencies[0].scope.as_str(), pom.dependencies[1].optional), ("test", true));
     }
 

@@ -30,7 +30,7 @@ impl Present for Maven {
 }
 
 /// The version's POM; of a snapshot the newest.
-fn pom(repository: &Repository, folder: &str) -> Result<Option<FileRecord>, Failure> {
+pub(crate) fn pom(repository: &Repository, folder: &str) -> Result<Option<FileRecord>, Failure> {
     let mut newest: Option<FileRecord> = None;
     for entry in repository.scan(records::files_in(folder)) {
         let entry = entry?;

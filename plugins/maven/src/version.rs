@@ -39,10 +39,24 @@ impl Version {
         self.text
     }
 
+    /// Whether it comes before a release.
+    pub(crate) fn is_prerelease(&self) -> bool {
+        comes_before(&self.items)
+    }
+
     /// Whether it is one that is still being worked on.
     pub(crate) fn is_snapshot(&self) -> bool {
         is_snapshot(&self.text)
     }
+}
+
+/// Whether it has a word of before the release: `alpha`, `beta`, `milestone`, `rc`, `snapshot`.
+fn comes_before(items: &[Item]) -> bool {
+    items.iter().any(|item| match item {
+        Item::Number(_) => false,
+        Item::Word(word) => QUALIFIERS.iter().take(RELEASE).any(|before| before == word),
+        Item::List(items) => comes_before(items),
+    })
 }
 
 /// Whether a version is still being worked on: `SNAPSHOT`, or ends in `-SNAPSHOT`.
@@ -328,6 +342,16 @@ mod tests {
     fn snapshots_are_told_by_their_end() {
         assert!(is_snapshot("1.0-SNAPSHOT") && is_snapshot("SNAPSHOT"));
         assert!(!is_snapshot("1.0") && !is_snapshot("1.0SNAPSHOT") && !is_snapshot("SNAPSHOT-1"));
+    }
+
+    #[test]
+    fn what_comes_before_a_release_is_told_by_its_words() {
+        for text in ["1.0-SNAPSHOT", "1.0-rc1", "1.0.0.CR2", "2.0-M3", "1.0-alpha-1", "1b2"] {
+            assert!(Version::new(text).is_prerelease(), "{text}");
+        }
+        for text in ["1.0", "1.0-jre", "31.1-android", "1.0.Final", "1.0-sp1", "2020.1"] {
+            assert!(!Version::new(text).is_prerelease(), "{text}");
+        }
     }
 
     proptest! {

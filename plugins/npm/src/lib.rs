@@ -30,6 +30,7 @@ mod publish;
 mod readme;
 mod records;
 mod remove;
+mod retention;
 mod revision;
 mod search;
 mod settings;
@@ -114,7 +115,7 @@ impl Format for Npm {
     }
 }
 
-packhouse_sdk::export!(Npm, upkeep, present);
+packhouse_sdk::export!(Npm, upkeep, present, retention);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -16,6 +16,11 @@ pub(crate) fn highest<'a>(versions: impl Iterator<Item = &'a str>) -> Option<&'a
     parsed.max_by_key(|(version, _)| (version.pre.is_empty(), version.clone())).map(|(_, text)| text)
 }
 
+/// Whether it is a pre-release; none for what is no version.
+pub(crate) fn is_prerelease(text: &str) -> Option<bool> {
+    Version::parse(text).ok().map(|version| !version.pre.is_empty())
+}
+
 /// Why a tag may not be called that; none when it may. One that reads as a range of versions would never be found:
 /// `npm install name@1.2` looks for a version.
 pub(crate) fn tag_objection(tag: &str) -> Option<&'static str> {

@@ -18,6 +18,7 @@ mod proxy;
 mod publish;
 mod records;
 mod referrers;
+mod retention;
 mod root;
 mod settings;
 mod tags;
@@ -91,7 +92,7 @@ impl Format for Oci {
     }
 }
 
-packhouse_sdk::export!(Oci, upkeep, present);
+packhouse_sdk::export!(Oci, upkeep, present, retention);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

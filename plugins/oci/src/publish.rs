@@ -123,6 +123,8 @@ impl Pushed<'_> {
         let record = ManifestRecord {
             media_type: manifest.media_type.clone(),
             size,
+            time: self.now,
+            content: manifest.sizes.iter().fold(0, |sum, (_, size)| sum.saturating_add(*size)),
             children: manifest.children.clone(),
             subject: manifest.subject.clone(),
         };

@@ -9,6 +9,12 @@ use std::collections::BTreeMap;
 pub(crate) struct ManifestRecord {
     pub(crate) media_type: String,
     pub(crate) size: u64,
+    /// When it was put last, in ms since 1970; 0 in records of before that was remembered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) time: u64,
+    /// Bytes of its config and layers, as it states them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) content: u64,
     /// Of an index: the manifests that it names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) children: Vec<Digest>,
@@ -41,6 +47,21 @@ pub(crate) struct Referrer {
 /// A manifest.
 pub(crate) fn manifest(image: &str, digest: &Digest) -> String {
     format!("m/{image}:{digest}")
+}
+
+/// All manifests.
+pub(crate) fn all_manifests() -> &'static str {
+    "m/"
+}
+
+/// The image and the digest of a manifest's key.
+pub(crate) fn of_manifest(key: &str) -> Option<(&str, Digest)> {
+    let (image, digest) = key.strip_prefix(all_manifests())?.split_once(':')?;
+    Some((image, digest.parse().ok()?))
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// All manifests of an image.

@@ -39,7 +39,8 @@ fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec
     })
 }
 
-fn is_pointed_to(
+/// Whether a tag, an index, or what it says something about points to a manifest.
+pub(crate) fn is_pointed_to(
     repository: &Repository,
     image: &str,
     digest: &Digest,
@@ -172,6 +173,32 @@ fn needed(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<S
         }
     }
     Ok(keys)
+}
+
+/// Removes a manifest that nothing points to, so that it can be undone; what it pointed to, and what said something about it.
+///
+/// # Errors
+/// 404 `MANIFEST_UNKNOWN`; 409 where something points to it; 503 when others change the image each time.
+pub(crate) fn delete_untagged(
+    repository: &Repository,
+    image: &str,
+    digest: &Digest,
+) -> Result<Vec<Digest>, Failure> {
+    let removed = repository.update(busy, |change| {
+        let expect = touched(repository, image)?;
+        let key = records::manifest(image, digest);
+        let entry = repository.get_json::<ManifestRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
+        if is_pointed_to(repository, image, digest, &entry.value)? {
+            let text = format!("{image}@{digest} is named by a tag, an index or what it says something about");
+            return Err(Failure::new(409, "conflict", text));
+        }
+        change.require(&records::touched(image), expect);
+        for needed in needed(repository, image, digest)?.iter().filter(|needed| **needed != key) {
+            change.require(needed, Expectation::Anything);
+        }
+        remove(repository, change, image, digest, &entry.value)
+    })?;
+    Ok(removed.value)
 }
 
 fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str, expect: Expectation) {

@@ -7,6 +7,11 @@ impl Upkeep for Oci {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let repository = cx.target()?;
         let missing = |_| Failure::not_found(format!("There is no {}:{}", id.name, id.version));
+        // No tag holds a colon: this is a manifest that lost its tags.
+        if let Ok(digest) = id.version.parse() {
+            let next = untagged::delete_untagged(repository, &id.name, &digest)?;
+            return untagged::drop_all(repository, &id.name, next);
+        }
         let digest = untagged::delete_tag_wholly(repository, &id.name, &id.version).map_err(missing)?;
         // Whoever deletes a version means what it holds, whatever becomes of manifests that lose their tag by a push.
         untagged::drop_all(repository, &id.name, vec![digest])

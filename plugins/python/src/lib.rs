@@ -22,6 +22,7 @@ mod present;
 mod projects;
 mod proxy;
 mod records;
+mod retention;
 mod root;
 mod simple;
 mod status;
@@ -70,7 +71,7 @@ impl Format for Python {
     }
 }
 
-packhouse_sdk::export!(Python, upkeep, present);
+packhouse_sdk::export!(Python, upkeep, present, retention);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

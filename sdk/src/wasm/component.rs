@@ -2,7 +2,9 @@
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert, imports, repository};
-use crate::{Content, Context, Failure, Format, Present, Repository, Response, Upkeep, VersionId, call};
+use crate::{
+    Content, Context, Failure, Format, Present, Repository, Response, Retention, Upkeep, VersionId, call,
+};
 use core::marker::PhantomData;
 
 /// A format as a component.
@@ -68,6 +70,20 @@ impl<F: Present> super::present::exports::packhouse::format::present::Guest for 
     ) -> Result<String, wit::http::Failure> {
         let id = VersionId::new(id.name, id.version);
         call::present_version::<F>(&context(Some(target), Vec::new()), &id).map_err(convert::failure)
+    }
+}
+
+impl<F: Retention> super::retention::exports::packhouse::format::retention::Guest for Component<F> {
+    fn judge_versions(
+        target: wit::records::Repository,
+        ids: Vec<wit::records::VersionId>,
+    ) -> Result<String, wit::http::Failure> {
+        let ids: Vec<VersionId> = ids.into_iter().map(|id| VersionId::new(id.name, id.version)).collect();
+        call::judge_versions::<F>(&context(Some(target), Vec::new()), &ids).map_err(convert::failure)
+    }
+
+    fn list_unshown(target: wit::records::Repository, after: String) -> Result<String, wit::http::Failure> {
+        call::list_unshown::<F>(&context(Some(target), Vec::new()), &after).map_err(convert::failure)
     }
 }
 

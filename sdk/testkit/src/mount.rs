@@ -6,7 +6,7 @@ use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
 use crate::state::RepositoryState;
 use crate::table::World;
-use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Present, Upkeep, VersionId, call};
+use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Present, Retention, Upkeep, VersionId, call};
 use serde_json::Value;
 use std::marker::PhantomData;
 
@@ -204,6 +204,26 @@ impl<F: Present> Mount<F> {
     /// The format's failure.
     pub fn present_version(&self, id: &VersionId) -> Result<Value, Failure> {
         let text = self.present(|cx| call::present_version::<F>(cx, id))?;
+        serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
+    }
+}
+
+impl<F: Retention> Mount<F> {
+    /// `retention.judge-versions`, as the JSON array that it is.
+    ///
+    /// # Errors
+    /// The format's failure.
+    pub fn judge_versions(&self, ids: &[VersionId]) -> Result<Value, Failure> {
+        let text = self.present(|cx| call::judge_versions::<F>(cx, ids))?;
+        serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
+    }
+
+    /// `retention.list-unshown`, as the JSON object that it is.
+    ///
+    /// # Errors
+    /// The format's failure.
+    pub fn list_unshown(&self, after: &str) -> Result<Value, Failure> {
+        let text = self.present(|cx| call::list_unshown::<F>(cx, after))?;
         serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
     }
 }

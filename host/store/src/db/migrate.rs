@@ -46,6 +46,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { both: "", sqlite: "", postgres: include_str!("../migrations/0012_leases.postgres.sql") },
     Step::of_both(include_str!("../migrations/0013_acme.sql")),
     Step::of_both(include_str!("../migrations/0014_trash.sql")),
+    Step::of_both(include_str!("../migrations/0015_retention.sql")),
     Step::of_both(include_str!("../migrations/0016_backups.sql")),
 ];
 

@@ -1,0 +1,211 @@
+//! The policies of an organization.
+
+use crate::accounts::AuditEvent;
+use crate::accounts::remember;
+use crate::db::{Columns, Row, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, PolicyId, new_id};
+use crate::store::Store;
+
+/// Policies that an organization may have.
+pub const MAX_POLICIES: u32 = 100;
+
+pub(super) const COLUMNS: &str = "id, organization, name, rule, digest, previewed, mode, created_by, created_at";
+
+/// A policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyRow {
+    /// Its identifier.
+    pub id: PolicyId,
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// What people call it.
+    pub name: String,
+    /// What it says: a JSON object.
+    pub rule: String,
+    /// SHA-256 of the rule, in hex.
+    pub digest: String,
+    /// Whether a preview was made of the rule as it is.
+    pub previewed: bool,
+    /// Whether it runs.
+    pub enforced: bool,
+    /// An e-mail.
+    pub created_by: String,
+    /// In ms since 1970.
+    pub created_at: i64,
+}
+
+/// A policy to be made. It is paused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewPolicy {
+    /// What people call it.
+    pub name: String,
+    /// What it says.
+    pub rule: String,
+    /// SHA-256 of the rule, in hex.
+    pub digest: String,
+    /// An e-mail.
+    pub created_by: String,
+}
+
+/// What is to be another; none stays as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PolicyChange {
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it says, with its digest: pauses the policy.
+    pub rule: Option<(String, String)>,
+    /// Whether it runs from now on: only where a preview was made of the rule as it is then.
+    pub enforced: Option<bool>,
+}
+
+impl Store {
+    /// Makes a policy; none when the organization has as many as it may.
+    pub async fn create_policy(
+        &self,
+        organization: OrganizationId,
+        new: NewPolicy,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<PolicyRow>, StoreError> {
+        let id = PolicyId(new_id());
+        let mut transaction = self.inner.db.begin().await?;
+        let insert = "INSERT INTO retention_policies (id, organization, name, rule, digest, mode, created_by, created_at, due_at, \
+                      claimed_until) SELECT $1, $2, $3, $4, $5, 'paused', $6, $7, $7, 0 \
+                      WHERE (SELECT COUNT(*) FROM retention_policies WHERE organization = $2) < $8";
+        let NewPolicy { name, rule, digest, created_by } = new;
+        let most = i64::from(MAX_POLICIES);
+        let values = values![id.0, organization.0, name, rule, digest, created_by, self.now_ms(), most];
+        if transaction.execute(insert, values).await? == 0 {
+            return Ok(None);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        self.find_policy(organization, id).await
+    }
+
+    /// The policy of this identifier in this organization.
+    pub async fn find_policy(
+        &self,
+        organization: OrganizationId,
+        id: PolicyId,
+    ) -> Result<Option<PolicyRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM retention_policies WHERE organization = $1 AND id = $2");
+        let row = self.inner.db.fetch_one(sql, values![organization.0, id.0]).await?;
+        row.as_ref().map(policy).transpose()
+    }
+
+    /// The policy of this identifier, whosever it is.
+    pub async fn any_policy(&self, id: PolicyId) -> Result<Option<PolicyRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM retention_policies WHERE id = $1");
+        let row = self.inner.db.fetch_one(sql, values![id.0]).await?;
+        row.as_ref().map(policy).transpose()
+    }
+
+    /// Policies in the order of their making, after the identifier `after`, at most `limit`.
+    pub async fn list_policies(
+        &self,
+        organization: OrganizationId,
+        after: Option<PolicyId>,
+        limit: u32,
+    ) -> Result<Vec<PolicyRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM retention_policies WHERE organization = $1 AND id > $2 ORDER BY id LIMIT $3"
+        );
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let rows = self.inner.db.fetch(sql, values![organization.0, after, i64::from(limit)]).await?;
+        rows.iter().map(policy).collect()
+    }
+
+    /// The identifiers of all that run, whosever they are.
+    pub async fn enforced_policies(&self) -> Result<Vec<PolicyId>, StoreError> {
+        let sql = "SELECT id FROM retention_policies WHERE mode = 'enforced' ORDER BY id";
+        let rows = self.inner.db.fetch(sql, vec![]).await?;
+        rows.iter().map(|row| row.columns().int("id").map(PolicyId)).collect()
+    }
+
+    /// Changes a policy; none when it is not there, or when it is to run and no preview was made of it as it is.
+    pub async fn change_policy(
+        &self,
+        organization: OrganizationId,
+        id: PolicyId,
+        change: PolicyChange,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<PolicyRow>, StoreError> {
+        let PolicyChange { name, rule, enforced } = change;
+        let mut transaction = self.inner.db.begin().await?;
+        let mut there = true;
+        if let Some(name) = name {
+            let sql = "UPDATE retention_policies SET name = $3 WHERE organization = $1 AND id = $2";
+            there &= transaction.execute(sql, values![organization.0, id.0, name]).await? == 1;
+        }
+        if let Some((rule, digest)) = rule {
+            let sql = "UPDATE retention_policies SET rule = $3, digest = $4, mode = 'paused' \
+                       WHERE organization = $1 AND id = $2";
+            there &= transaction.execute(sql, values![organization.0, id.0, rule, digest]).await? == 1;
+        }
+        if let Some(enforced) = enforced {
+            let sql = if enforced {
+                "UPDATE retention_policies SET mode = 'enforced', due_at = CASE WHEN mode = 'enforced' THEN due_at ELSE $3 END \
+                 WHERE organization = $1 AND id = $2 AND previewed = digest"
+            } else {
+                "UPDATE retention_policies SET mode = 'paused', due_at = $3 WHERE organization = $1 AND id = $2"
+            };
+            there &= transaction.execute(sql, values![organization.0, id.0, self.now_ms()]).await? == 1;
+        }
+        if !there {
+            return Ok(None);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        self.find_policy(organization, id).await
+    }
+
+    /// Records that a preview was made of a policy's rule; false when it has another meanwhile.
+    pub async fn mark_previewed(
+        &self,
+        organization: OrganizationId,
+        id: PolicyId,
+        digest: &str,
+    ) -> Result<bool, StoreError> {
+        let sql =
+            "UPDATE retention_policies SET previewed = $3 WHERE organization = $1 AND id = $2 AND digest = $3";
+        Ok(self.inner.db.execute(sql, values![organization.0, id.0, digest]).await? == 1)
+    }
+
+    /// Deletes a policy with what is known of its runs; false when there is none. What it deleted stays in the trash.
+    pub async fn delete_policy(
+        &self,
+        organization: OrganizationId,
+        id: PolicyId,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let sql = "DELETE FROM retention_policies WHERE organization = $1 AND id = $2";
+        let deleted = transaction.execute(sql, values![organization.0, id.0]).await? == 1;
+        if deleted {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(deleted)
+    }
+}
+
+fn policy(row: &Row) -> Result<PolicyRow, StoreError> {
+    policy_of(&mut row.columns())
+}
+
+pub(super) fn policy_of(columns: &mut Columns<'_>) -> Result<PolicyRow, StoreError> {
+    let (id, organization) = (PolicyId(columns.int("id")?), OrganizationId(columns.int("organization")?));
+    let (name, rule, digest) = (columns.text("name")?, columns.text("rule")?, columns.text("digest")?);
+    Ok(PolicyRow {
+        id,
+        organization,
+        name,
+        rule,
+        previewed: columns.opt_text("previewed")?.as_deref() == Some(&digest),
+        digest,
+        enforced: columns.text("mode")? == "enforced",
+        created_by: columns.text("created_by")?,
+        created_at: columns.int("created_at")?,
+    })
+}

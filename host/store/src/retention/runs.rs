@@ -1,0 +1,203 @@
+//! Runs of policies: a claim in the policy's row lets one server work on it, and a run that was interrupted goes on.
+
+use std::time::Duration;
+
+use super::policies::{COLUMNS, PolicyRow, policy_of};
+use crate::accounts::{AuditEvent, remember};
+use crate::db::{Row, signed, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, PolicyId, RunId, new_id};
+use crate::store::Store;
+
+/// Runs of a policy that are remembered.
+pub const RUNS_KEPT: u32 = 100;
+/// How long a claim lasts that is not renewed.
+const CLAIM: Duration = Duration::from_secs(30);
+/// How often a policy runs by itself.
+const EVERY_MS: i64 = 60 * 60 * 1000;
+
+const RUN: &str = "id, started_at, ended_at, deleted, bytes, skipped, error";
+
+/// A run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunRow {
+    /// Its identifier.
+    pub id: RunId,
+    /// In ms since 1970.
+    pub started_at: i64,
+    /// In ms since 1970; none while it goes on.
+    pub ended_at: Option<i64>,
+    /// How many versions it deleted.
+    pub deleted: u64,
+    /// Of their files.
+    pub bytes: u64,
+    /// What was to be deleted and was not: a JSON list.
+    pub skipped: String,
+    /// Why it did not come to its end.
+    pub error: Option<String>,
+}
+
+/// A run that is the caller's to carry out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetentionClaim {
+    /// The policy, as it is run.
+    pub policy: PolicyRow,
+    /// The run, as far as it has come.
+    pub run: RunRow,
+    holder: i64,
+}
+
+impl Store {
+    /// Lets an enforced policy run as soon as somebody can; false where it is not enforced.
+    pub async fn request_run(
+        &self,
+        organization: OrganizationId,
+        id: PolicyId,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let sql = "UPDATE retention_policies SET due_at = 0 WHERE organization = $1 AND id = $2 AND mode = 'enforced'";
+        let requested = transaction.execute(sql, values![organization.0, id.0]).await? == 1;
+        if requested {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(requested)
+    }
+
+    /// Claims a policy that is due, or was interrupted, and that nobody is at; of these the one named, if one is, whether it is due or not.
+    pub async fn claim_run(&self, only: Option<PolicyId>) -> Result<Option<RetentionClaim>, StoreError> {
+        let (now, until) = (self.now_ms(), self.now_ms().saturating_add(CLAIM.as_millis() as i64));
+        let wanted = only.map_or(0, |only| only.0);
+        let sql = "SELECT id FROM retention_policies WHERE mode = 'enforced' AND claimed_until <= $1 AND ($2 = id OR $2 = 0 AND \
+                   (due_at <= $1 OR EXISTS (SELECT 1 FROM retention_runs r WHERE r.policy = retention_policies.id \
+                   AND r.ended_at IS NULL))) ORDER BY due_at, id LIMIT 1";
+        let rows = self.inner.db.fetch_uncounted(sql, values![now, wanted]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let id = row.columns().int("id")?;
+        let holder = new_id();
+        let mut transaction = self.inner.db.begin().await?;
+        let claim = format!(
+            "UPDATE retention_policies SET claimed_until = $2, holder = $3, due_at = $4 \
+             WHERE id = $1 AND claimed_until <= $5 AND mode = 'enforced' RETURNING {COLUMNS}"
+        );
+        let values = values![id, until, holder, now.saturating_add(EVERY_MS), now];
+        let Some(row) = transaction.fetch_one(claim, values).await? else { return Ok(None) };
+        let policy = policy_of(&mut row.columns())?;
+        // One of another rule is at its end; it was interrupted before that could be said.
+        let stale = "UPDATE retention_runs SET ended_at = $3, error = 'The policy was changed.' \
+                     WHERE policy = $1 AND ended_at IS NULL AND digest <> $2";
+        transaction.execute(stale, values![id, policy.digest.as_str(), now]).await?;
+        let open = format!("SELECT {RUN} FROM retention_runs WHERE policy = $1 AND ended_at IS NULL ORDER BY id LIMIT 1");
+        let run = match transaction.fetch_one(open, values![id]).await? {
+            Some(row) => run(&row)?,
+            None => {
+                let run = RunId(new_id());
+                let insert = "INSERT INTO retention_runs (id, policy, digest, started_at, deleted, bytes, skipped) \
+                              VALUES ($1, $2, $3, $4, 0, 0, '[]')";
+                let values = values![run.0, id, policy.digest.as_str(), now];
+                transaction.execute(insert, values).await?;
+                RunRow {
+                    id: run,
+                    started_at: now,
+                    ended_at: None,
+                    deleted: 0,
+                    bytes: 0,
+                    skipped: "[]".to_owned(),
+                    error: None,
+                }
+            }
+        };
+        transaction.commit().await?;
+        Ok(Some(RetentionClaim { policy, run, holder }))
+    }
+
+    /// Records how far a run has come and renews its claim. False when it is the caller's no longer: somebody else's, or the policy
+    /// was paused, changed or deleted.
+    pub async fn go_on_with_run(&self, claim: &RetentionClaim) -> Result<bool, StoreError> {
+        let until = self.now_ms().saturating_add(CLAIM.as_millis() as i64);
+        let mut transaction = self.inner.db.begin().await?;
+        let renew = "UPDATE retention_policies SET claimed_until = $3 WHERE id = $1 AND holder = $2 AND mode = 'enforced' \
+                     AND digest = $4";
+        let values = values![claim.policy.id.0, claim.holder, until, claim.policy.digest.as_str()];
+        if transaction.execute(renew, values).await? == 0 {
+            return Ok(false);
+        }
+        let RunRow { id, deleted, bytes, skipped, .. } = &claim.run;
+        let note = "UPDATE retention_runs SET deleted = $2, bytes = $3, skipped = $4 WHERE id = $1";
+        let values = values![id.0, signed(*deleted), signed(*bytes), skipped.as_str()];
+        transaction.execute(note, values).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Ends a run, and gives the claim back. Runs that are older than the last hundred are forgotten.
+    pub async fn end_run(&self, claim: &RetentionClaim, error: Option<&str>) -> Result<(), StoreError> {
+        let RunRow { id, deleted, bytes, skipped, .. } = &claim.run;
+        let policy = claim.policy.id.0;
+        let mut transaction = self.inner.db.begin().await?;
+        // Not where somebody else has taken it up.
+        let end = "UPDATE retention_runs SET ended_at = $2, deleted = $3, bytes = $4, skipped = $5, error = $6 WHERE id = $1 \
+                   AND EXISTS (SELECT 1 FROM retention_policies p WHERE p.id = retention_runs.policy AND p.holder = $7)";
+        let values = values![
+            id.0,
+            self.now_ms(),
+            signed(*deleted),
+            signed(*bytes),
+            skipped.as_str(),
+            error,
+            claim.holder
+        ];
+        transaction.execute(end, values).await?;
+        let old = "DELETE FROM retention_runs WHERE policy = $1 AND ended_at IS NOT NULL AND id NOT IN \
+                   (SELECT id FROM retention_runs WHERE policy = $1 ORDER BY id DESC LIMIT $2)";
+        transaction.execute(old, values![policy, i64::from(RUNS_KEPT)]).await?;
+        let free = "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
+        transaction.execute(free, values![policy, claim.holder]).await?;
+        transaction.commit().await
+    }
+
+    /// Gives the claim of a run back that has not come to its end: any server may go on with it.
+    pub async fn leave_run(&self, claim: &RetentionClaim) -> Result<(), StoreError> {
+        let free = "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
+        self.inner.db.execute(free, values![claim.policy.id.0, claim.holder]).await.map(drop)
+    }
+
+    /// Ends runs of policies that were paused while nobody was at them.
+    pub async fn end_paused_runs(&self) -> Result<(), StoreError> {
+        let paused = "SELECT 1 AS one FROM retention_runs r JOIN retention_policies p ON p.id = r.policy \
+                      WHERE r.ended_at IS NULL AND p.mode <> 'enforced' AND p.claimed_until <= $1 LIMIT 1";
+        if self.inner.db.fetch_uncounted(paused, values![self.now_ms()]).await?.is_empty() {
+            return Ok(());
+        }
+        let end = "UPDATE retention_runs SET ended_at = $1, error = 'The policy was paused.' WHERE ended_at IS NULL AND policy IN \
+                   (SELECT id FROM retention_policies WHERE mode <> 'enforced' AND claimed_until <= $1)";
+        self.inner.db.execute(end, values![self.now_ms()]).await.map(drop)
+    }
+
+    /// The runs of a policy, the latest first, those before the run `before`, at most `limit`.
+    pub async fn list_runs(
+        &self,
+        policy: PolicyId,
+        before: Option<RunId>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        let sql = format!("SELECT {RUN} FROM retention_runs WHERE policy = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        let before = before.map_or(i64::MAX, |before| before.0);
+        let rows = self.inner.db.fetch(sql, values![policy.0, before, i64::from(limit)]).await?;
+        rows.iter().map(run).collect()
+    }
+}
+
+fn run(row: &Row) -> Result<RunRow, StoreError> {
+    let mut columns = row.columns();
+    Ok(RunRow {
+        id: RunId(columns.int("id")?),
+        started_at: columns.int("started_at")?,
+        ended_at: columns.opt_int("ended_at")?,
+        deleted: columns.unsigned("deleted")?,
+        bytes: columns.unsigned("bytes")?,
+        skipped: columns.text("skipped")?,
+        error: columns.opt_text("error")?,
+    })
+}
