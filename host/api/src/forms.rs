@@ -28,7 +28,9 @@ use crate::operations::organization::OrganizationChange;
 use crate::operations::repositories::RepositoryChange;
 use crate::operations::sso::SettingsRequest;
 use crate::operations::tokens::TokenRequest;
+use crate::operations::retention::{PolicyRequest, Rule};
 use crate::organization::ChangeOrganization;
+use crate::retention::bodies::{ChangePolicy, CreatePolicy};
 use crate::sso::settings::SetSso;
 use crate::subscribers::bodies::{
     ChangeSubscriber, ChangeSubscriberGroup, CreateSubscriber, CreateSubscriberGroup, KeyOwnerBody,
@@ -67,6 +69,16 @@ pub fn repository(app: &App, body: Value) -> Result<NewRepository, ApiError> {
     let plugins = app.runtime.plugins();
     let formats: Vec<&Description> = plugins.iter().map(|plugin| plugin.description()).collect();
     crate::repositories::from_json(&formats, body)
+}
+
+/// A policy of retention that is wanted: its name and its rule.
+pub fn retention_policy(body: Value) -> Result<(String, Rule), ApiError> {
+    shape::<CreatePolicy>(body)?.request()
+}
+
+/// What of a policy of retention is to change.
+pub fn retention_change(body: Value) -> Result<PolicyRequest, ApiError> {
+    shape::<ChangePolicy>(body)?.request()
 }
 
 /// What of a repository is to change, each absent where it stays.

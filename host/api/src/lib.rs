@@ -29,6 +29,7 @@ mod paging;
 pub mod portal;
 mod reload;
 pub mod repositories;
+mod retention;
 mod search;
 mod sessions;
 mod shown;
@@ -87,6 +88,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         cache::endpoints(),
         upkeep::endpoints(),
         trash::endpoints(),
+        retention::endpoints(),
         tokens::endpoints(),
         logins::endpoints(),
         formats::endpoints(),

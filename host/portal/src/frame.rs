@@ -112,6 +112,7 @@ fn done(what: &str) -> Option<&'static str> {
         "created" => "Created.",
         "saved" => "Saved.",
         "deleted" => "Deleted.",
+        "restored" => "Brought back, as it was.",
         "deleting" => "It is being deleted, which takes a while; what is left of it is still shown.",
         "revoked" => "Revoked: it is refused from now on.",
         "purged" => "Purged.",

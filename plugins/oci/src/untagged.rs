@@ -133,22 +133,91 @@ pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Res
     Ok(removed.value)
 }
 
-/// The same for a deletion that can be undone: what the tag needs comes back with it, should it be gone by then.
+/// Removes a tag with all that nothing else points to, in one commit where that takes it, so that it can be undone: what the tag needs
+/// comes back with it, should it be gone by then. What is left to be looked at.
 ///
 /// # Errors
 /// As [`delete_tag`].
-pub(crate) fn delete_tag_wholly(repository: &Repository, image: &str, tag: &str) -> Result<Digest, Failure> {
+pub(crate) fn delete_tag_wholly(
+    repository: &Repository,
+    image: &str,
+    tag: &str,
+) -> Result<Vec<Digest>, Failure> {
     let key = records::tag(image, tag);
     let removed = repository.update(busy, |change| {
+        let expect = touched(repository, image)?;
         let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         let digest = entry.value.digest;
         for needed in needed(repository, image, &digest)? {
             change.require(&needed, Expectation::Anything);
         }
+        change.require(&records::touched(image), expect);
+        let left = remove_whole(repository, change, image, &digest, Some(tag))?;
         remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
-        Ok(digest)
+        Ok(left)
     })?;
     Ok(removed.value)
+}
+
+/// Adds to a change the removal of a manifest that nothing but this tag points to, of what it pointed to alone, and of what says
+/// something about any of these. What did not go with it and is to be looked at.
+fn remove_whole(
+    repository: &Repository,
+    change: &mut Transaction,
+    image: &str,
+    digest: &Digest,
+    tag: Option<&str>,
+) -> Result<Vec<Digest>, Failure> {
+    let (mut gone, mut next, mut changes) = (BTreeSet::new(), vec![digest.clone()], 0);
+    while let Some(digest) = next.pop() {
+        if gone.contains(&digest) {
+            continue;
+        }
+        let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, &digest))? else {
+            continue;
+        };
+        if is_pointed_to_by_others(repository, image, &digest, &entry.value, &gone, tag)? {
+            continue;
+        }
+        changes += 2 + entry.value.children.len();
+        if changes > NEEDED {
+            next.push(digest);
+            return Ok(next);
+        }
+        next.extend(remove(repository, change, image, &digest, &entry.value)?);
+        gone.insert(digest);
+    }
+    Ok(Vec::new())
+}
+
+/// Whether anything points to a manifest but what goes with it, and this tag.
+fn is_pointed_to_by_others(
+    repository: &Repository,
+    image: &str,
+    digest: &Digest,
+    record: &ManifestRecord,
+    gone: &BTreeSet<Digest>,
+    tag: Option<&str>,
+) -> Result<bool, Failure> {
+    let prefix = records::tags_of(image, digest);
+    for key in repository.keys(prefix.as_str()).page(2) {
+        if key?.strip_prefix(&prefix) != tag {
+            return Ok(true);
+        }
+    }
+    let prefix = records::indexes(image, digest);
+    for key in repository.keys(prefix.as_str()) {
+        let index = key?.strip_prefix(&prefix).and_then(|index| index.parse::<Digest>().ok());
+        if index.is_none_or(|index| !gone.contains(&index)) {
+            return Ok(true);
+        }
+    }
+    match &record.subject {
+        Some(subject) if !gone.contains(subject) => {
+            Ok(repository.get(&records::manifest(image, subject))?.is_some())
+        }
+        _ => Ok(false),
+    }
 }
 
 /// The records of a manifest, of its parts, and of what says something about them, as far as one commit takes them.
@@ -193,10 +262,10 @@ pub(crate) fn delete_untagged(
             return Err(Failure::new(409, "conflict", text));
         }
         change.require(&records::touched(image), expect);
-        for needed in needed(repository, image, digest)?.iter().filter(|needed| **needed != key) {
-            change.require(needed, Expectation::Anything);
+        for needed in needed(repository, image, digest)? {
+            change.require(&needed, Expectation::Anything);
         }
-        remove(repository, change, image, digest, &entry.value)
+        remove_whole(repository, change, image, digest, None)
     })?;
     Ok(removed.value)
 }

@@ -21,6 +21,7 @@ mod passwords;
 pub mod proxy_cache;
 pub mod reload;
 pub mod repositories;
+pub mod retention;
 mod right;
 pub mod search;
 mod service;

@@ -18,11 +18,13 @@ mod package;
 mod permissions;
 mod repositories;
 mod repository;
+mod retention;
 mod search;
 mod service_keys;
 mod settings;
 mod sign_in;
 mod tokens;
+mod trash;
 mod version;
 
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub(crate) fn all() -> Routes {
         connection::routes(),
         settings::routes(),
         cache::routes(),
+        trash::routes(),
         package::routes(),
         version::routes(),
         search::routes(),
@@ -56,6 +59,7 @@ pub(crate) fn all() -> Routes {
         audit::routes(),
         backups::routes(),
         organization::routes(),
+        retention::routes(),
         account::routes(),
         login::routes(),
     ];

@@ -12,7 +12,7 @@ use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepo
 use serde_json::{Value, json};
 
 use super::tokens::choices;
-use super::{Routes, permissions};
+use super::{Routes, permissions, retention};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -45,7 +45,7 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
                 dt { "Quota" } dd { @match own.row.quota_bytes { Some(bytes) => (parts::size(bytes)), None => "none" } }
             }
         }
-        @if manages { (usage(&organization::usage(&seat.actor).await?)) }
+        @if manages { (usage(&organization::usage(&seat.actor).await?)) (retention::section(seat, None).await?) }
         @if owner { (own_form(seat, &own, of("own"))) (sso_form(seat, of("sso")).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));

@@ -43,6 +43,7 @@ pub(super) fn tabs(seat: &Seat, row: &RepositoryRow, here: &str) -> Markup {
         (true, "/connection", "Connection Settings"),
         (manages, "/settings", "Settings"),
         (manages && row.kind == repositories::PROXY, "/cache", "Cache"),
+        (row.kind == "hosted" && seat.actor.permissions().rights(row.id).delete, "/trash", "Trash"),
     ];
     html! {
         nav.tabs aria-label="Repository" {

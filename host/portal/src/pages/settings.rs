@@ -53,6 +53,7 @@ async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>
         @if row.kind != "hosted" && !proxy { (members_form(seat, row, of("members")).await?) }
         (settings_form(seat, row, of("settings")))
         @if proxy && shows_credentials { (credentials_form(seat, of("credentials"))) }
+        @if row.kind == "hosted" { (retention::section(seat, Some(row.id)).await?) }
         div.card.danger {
             h2 { "Delete" }
             p { "The repository " strong { (row.name) } " with all that it holds." }

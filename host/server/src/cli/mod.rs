@@ -7,6 +7,7 @@ mod health;
 mod migrate;
 mod moving;
 mod plugins;
+mod retention;
 mod upkeep;
 
 use std::io::Write as _;
@@ -101,6 +102,11 @@ enum Command {
     Import(Box<moving::ImportArguments>),
     /// Move a repository of a running server into a folder, in the layout of its format.
     Export(Box<moving::ExportArguments>),
+    /// Policies that delete what is old or not used.
+    Retention {
+        #[command(subcommand)]
+        command: retention::RetentionCommand,
+    },
     /// Collect garbage once.
     Gc {
         #[command(flatten)]
@@ -232,6 +238,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Restore(arguments) => arguments.run().await,
             Command::Import(arguments) => arguments.run().await,
             Command::Export(arguments) => arguments.run().await,
+            Command::Retention { command } => retention::run(command).await,
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };

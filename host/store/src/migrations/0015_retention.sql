@@ -8,11 +8,12 @@ CREATE TABLE retention_policies (
 CREATE INDEX retention_policies_by_organization ON retention_policies (organization, id);
 CREATE INDEX retention_policies_due ON retention_policies (due_at) WHERE mode = 'enforced';
 
--- What they did: the last of each. `deleted` counts what a run has taken on, so that one which is taken up again never deletes more
--- than it may; at its end it is what was deleted. `skipped` is a JSON list.
+-- What they did: the last of each. `deleted` and `bytes` count what a run has taken on, so that one which is taken up again never deletes
+-- more than it may; at its end they are what was deleted. `pending` is a JSON list of what it took on last, `skipped` one of what it left.
 CREATE TABLE retention_runs (
     id {integer_primary_key}, policy BIGINT NOT NULL REFERENCES retention_policies ON DELETE CASCADE, digest TEXT NOT NULL,
-    started_at BIGINT NOT NULL, ended_at BIGINT, deleted BIGINT NOT NULL, bytes BIGINT NOT NULL, skipped TEXT NOT NULL, error TEXT
+    started_at BIGINT NOT NULL, ended_at BIGINT, deleted BIGINT NOT NULL, bytes BIGINT NOT NULL, pending TEXT NOT NULL, skipped TEXT NOT NULL,
+    error TEXT
 );
 CREATE INDEX retention_runs_by_policy ON retention_runs (policy, id);
 CREATE INDEX retention_runs_open ON retention_runs (policy) WHERE ended_at IS NULL;

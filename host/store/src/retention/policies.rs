@@ -7,6 +7,8 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, new_id};
 use crate::store::Store;
 
+use super::runs::EVERY_MS;
+
 /// Policies that an organization may have.
 pub const MAX_POLICIES: u32 = 100;
 
@@ -150,7 +152,7 @@ impl Store {
             } else {
                 "UPDATE retention_policies SET mode = 'paused', due_at = $3 WHERE organization = $1 AND id = $2"
             };
-            there &= transaction.execute(sql, values![organization.0, id.0, self.now_ms()]).await? == 1;
+            there &= transaction.execute(sql, values![organization.0, id.0, self.now_ms().saturating_add(EVERY_MS)]).await? == 1;
         }
         if !there {
             return Ok(None);

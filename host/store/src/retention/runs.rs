@@ -14,9 +14,9 @@ pub const RUNS_KEPT: u32 = 100;
 /// How long a claim lasts that is not renewed.
 const CLAIM: Duration = Duration::from_secs(30);
 /// How often a policy runs by itself.
-const EVERY_MS: i64 = 60 * 60 * 1000;
+pub(super) const EVERY_MS: i64 = 60 * 60 * 1000;
 
-const RUN: &str = "id, started_at, ended_at, deleted, bytes, skipped, error";
+const RUN: &str = "id, started_at, ended_at, deleted, bytes, pending, skipped, error";
 
 /// A run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ pub struct RunRow {
     pub deleted: u64,
     /// Of their files.
     pub bytes: u64,
+    /// What is being deleted, of which it may not be known whether it was: as whoever carries it out wrote it.
+    pub pending: String,
     /// What was to be deleted and was not: a JSON list.
     pub skipped: String,
     /// Why it did not come to its end.
@@ -93,8 +95,8 @@ impl Store {
             Some(row) => run(&row)?,
             None => {
                 let run = RunId(new_id());
-                let insert = "INSERT INTO retention_runs (id, policy, digest, started_at, deleted, bytes, skipped) \
-                              VALUES ($1, $2, $3, $4, 0, 0, '[]')";
+                let insert = "INSERT INTO retention_runs (id, policy, digest, started_at, deleted, bytes, pending, skipped) \
+                              VALUES ($1, $2, $3, $4, 0, 0, '[]', '[]')";
                 let values = values![run.0, id, policy.digest.as_str(), now];
                 transaction.execute(insert, values).await?;
                 RunRow {
@@ -103,6 +105,7 @@ impl Store {
                     ended_at: None,
                     deleted: 0,
                     bytes: 0,
+                    pending: "[]".to_owned(),
                     skipped: "[]".to_owned(),
                     error: None,
                 }
@@ -123,9 +126,9 @@ impl Store {
         if transaction.execute(renew, values).await? == 0 {
             return Ok(false);
         }
-        let RunRow { id, deleted, bytes, skipped, .. } = &claim.run;
-        let note = "UPDATE retention_runs SET deleted = $2, bytes = $3, skipped = $4 WHERE id = $1";
-        let values = values![id.0, signed(*deleted), signed(*bytes), skipped.as_str()];
+        let RunRow { id, deleted, bytes, pending, skipped, .. } = &claim.run;
+        let note = "UPDATE retention_runs SET deleted = $2, bytes = $3, skipped = $4, pending = $5 WHERE id = $1";
+        let values = values![id.0, signed(*deleted), signed(*bytes), skipped.as_str(), pending.as_str()];
         transaction.execute(note, values).await?;
         transaction.commit().await?;
         Ok(true)
@@ -137,7 +140,7 @@ impl Store {
         let policy = claim.policy.id.0;
         let mut transaction = self.inner.db.begin().await?;
         // Not where somebody else has taken it up.
-        let end = "UPDATE retention_runs SET ended_at = $2, deleted = $3, bytes = $4, skipped = $5, error = $6 WHERE id = $1 \
+        let end = "UPDATE retention_runs SET ended_at = $2, deleted = $3, bytes = $4, skipped = $5, error = $6, pending = '[]' WHERE id = $1 \
                    AND EXISTS (SELECT 1 FROM retention_policies p WHERE p.id = retention_runs.policy AND p.holder = $7)";
         let values = values![
             id.0,
@@ -197,6 +200,7 @@ fn run(row: &Row) -> Result<RunRow, StoreError> {
         ended_at: columns.opt_int("ended_at")?,
         deleted: columns.unsigned("deleted")?,
         bytes: columns.unsigned("bytes")?,
+        pending: columns.text("pending")?,
         skipped: columns.text("skipped")?,
         error: columns.opt_text("error")?,
     })

@@ -38,6 +38,14 @@ pub struct JudgedPlace {
     version: String,
 }
 
+impl JudgedPlace {
+    /// Before the latest publication of a package.
+    #[must_use]
+    pub fn top_of(name: &str) -> JudgedPlace {
+        JudgedPlace { name: name.to_owned(), at: i64::MAX, version: String::new() }
+    }
+}
+
 impl JudgedVersion {
     /// Behind it the next page begins.
     #[must_use]

@@ -24,5 +24,6 @@ mod leases;
 mod people;
 mod quotas;
 mod removals;
+mod retention;
 mod support;
 mod trash;

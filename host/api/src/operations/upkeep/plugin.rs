@@ -17,12 +17,35 @@ pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plug
 }
 
 /// Deletes one version of a package: into the repository's trash, where it has one.
-pub(super) async fn delete_one(
+pub(in crate::operations) async fn delete_one(
     app: &App,
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
     version: Named<'_>,
+) -> Result<(), ApiError> {
+    delete(app, repository, plugin, event, version, None).await
+}
+
+/// Deletes what is held and was never shown, of so many bytes: into the repository's trash, where it has one.
+pub(in crate::operations) async fn delete_unshown(
+    app: &App,
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    event: AuditEvent,
+    version: Named<'_>,
+    bytes: u64,
+) -> Result<(), ApiError> {
+    delete(app, repository, plugin, event, version, Some(bytes)).await
+}
+
+async fn delete(
+    app: &App,
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    event: AuditEvent,
+    version: Named<'_>,
+    unshown: Option<u64>,
 ) -> Result<(), ApiError> {
     let days = trash_days(&repository.settings);
     let Named { package, version } = version;
@@ -31,6 +54,9 @@ pub(super) async fn delete_one(
         return done(plugin.delete_version(call, package, version).await);
     }
     let entry = app.store.begin_trash(repository.id, package, version, &event.actor, days).await?;
+    if let Some(bytes) = unshown {
+        app.store.trash_unshown(entry, bytes).await?;
+    }
     let call = PluginCall { trash: Some(entry), ..plugin_call(repository, plugin, event) };
     let deleted = plugin.delete_version(call, package, version).await;
     // One that failed half-way is left open: it goes on with the same entry.
@@ -54,11 +80,11 @@ pub(super) async fn mark_one(
 
 /// A version by the names of its package and itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named<'a> {
+pub(in crate::operations) struct Named<'a> {
     /// The package.
-    pub(super) package: &'a str,
+    pub(in crate::operations) package: &'a str,
     /// The version.
-    pub(super) version: &'a str,
+    pub(in crate::operations) version: &'a str,
 }
 
 fn plugin_call(repository: &RepositoryRow, plugin: &Plugin, event: AuditEvent) -> PluginCall {
@@ -71,7 +97,7 @@ fn plugin_call(repository: &RepositoryRow, plugin: &Plugin, event: AuditEvent) -
 }
 
 /// A plugin's refusal as the API says it: by its code where the catalogue has that, else by its status, in its own words.
-fn done(outcome: Result<Result<(), Failure>, CallError>) -> Result<(), ApiError> {
+pub(in crate::operations) fn done(outcome: Result<Result<(), Failure>, CallError>) -> Result<(), ApiError> {
     let failure = match outcome {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(failure)) => failure,

@@ -1,0 +1,408 @@
+//! Runs: a policy's evaluation, carried out. Each version is judged again right before it goes, and what it was skipped for is noted. A
+//! run that is killed goes on where it was, on whichever server finds it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use packhouse_app::App;
+use packhouse_runtime::{NeededVersion, VersionFacts};
+use packhouse_store::{AuditEvent, PolicyId, RepositoryId, RetentionClaim};
+use packhouse_wire::catalogue;
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::{Evaluation, Place, evaluate, facts, holds_unshown, newest, seen};
+use super::rule::Rule;
+use super::walk::{Condemned, Found, Key, Newest, Seen, key};
+use crate::error::ApiError;
+use crate::operations::upkeep::{Named, delete_one, delete_unshown};
+
+/// Versions after which it is noted how far a run has come.
+const PIECE: usize = 50;
+/// Versions that were skipped, of which a run remembers why.
+const SKIPPED: usize = 200;
+/// Versions that could not be deleted by a fault of ours, after which a run is given up.
+const FAULTS: usize = 20;
+/// How often it is looked for policies that are due.
+const LOOKED_FOR: Duration = Duration::from_secs(10);
+/// How often at most it is looked for what was published beside a run.
+const NEWS: Duration = Duration::from_secs(2);
+/// Versions that are read of that.
+const NEWS_READ: u32 = 5_000;
+/// Of these, versions that are judged at a time.
+const NEWS_JUDGED: usize = 500;
+/// How much earlier than the last look the next one begins: clocks differ, and a commit may take its time.
+const OVERLAP_MS: i64 = 10_000;
+
+/// A version that was to be deleted and was not.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Skipped {
+    /// The repository's id.
+    pub repository: String,
+    /// The package.
+    pub package: String,
+    /// The version.
+    pub version: String,
+    /// Why.
+    pub because: String,
+}
+
+/// What came of a piece's version.
+enum Outcome {
+    Deleted,
+    Skipped(String),
+    /// By a fault of ours.
+    Failed(ApiError),
+}
+
+/// What a run has taken on and may have done when it is killed: repository, package, version, bytes, and when it was shown.
+type Pending = (i64, String, String, u64, Option<i64>);
+
+/// Carries out policies that are due, one after the other, until none is left; of these the one named alone, if one is. How many runs.
+pub async fn run_due(app: &Arc<App>, only: Option<PolicyId>) -> Result<Vec<RetentionClaim>, ApiError> {
+    let mut done = Vec::new();
+    while !app.stop.is_cancelled() && !*app.live.read_only.get() {
+        let Some(claim) = app.store.claim_run(only).await? else { break };
+        done.push(carry_out(app, claim).await?);
+        if only.is_some() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// Runs policies every hour, those that somebody asked for at once, and goes on with what was interrupted, until the stop.
+pub async fn every_hour(app: Arc<App>) {
+    loop {
+        let worked = async {
+            run_due(&app, None).await?;
+            app.store.end_paused_runs().await.map_err(ApiError::from)
+        };
+        if let Err(error) = worked.await {
+            tracing::warn!("policies of retention could not be run; the next time will do: {error:?}");
+        }
+        if tokio::time::timeout(LOOKED_FOR, app.stop.cancelled()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// Carries a run out to its end, and says how it ended. An error where that could not be noted.
+async fn carry_out(app: &App, claim: RetentionClaim) -> Result<RetentionClaim, ApiError> {
+    let mut run = Run { app, claim, skipped: Vec::new(), faults: 0 };
+    let name = run.claim.policy.name.clone();
+    let ended = run.work().await;
+    run.note();
+    let error = match &ended {
+        Ok(true) => None,
+        Ok(false) if app.stop.is_cancelled() => {
+            app.store.leave_run(&run.claim).await?;
+            return Ok(run.claim);
+        }
+        Ok(false) => Some("The policy was paused, changed or taken over by another server.".to_owned()),
+        Err(error) => Some(error.message().to_owned()),
+    };
+    if let Err(error) = &ended {
+        tracing::warn!(policy = name, "a run of retention ended early: {error:?}");
+    }
+    app.store.end_run(&run.claim, error.as_deref()).await?;
+    let (deleted, bytes) = (run.claim.run.deleted, run.claim.run.bytes);
+    tracing::info!(policy = name, deleted, bytes, skipped = run.skipped.len(), "a policy of retention was run");
+    run.claim.run.error = error;
+    Ok(run.claim)
+}
+
+/// A run under way.
+struct Run<'a> {
+    app: &'a App,
+    claim: RetentionClaim,
+    skipped: Vec<Skipped>,
+    faults: usize,
+}
+
+impl Run<'_> {
+    /// False when it is to stop here.
+    async fn work(&mut self) -> Result<bool, ApiError> {
+        self.skipped = serde_json::from_str(&self.claim.run.skipped).unwrap_or_default();
+        self.settle().await?;
+        let rule = super::stored(&self.claim.policy)?;
+        let left = rule.max_deletes.saturating_sub(self.claim.run.deleted);
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        // What is evaluated may take longer than a claim lasts: it is renewed beside it.
+        let organization = self.claim.policy.organization;
+        let mut evaluating = std::pin::pin!(evaluate(self.app, organization, &rule, most));
+        let evaluation = loop {
+            tokio::select! {
+                evaluated = &mut evaluating => break evaluated?,
+                () = tokio::time::sleep(LOOKED_FOR) => {
+                    if !self.app.store.go_on_with_run(&self.claim).await? {
+                        return Ok(false);
+                    }
+                }
+                () = self.app.stop.cancelled() => return Ok(false),
+            }
+        };
+        let Evaluation { places, found: Found { items, needed, .. }, began } = evaluation;
+        let mut news = News { looked: Instant::now(), since: began, needed };
+        for piece in items.chunks(PIECE) {
+            if self.app.stop.is_cancelled() || !self.piece(&rule, &places, piece, &mut news).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Finds out what was done of what a run that was killed had taken on.
+    async fn settle(&mut self) -> Result<(), ApiError> {
+        let pending: Vec<Pending> = serde_json::from_str(&self.claim.run.pending).unwrap_or_default();
+        for (repository, package, version, bytes, shown_at) in pending {
+            let repository = RepositoryId(repository);
+            let is_there = match shown_at {
+                Some(shown_at) => {
+                    let row = self.app.store.judged_version(repository, &package, &version).await?;
+                    row.is_some_and(|row| row.shown_at == shown_at)
+                }
+                None => holds_unshown(self.app, self.claim.policy.organization, repository, package, version).await?,
+            };
+            if is_there {
+                self.give_back(bytes);
+            }
+        }
+        "[]".clone_into(&mut self.claim.run.pending);
+        Ok(())
+    }
+
+    /// Deletes a piece. False when the run is no longer this server's.
+    async fn piece(
+        &mut self,
+        rule: &Rule,
+        places: &[Place],
+        piece: &[Condemned],
+        news: &mut News,
+    ) -> Result<bool, ApiError> {
+        self.take_on(places, piece);
+        if *self.app.live.read_only.get() || !self.app.store.go_on_with_run(&self.claim).await? {
+            self.give_all_back(piece);
+            return Ok(false);
+        }
+        if news.looked.elapsed() >= NEWS {
+            news.look(self.app, places).await?;
+        }
+        let mut again = Again { app: self.app, rule, places, facts: HashMap::new(), newest: HashMap::new() };
+        again.ask(piece).await?;
+        for condemned in piece {
+            let outcome = self.one(&mut again, condemned, news).await?;
+            let because = match outcome {
+                Outcome::Deleted => continue,
+                Outcome::Skipped(because) => because,
+                Outcome::Failed(error) => {
+                    tracing::warn!(package = condemned.seen.package, "a version could not be deleted: {error:?}");
+                    self.faults += 1;
+                    error.message().to_owned()
+                }
+            };
+            // It stays, and so does what it needs.
+            let needs = again.needs_of(condemned);
+            news.needed.extend(needs.into_iter().map(|needed| (condemned.seen.place, needed)));
+            self.give_back(condemned.seen.bytes);
+            self.skip(places, condemned, because);
+            if self.faults >= FAULTS {
+                let text = "too many versions could not be deleted";
+                return Err(ApiError::Internal(anyhow::anyhow!(text)));
+            }
+        }
+        "[]".clone_into(&mut self.claim.run.pending);
+        Ok(true)
+    }
+
+    async fn one(
+        &self,
+        again: &mut Again<'_>,
+        condemned: &Condemned,
+        news: &News,
+    ) -> Result<Outcome, ApiError> {
+        let Some(place) = again.places.get(condemned.seen.place) else {
+            return Ok(Outcome::Skipped("Its repository is gone.".to_owned()));
+        };
+        if let Some(because) = again.spared(condemned, &news.needed).await? {
+            return Ok(Outcome::Skipped(because));
+        }
+        let Seen { package, version, bytes, shown_at, .. } = &condemned.seen;
+        let named = Named { package, version };
+        let event = self.event(place, named);
+        let deleted = match shown_at {
+            Some(_) => delete_one(self.app, &place.repository, &place.plugin, event, named).await,
+            None => delete_unshown(self.app, &place.repository, &place.plugin, event, named, *bytes).await,
+        };
+        Ok(match deleted {
+            Ok(()) => Outcome::Deleted,
+            Err(ApiError::Refused { code, .. }) if std::ptr::eq(code, &catalogue::NOT_FOUND) => {
+                Outcome::Skipped("It was deleted meanwhile.".to_owned())
+            }
+            // The claim runs out, and another server, or this one, goes on.
+            Err(ApiError::Refused { code, message, retry_after })
+                if std::ptr::eq(code, &catalogue::DDB_UNAVAILABLE) =>
+            {
+                return Err(ApiError::Refused { code, message, retry_after });
+            }
+            Err(ApiError::Refused { message, .. }) => Outcome::Skipped(message),
+            Err(error) => Outcome::Failed(error),
+        })
+    }
+
+    /// What is remembered of a deletion: the policy did it.
+    fn event(&self, place: &Place, named: Named<'_>) -> AuditEvent {
+        let policy = &self.claim.policy;
+        AuditEvent {
+            organization: policy.organization,
+            actor: policy.name.clone(),
+            credential: format!("retention:{}", policy.id),
+            action: "delete_version".to_owned(),
+            subject: format!("{}/{} {}", place.repository.name, named.package, named.version),
+            ..AuditEvent::default()
+        }
+    }
+
+    /// Counts a piece before it is done: a run that is killed in it never deletes more than it may.
+    fn take_on(&mut self, places: &[Place], piece: &[Condemned]) {
+        let pending = piece.iter().filter_map(|Condemned { seen, .. }| {
+            let id = places.get(seen.place)?.repository.id.0;
+            Some((id, seen.package.clone(), seen.version.clone(), seen.bytes, seen.shown_at))
+        });
+        let pending: Vec<Pending> = pending.collect();
+        self.claim.run.pending = serde_json::to_string(&pending).unwrap_or_default();
+        for condemned in piece {
+            self.claim.run.deleted += 1;
+            self.claim.run.bytes = self.claim.run.bytes.saturating_add(condemned.seen.bytes);
+        }
+        self.note();
+    }
+
+    fn give_all_back(&mut self, piece: &[Condemned]) {
+        for condemned in piece {
+            self.give_back(condemned.seen.bytes);
+        }
+        "[]".clone_into(&mut self.claim.run.pending);
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        let run = &mut self.claim.run;
+        (run.deleted, run.bytes) = (run.deleted.saturating_sub(1), run.bytes.saturating_sub(bytes));
+    }
+
+    fn skip(&mut self, places: &[Place], Condemned { seen, .. }: &Condemned, because: String) {
+        let Some(place) = places.get(seen.place).filter(|_| self.skipped.len() < SKIPPED) else { return };
+        self.skipped.push(Skipped {
+            repository: place.repository.id.to_string(),
+            package: seen.package.clone(),
+            version: seen.version.clone(),
+            because,
+        });
+    }
+
+    fn note(&mut self) {
+        self.claim.run.skipped = serde_json::to_string(&self.skipped).unwrap_or_default();
+    }
+}
+
+/// What was published beside a run, and what that needs.
+struct News {
+    looked: Instant,
+    since: i64,
+    needed: HashSet<Key>,
+}
+
+impl News {
+    async fn look(&mut self, app: &App, places: &[Place]) -> Result<(), ApiError> {
+        let since = self.since.saturating_sub(OVERLAP_MS);
+        (self.looked, self.since) = (Instant::now(), app.store.now_ms());
+        for (at, place) in places.iter().enumerate().filter(|(_, place)| place.plugin.has_retention()) {
+            let rows = app.store.versions_since(place.repository.id, since, NEWS_READ).await?;
+            for rows in rows.chunks(NEWS_JUDGED) {
+                let ids = rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect();
+                for facts in facts(place, ids).await?.into_iter().flatten() {
+                    self.needed.extend(facts.needs.into_iter().map(|needed| (at, needed)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges a piece again, by what is there now.
+struct Again<'a> {
+    app: &'a App,
+    rule: &'a Rule,
+    places: &'a [Place],
+    facts: HashMap<Key, VersionFacts>,
+    newest: HashMap<(usize, String), Newest>,
+}
+
+impl Again<'_> {
+    /// Asks the plugins about all of a piece at once.
+    async fn ask(&mut self, piece: &[Condemned]) -> Result<(), ApiError> {
+        let which: BTreeSet<usize> = piece.iter().map(|condemned| condemned.seen.place).collect();
+        for at in which {
+            let Some(place) = self.places.get(at) else { continue };
+            let of: Vec<&Seen> = piece.iter().map(|one| &one.seen).filter(|seen| seen.place == at).collect();
+            let ids = of.iter().map(|seen| (seen.package.clone(), seen.version.clone())).collect();
+            for (seen, facts) in of.iter().zip(facts(place, ids).await?) {
+                if let Some(facts) = facts {
+                    self.facts.insert(key(seen), facts);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_of(&self, condemned: &Condemned) -> Vec<NeededVersion> {
+        match self.facts.get(&key(&condemned.seen)) {
+            Some(facts) => facts.needs.clone(),
+            None => condemned.needs.clone(),
+        }
+    }
+
+    /// Why a version is not to go after all.
+    async fn spared(
+        &mut self,
+        condemned: &Condemned,
+        needed: &HashSet<Key>,
+    ) -> Result<Option<String>, ApiError> {
+        let said = |text: &str| Ok(Some(text.to_owned()));
+        let own = key(&condemned.seen);
+        let (Some(place), Some(facts)) = (self.places.get(own.0), self.facts.get(&own)) else {
+            return said("It was deleted meanwhile, or something names it now.");
+        };
+        let now = match condemned.seen.shown_at {
+            None => condemned.seen.clone(),
+            Some(_) => {
+                let Seen { package, version, .. } = &condemned.seen;
+                match self.app.store.judged_version(place.repository.id, package, version).await? {
+                    Some(row) => seen(row, own.0),
+                    None => return said("It was deleted meanwhile."),
+                }
+            }
+        };
+        if needed.contains(&own) {
+            return said("Another version that stays needs it.");
+        }
+        let judged = now.judged(facts);
+        if facts.follows || !self.rule.matches(&judged) {
+            return said("The policy is not about it any more.");
+        }
+        if self.rule.condemns(&judged, self.app.store.now_ms()).is_none() {
+            return said("It was published or downloaded meanwhile.");
+        }
+        if let Some(most) = self.rule.keep.newest {
+            let of = (own.0, own.1.name.clone());
+            if !self.newest.contains_key(&of) {
+                let newest = newest(self.app, place, &of.1, most).await?;
+                self.newest.insert(of.clone(), newest);
+            }
+            if self.newest.get(&of).is_some_and(|newest| newest.holds(&now.version, facts)) {
+                return said("It is among the newest of its package by now.");
+            }
+        }
+        Ok(None)
+    }
+}
