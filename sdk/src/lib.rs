@@ -131,7 +131,7 @@ pub mod __private {
 
     #[cfg(target_arch = "wasm32")]
     pub use crate::wasm::{
-        Component, export_plugin, export_present, export_retention, export_upkeep, plugin, present, retention,
-        upkeep, wit_bindgen,
+        Component, export_plugin, export_present, export_retention, export_upkeep, plugin, present,
+        retention, upkeep, wit_bindgen,
     };
 }

@@ -15,7 +15,7 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
 /// Every page that needs nothing but a session.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 18] = [
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -32,6 +32,8 @@ const PAGES: [&str; 16] = [
     "/audit",
     "/backups",
     "/organization",
+    "/organization/retention",
+    "/repositories/lib/trash",
 ];
 
 struct World {
@@ -274,6 +276,8 @@ fn a_member_with_few_rights_sees_what_it_may() {
         ("/repositories/lib/cache", 403, format!("/v1/repositories/{}/cache", world.repository)),
         ("/members", 403, "/v1/members".to_owned()),
         ("/formats", 403, "/v1/formats".to_owned()),
+        ("/organization/retention", 403, "/v1/retention-policies".to_owned()),
+        ("/repositories/lib/trash", 403, format!("/v1/repositories/{}/trash", world.repository)),
         ("/audit", 403, "/v1/audit-events".to_owned()),
         ("/audit?as=csv", 403, "/v1/audit-events".to_owned()),
         ("/subscribers", 403, "/v1/subscribers".to_owned()),

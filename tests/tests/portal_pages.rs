@@ -62,6 +62,9 @@ fn world() -> World {
     let member = json!({"email": "member@example.com", "name": "A member", "password": PASSWORD,
         "permissions": {"organization": ["manage-members"], "repositories": [{"repository": repository, "actions": ["read"]}]}});
     let member = api.post("/v1/members", &member).expect(201).field("id");
+    let policy = json!({"name": "old ones", "repositories": [repository], "delete": {"not_downloaded_days": 90}, "keep": {"newest": 3},
+        "max_deletes": 100});
+    let policy = api.post("/v1/retention-policies", &policy).expect(201).field("id");
     let packages = api.call("GET", &format!("/v1/repositories/{repository}/packages")).expect(200).json();
     let package = packages["items"][0]["name"].as_str().unwrap().replace(':', "%3A");
     let login = Request::new("POST", "/repositories/js/-/v1/login")
@@ -103,6 +106,9 @@ fn world() -> World {
         "/audit".to_owned(),
         "/backups".to_owned(),
         "/organization".to_owned(),
+        "/organization/retention".to_owned(),
+        format!("/organization/retention/{policy}"),
+        "/repositories/releases/trash".to_owned(),
         "/account".to_owned(),
         "/sign-out".to_owned(),
         format!("/npm-login/{login}"),
@@ -169,6 +175,11 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
         look(&browser, &axe, page, &mut wrong);
     }
     // The pages that follow a form.
+    let retention = pages.iter().find(|page| page.starts_with("/organization/retention/")).unwrap();
+    browser.open(&at(retention));
+    browser.press("Preview");
+    browser.text("section[role=status]");
+    look(&browser, &axe, "/organization/retention preview", &mut wrong);
     browser.open(&at("/tokens?repository=releases"));
     browser.fill("Name", "looked at");
     browser.press("Create token");

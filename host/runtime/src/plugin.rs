@@ -279,7 +279,8 @@ impl Plugin {
         call: Call,
         ids: &[(String, String)],
     ) -> Result<Result<Vec<Option<VersionFacts>>, Failure>, CallError> {
-        let named = |(name, version): &(String, String)| VersionId { name: name.clone(), version: version.clone() };
+        let named =
+            |(name, version): &(String, String)| VersionId { name: name.clone(), version: version.clone() };
         let named: Vec<VersionId> = ids.iter().map(named).collect();
         let answered = self.of_retention("judge_versions", call, async |guest, retention, target| {
             retention.call_judge_versions(guest, target, &named).await

@@ -74,7 +74,8 @@ pub use records::{
     Matches, Outcome,
 };
 pub use retention::{
-    JudgedPlace, JudgedVersion, MAX_POLICIES, NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, RetentionClaim, RunRow,
+    JudgedPlace, JudgedVersion, MAX_POLICIES, NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, RetentionClaim,
+    RunRow,
 };
 pub use scrub::{Damaged, ScrubReport};
 pub use search::{FoundPackage, Readable, SearchPlace, SearchQuery};

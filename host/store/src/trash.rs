@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
 use crate::catalog::{CatalogChange, Version, VersionFile};
-use crate::db::{Row, signed, values};
+use crate::db::{Row, Value, signed, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, TrashId, new_id};
@@ -106,10 +106,69 @@ impl Store {
         Ok(TrashId(id))
     }
 
-    /// Says of an entry that begins that what goes into it was never shown, and has so many bytes.
-    pub async fn trash_unshown(&self, entry: TrashId, bytes: u64) -> Result<(), StoreError> {
-        let sql = "UPDATE trash SET unshown_bytes = $2 WHERE id = $1 AND open = 1";
-        self.inner.db.execute(sql, values![entry.0, signed(bytes)]).await.map(drop)
+    /// Entries that a policy's deletions fill, in one transaction: of each package and version, and its bytes where it was never shown.
+    /// Those of deletions that were interrupted are gone on with.
+    pub async fn begin_trash_of(
+        &self,
+        repository: RepositoryId,
+        versions: &[(&str, &str, Option<u64>)],
+        deleted_by: &str,
+        days: u64,
+    ) -> Result<Vec<TrashId>, StoreError> {
+        let now = self.now_ms();
+        let gone_at = now.saturating_add(signed(days).saturating_mul(DAY_MS));
+        let mut transaction = self.inner.db.begin().await?;
+        let (mut entries, mut rows) = (Vec::new(), Vec::new());
+        for (name, version, unshown) in versions {
+            if let Some(row) = transaction.fetch_one(OPEN, values![repository.0, *name, *version]).await? {
+                let open = row.columns().int("id")?;
+                let sql = "UPDATE trash SET deleted_at = $2, deleted_by = $3, gone_at = $4, unshown_bytes = $5 WHERE id = $1";
+                let values = values![open, now, deleted_by, gone_at, unshown.map(signed)];
+                transaction.execute(sql, values).await?;
+                entries.push(TrashId(open));
+                continue;
+            }
+            let id = new_id();
+            entries.push(TrashId(id));
+            rows.push([
+                Value::from(id),
+                Value::from(repository.0),
+                Value::from(*name),
+                Value::from(*version),
+                Value::from(now),
+                Value::from(deleted_by),
+                Value::from(gone_at),
+                Value::Int(unshown.map(signed)),
+                Value::from(1),
+            ]);
+        }
+        let insert = "INSERT INTO trash (id, repository, name, version, deleted_at, deleted_by, gone_at, unshown_bytes, open) VALUES ";
+        transaction.execute_rows(insert, rows, "").await?;
+        transaction.commit().await?;
+        Ok(entries)
+    }
+
+    /// Ends the filling of entries, as [`end_trash`](Store::end_trash) does of one.
+    pub async fn end_trash_of(&self, entries: &[TrashId]) -> Result<(), StoreError> {
+        let ids = || entries.iter().map(|entry| [Value::from(entry.0)]).collect::<Vec<_>>();
+        let mut transaction = self.inner.db.begin().await?;
+        let empty = ") AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id) \
+                     AND (unshown_bytes IS NULL OR NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id))";
+        transaction.execute_rows("DELETE FROM trash WHERE id IN (VALUES ", ids(), empty).await?;
+        transaction.execute_rows("UPDATE trash SET open = 0 WHERE id IN (VALUES ", ids(), ")").await?;
+        transaction.commit().await
+    }
+
+    /// Ends the filling of what an interrupted deletion of this version has filled whole: it is shown no longer.
+    pub async fn end_interrupted_trash(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        version: &str,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE trash SET open = 0 WHERE repository = $1 AND name = $2 AND version = $3 AND open = 1 \
+                   AND EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id)";
+        self.inner.db.execute(sql, values![repository.0, name, version]).await.map(drop)
     }
 
     /// Ends the filling of an entry; one without a version is gone with it, unless it was said to have none.

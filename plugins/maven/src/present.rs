@@ -4,6 +4,7 @@ use crate::Maven;
 use crate::layout::{FilePath, folder_of};
 use crate::pom::{self, Pom, PomDependency};
 use crate::records::{self, FileRecord};
+use crate::version::is_snapshot;
 use packhouse_sdk::{
     Context, Dependency, Failure, Present, Presentation, ReadAt, Readme, Repository, VersionId,
 };
@@ -31,6 +32,12 @@ impl Present for Maven {
 
 /// The version's POM; of a snapshot the newest.
 pub(crate) fn pom(repository: &Repository, folder: &str) -> Result<Option<FileRecord>, Failure> {
+    // Of a release its path is known, which spares going through its files.
+    if let Some((above, version)) = folder.rsplit_once('/').filter(|(_, version)| !is_snapshot(version)) {
+        let artifact = above.rsplit('/').next().unwrap_or_default();
+        let key = records::file(&format!("{folder}/{artifact}-{version}.pom"));
+        return Ok(repository.get_json::<FileRecord>(&key)?.map(|entry| entry.value));
+    }
     let mut newest: Option<FileRecord> = None;
     for entry in repository.scan(records::files_in(folder)) {
         let entry = entry?;

@@ -5,9 +5,7 @@ use crate::layout::folder_of;
 use crate::pom::{self, Pom, PomDependency};
 use crate::present;
 use crate::version::Version;
-use packhouse_sdk::{
-    Context, Failure, Needed, ReadAt, Repository, Retention, VersionFacts, VersionId,
-};
+use packhouse_sdk::{Context, Failure, Needed, ReadAt, Repository, Retention, VersionFacts, VersionId};
 
 /// Versions that a POM may be said to need.
 const MOST: usize = 500;

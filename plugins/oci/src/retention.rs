@@ -42,9 +42,7 @@ fn judge(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>
     };
     let digest = tag.value.digest;
     let follows = match subject(&id.version) {
-        Some(subject) => {
-            subject != digest && repository.get(&records::manifest(image, &subject))?.is_some()
-        }
+        Some(subject) => subject != digest && repository.get(&records::manifest(image, &subject))?.is_some(),
         None => false,
     };
     Ok(Some(VersionFacts {

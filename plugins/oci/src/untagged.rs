@@ -258,7 +258,8 @@ pub(crate) fn delete_untagged(
         let key = records::manifest(image, digest);
         let entry = repository.get_json::<ManifestRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         if is_pointed_to(repository, image, digest, &entry.value)? {
-            let text = format!("{image}@{digest} is named by a tag, an index or what it says something about");
+            let text =
+                format!("{image}@{digest} is named by a tag, an index or what it says something about");
             return Err(Failure::new(409, "conflict", text));
         }
         change.require(&records::touched(image), expect);

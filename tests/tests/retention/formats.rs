@@ -22,7 +22,8 @@ fn there_and_back(api: &Api, repository: &str, rule: Value, gone: &[&str], seen:
     let shown = preview(api, &id);
     assert_eq!(named(&shown["items"]), names(gone), "{shown:#}");
     assert_eq!((&shown["versions"], &shown["truncated"]), (&json!(gone.len()), &json!(false)));
-    let bytes: u64 = shown["items"].as_array().unwrap().iter().map(|item| item["bytes"].as_u64().unwrap()).sum();
+    let bytes: u64 =
+        shown["items"].as_array().unwrap().iter().map(|item| item["bytes"].as_u64().unwrap()).sum();
     assert_eq!(shown["bytes"], bytes);
     for item in shown["items"].as_array().unwrap() {
         assert_eq!(item["repository"], repository);
@@ -31,7 +32,11 @@ fn there_and_back(api: &Api, repository: &str, rule: Value, gone: &[&str], seen:
     assert_eq!(seen(), before, "a preview changes nothing");
     enforce(api, &id);
     let done = run(api, &id);
-    assert_eq!((&done["deleted"], &done["bytes"], &done["error"]), (&json!(gone.len()), &json!(bytes), &Value::Null), "{done:#}");
+    assert_eq!(
+        (&done["deleted"], &done["bytes"], &done["error"]),
+        (&json!(gone.len()), &json!(bytes), &Value::Null),
+        "{done:#}"
+    );
     assert_eq!(done["skipped"], json!([]));
     let entries = trash(api, repository);
     assert_eq!(named(&entries), names(gone));
@@ -50,12 +55,16 @@ fn pom(artifact: &str, version: &str, parent: Option<&str>) -> String {
     let parent = parent.map_or(String::new(), |parent| {
         format!("<parent><groupId>org.example</groupId><artifactId>parent</artifactId><version>{parent}</version></parent>")
     });
-    format!("<project><modelVersion>4.0.0</modelVersion>{parent}<groupId>org.example</groupId><artifactId>{artifact}</artifactId><version>{version}</version></project>")
+    format!(
+        "<project><modelVersion>4.0.0</modelVersion>{parent}<groupId>org.example</groupId><artifactId>{artifact}</artifactId><version>{version}</version></project>"
+    )
 }
 
 fn maven(server: &Server, api: &Api) {
     let maven = MavenRepository::create(server, "jars");
-    let path = |artifact: &str, version: &str, kind: &str| format!("org/example/{artifact}/{version}/{artifact}-{version}.{kind}");
+    let path = |artifact: &str, version: &str, kind: &str| {
+        format!("org/example/{artifact}/{version}/{artifact}-{version}.{kind}")
+    };
     let mut files = Vec::new();
     let put = |artifact: &str, version: &str, parent: Option<&str>, files: &mut Vec<String>| {
         maven.put(&path(artifact, version, "pom"), pom(artifact, version, parent)).expect(201);
@@ -69,26 +78,42 @@ fn maven(server: &Server, api: &Api) {
         put("parent", version, None, &mut files);
     }
     // The second parent is needed by a module that stays.
-    for (artifact, version, parent) in [("app", "1.0", "1"), ("app", "2.0", "3"), ("app", "3.0", "4"), ("lib", "1.0", "2")] {
+    for (artifact, version, parent) in
+        [("app", "1.0", "1"), ("app", "2.0", "3"), ("app", "3.0", "4"), ("lib", "1.0", "2")]
+    {
         put(artifact, version, Some(parent), &mut files);
     }
     put("lib", "1.1-rc1", Some("4"), &mut files);
     put("lib", "1.1-SNAPSHOT", Some("4"), &mut files);
     put("lib", "1.0.1", Some("2"), &mut files);
     let seen = || {
-        let metadata = ["app", "lib", "parent"].map(|artifact| format!("org/example/{artifact}/maven-metadata.xml"));
+        let metadata =
+            ["app", "lib", "parent"].map(|artifact| format!("org/example/{artifact}/maven-metadata.xml"));
         let all = files.iter().chain(&metadata).map(|path| maven.get(path));
         all.map(|got| (got.status, got.text())).collect::<Seen>()
     };
     let newest = json!({"keep": {"newest": 1}});
-    let gone = ["org.example:app 1.0", "org.example:app 2.0", "org.example:lib 1.0", "org.example:lib 1.1-SNAPSHOT",
-        "org.example:lib 1.1-rc1", "org.example:parent 1", "org.example:parent 3"];
+    let gone = [
+        "org.example:app 1.0",
+        "org.example:app 2.0",
+        "org.example:lib 1.0",
+        "org.example:lib 1.1-SNAPSHOT",
+        "org.example:lib 1.1-rc1",
+        "org.example:parent 1",
+        "org.example:parent 3",
+    ];
     there_and_back(api, &maven.id, newest, &gone, seen);
     let before_release = json!({"match": {"prerelease": true, "packages": ["org.example:*"]}, "keep": {"versions": ["*-SNAPSHOT"]}});
     there_and_back(api, &maven.id, before_release, &["org.example:lib 1.1-rc1"], seen);
     there_and_back(api, &maven.id, json!({"match": {"tagged": false}}), &[], seen);
     // A parent goes with the last that needs it: by name alone it stays.
-    there_and_back(api, &maven.id, json!({"match": {"packages": ["*:parent"], "versions": ["1", "2", "3"]}}), &[], seen);
+    there_and_back(
+        api,
+        &maven.id,
+        json!({"match": {"packages": ["*:parent"], "versions": ["1", "2", "3"]}}),
+        &[],
+        seen,
+    );
 }
 
 fn python(server: &Server, api: &Api) {
@@ -105,7 +130,13 @@ fn python(server: &Server, api: &Api) {
         [(page.status, page.text())].into_iter().chain(files).collect::<Seen>()
     };
     let gone = ["tool 1.1.dev3", "tool 1.1a1"];
-    there_and_back(api, &python.id, json!({"match": {"prerelease": true}, "keep": {"newest": 2}}), &gone, seen);
+    there_and_back(
+        api,
+        &python.id,
+        json!({"match": {"prerelease": true}, "keep": {"newest": 2}}),
+        &gone,
+        seen,
+    );
     let all = ["tool 1.0", "tool 1.1", "tool 1.1.dev3", "tool 1.1a1", "tool 2.0rc1"];
     there_and_back(api, &python.id, json!({"delete": {"not_downloaded_days": 0}}), &all, seen);
 }
@@ -121,7 +152,8 @@ fn npm(server: &Server, api: &Api) {
     let numbers = ["1.0.0", "1.1.0-beta.1", "1.1.0", "2.0.0-rc.1"];
     numbers.iter().for_each(|number| publish("@acme/lib", number));
     publish("other", "1.0.0");
-    let tag = Request::new("PUT", &npm.path("-/package/@acme%2flib/dist-tags/old")).header("Content-Type", "application/json");
+    let tag = Request::new("PUT", &npm.path("-/package/@acme%2flib/dist-tags/old"))
+        .header("Content-Type", "application/json");
     npm.client.send(tag.body("\"1.0.0\"")).expect(201);
     let seen = || {
         let mut document = npm.get("@acme/lib").json();
@@ -129,7 +161,10 @@ fn npm(server: &Server, api: &Api) {
         let files = numbers.map(|number| npm.get(&format!("@acme/lib/-/lib-{number}.tgz")));
         let files = files.into_iter().map(|got| (got.status, digest(&got.body)));
         let other = npm.get("other");
-        [(200, document.to_string()), (other.status, String::new())].into_iter().chain(files).collect::<Seen>()
+        [(200, document.to_string()), (other.status, String::new())]
+            .into_iter()
+            .chain(files)
+            .collect::<Seen>()
     };
     let tagged: Vec<String> = {
         let tags = npm.get("@acme/lib").json()["dist-tags"].clone();
@@ -144,7 +179,13 @@ fn npm(server: &Server, api: &Api) {
     let untagged: Vec<&str> = untagged.iter().map(String::as_str).collect();
     there_and_back(api, &npm.id, json!({"match": {"tagged": false}}), &untagged, seen);
     let beta = ["@acme/lib 1.1.0-beta.1"];
-    there_and_back(api, &npm.id, json!({"match": {"packages": ["@acme/*"], "prerelease": true}, "keep": {"newest": 1}}), &beta, seen);
+    there_and_back(
+        api,
+        &npm.id,
+        json!({"match": {"packages": ["@acme/*"], "prerelease": true}, "keep": {"newest": 1}}),
+        &beta,
+        seen,
+    );
 }
 
 /// An index of these manifests.
@@ -187,7 +228,8 @@ fn images(server: &Server, api: &Api) {
     images.push_manifest("app", "2.0", INDEX, &new).expect(201);
     let all = [one, two, three, four, lost, &old, &new, &signed];
     let seen = || {
-        let mut paths: Vec<String> = all.iter().map(|manifest| format!("app/manifests/{}", digest(manifest.as_bytes()))).collect();
+        let mut paths: Vec<String> =
+            all.iter().map(|manifest| format!("app/manifests/{}", digest(manifest.as_bytes()))).collect();
         paths.extend(["1.0", "2.0", "latest"].map(|tag| format!("app/manifests/{tag}")));
         paths.push(format!("app/referrers/{}", digest(old.as_bytes())));
         paths.push("app/tags/list".to_owned());
@@ -198,12 +240,18 @@ fn images(server: &Server, api: &Api) {
     // Two tags of one image are one of the newest; platforms and signature go with their image.
     let id = policy(api, json!([images.id]), json!({"match": {"tagged": true}, "keep": {"newest": 1}}));
     assert_eq!(named(&preview(api, &id)["items"]), names(&["app 1.0"]));
-    there_and_back(api, &images.id, json!({"match": {"tagged": true}, "keep": {"newest": 1}}), &["app 1.0"], || {
-        let mut seen = seen();
-        // Whoever points to a manifest that is left is the same as before.
-        seen.sort();
-        seen
-    });
+    there_and_back(
+        api,
+        &images.id,
+        json!({"match": {"tagged": true}, "keep": {"newest": 1}}),
+        &["app 1.0"],
+        || {
+            let mut seen = seen();
+            // Whoever points to a manifest that is left is the same as before.
+            seen.sort();
+            seen
+        },
+    );
     enforce(api, &id);
     assert_eq!(run(api, &id)["deleted"], 1);
     for gone in [one, two, &old, &signed] {
@@ -216,8 +264,10 @@ fn images(server: &Server, api: &Api) {
     // A tag on a platform of an index that stays goes alone.
     images.push_manifest("app", "pr-7", MANIFEST, three).expect(201);
     there_and_back(api, &images.id, json!({"match": {"versions": ["pr-*"]}}), &["app pr-7"], || {
-        vec![(images.get(&format!("app/manifests/{}", digest(three.as_bytes()))).status, String::new()),
-            (images.get("app/manifests/pr-7").status, String::new())]
+        vec![
+            (images.get(&format!("app/manifests/{}", digest(three.as_bytes()))).status, String::new()),
+            (images.get("app/manifests/pr-7").status, String::new()),
+        ]
     });
     // The tag is moved away: what it named is untagged, with its age.
     images.push_manifest("app", "1.0", INDEX, &new).expect(201);

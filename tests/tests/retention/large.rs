@@ -64,23 +64,32 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
         }
     });
     println!("published {} versions in {:?}", PACKAGES * VERSIONS, began.elapsed());
-    let records = "select count(*), sum(length(value)) from records where key not like '%//t' and key like '%/p%'";
+    let records =
+        "select count(*), sum(length(value)) from records where key not like '%//t' and key like '%/p%'";
     let files = "select count(*), sum(size), count(distinct digest) from files where name like '%:p%'";
     let before = (count(records), count(files));
     let quiet = beside(&maven, "quiet", || std::thread::sleep(Duration::from_secs(20))).1;
     println!("publishes with nothing beside them: {quiet:?}");
     let idle = server.rss();
-    let id = policy(&api, json!([maven.id]), json!({"match": {"packages": ["*:p*"]}, "keep": {"newest": 5}, "max_deletes": 100_000}));
+    let id = policy(
+        &api,
+        json!([maven.id]),
+        json!({"match": {"packages": ["*:p*"]}, "keep": {"newest": 5}, "max_deletes": 100_000}),
+    );
     let began = Instant::now();
-    let ((shown, peak), busy) = beside(&maven, "preview", || {
+    let ((shown, peak), busy) = beside(&maven, "xpreview", || {
         server.watched(|| api.call("POST", &format!("{POLICIES}/{id}/preview")).expect(200).json())
     });
-    println!("preview in {:?}, {} MiB more at its peak; publishes beside it: {busy:?}", began.elapsed(), peak.saturating_sub(idle) >> 20);
+    println!(
+        "preview in {:?}, {} MiB more at its peak; publishes beside it: {busy:?}",
+        began.elapsed(),
+        peak.saturating_sub(idle) >> 20
+    );
     let gone = PACKAGES * (VERSIONS - 5);
     assert_eq!((&shown["versions"], shown["items"].as_array().unwrap().len()), (&json!(gone), gone));
     enforce(&api, &id);
     let began = Instant::now();
-    let ((done, peak), busy) = beside(&maven, "run", || {
+    let ((done, peak), busy) = beside(&maven, "xrun", || {
         server.watched(|| {
             api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
             loop {
@@ -91,8 +100,15 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
             }
         })
     });
-    println!("run in {:?}, {} MiB more at its peak; publishes beside it: {busy:?}", began.elapsed(), peak.saturating_sub(idle) >> 20);
-    assert_eq!((&done["deleted"], &done["error"], &done["skipped"]), (&json!(gone), &Value::Null, &json!([])));
+    println!(
+        "run in {:?}, {} MiB more at its peak; publishes beside it: {busy:?}",
+        began.elapsed(),
+        peak.saturating_sub(idle) >> 20
+    );
+    assert_eq!(
+        (&done["deleted"], &done["error"], &done["skipped"]),
+        (&json!(gone), &Value::Null, &json!([]))
+    );
     // Equal sets: what the preview named is what is in the trash.
     let mut named: Vec<String> = Vec::new();
     for item in shown["items"].as_array().unwrap() {
@@ -104,10 +120,12 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
     listed.sort_unstable();
     assert_eq!(listed, named);
     let began = Instant::now();
-    let (undone, busy) = beside(&maven, "undo", || undo(&api, &maven.id));
+    let (undone, busy) = beside(&maven, "xundo", || undo(&api, &maven.id));
     println!("undo of {undone} in {:?}; publishes beside it: {busy:?}", began.elapsed());
     assert_eq!((count(records), count(files)), before, "each record as it was");
-    eventually("nothing is left in the trash", || (count("select count(*) from trash").trim() == "0").then_some(()));
+    eventually("nothing is left in the trash", || {
+        (count("select count(*) from trash").trim() == "0").then_some(())
+    });
     assert!(busy.1 < Duration::from_secs(1) && quiet.1 < Duration::from_secs(1));
 }
 
@@ -115,7 +133,8 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
 fn undo(api: &Api, repository: &str) -> usize {
     let mut undone = 0;
     loop {
-        let listed = api.call("GET", &format!("/v1/repositories/{repository}/trash?limit=200")).expect(200).json();
+        let listed =
+            api.call("GET", &format!("/v1/repositories/{repository}/trash?limit=200")).expect(200).json();
         let entries = listed["items"].as_array().unwrap().clone();
         if entries.is_empty() {
             return undone;
@@ -126,7 +145,8 @@ fn undo(api: &Api, repository: &str) -> usize {
                 scope.spawn(move || {
                     for entry in some {
                         let id = entry["id"].as_str().unwrap();
-                        api.call("POST", &format!("/v1/repositories/{repository}/trash/{id}/restore")).expect(200);
+                        api.call("POST", &format!("/v1/repositories/{repository}/trash/{id}/restore"))
+                            .expect(200);
                     }
                 });
             }

@@ -17,6 +17,7 @@ mod wheel;
 
 mod formats;
 mod large;
+mod pages;
 mod policies;
 mod runs;
 

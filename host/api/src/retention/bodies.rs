@@ -212,8 +212,10 @@ impl<'a> Object<'a> {
 
     fn number(&self, key: &str, most: u32) -> Result<Option<u32>, ApiError> {
         let Some(value) = self.field(key) else { return Ok(None) };
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= most);
-        let wrong = || ApiError::invalid(&format!("`{}.{key}` is a whole number from 0 to {most}.", self.name));
+        let number =
+            value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= most);
+        let wrong =
+            || ApiError::invalid(&format!("`{}.{key}` is a whole number from 0 to {most}.", self.name));
         number.map(Some).ok_or_else(wrong)
     }
 
@@ -275,9 +277,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert!(made(|_| {}).is_ok());
-        let told = |path: &str, value: Value| {
-            made(|body| *body.pointer_mut(path).unwrap() = value).unwrap_err()
-        };
+        let told =
+            |path: &str, value: Value| made(|body| *body.pointer_mut(path).unwrap() = value).unwrap_err();
         for (path, value, named) in [
             ("/repositories", json!("all"), "`repositories`"),
             ("/repositories", json!([]), "`repositories`"),

@@ -146,7 +146,8 @@ fn rule_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
 /// What the form says, as the body of the call.
 fn body(form: &Fields) -> Value {
     let lines = |name: &str| -> Option<Value> {
-        let lines: Vec<&str> = form.text(name).lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            form.text(name).lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         (!lines.is_empty()).then(|| json!(lines))
     };
     let number = |name: &str| match form.text(name) {
@@ -159,7 +160,11 @@ fn body(form: &Fields) -> Value {
         _ => None,
     };
     let object = |fields: [(&str, Option<Value>); 4]| -> Value {
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect::<Map<_, _>>().into()
+        fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect::<Map<_, _>>()
+            .into()
     };
     let (tagged, prerelease) = (truth("tagged"), truth("prerelease"));
     json!({
@@ -176,7 +181,8 @@ fn body(form: &Fields) -> Value {
 /// A rule as its form was filled in.
 fn fields(name: &str, rule: &Rule) -> Fields {
     let mut fields = vec![("sent".to_owned(), "yes".to_owned()), ("name".to_owned(), name.to_owned())];
-    let mut put = |name: &str, value: Option<String>| fields.extend(value.map(|value| (name.to_owned(), value)));
+    let mut put =
+        |name: &str, value: Option<String>| fields.extend(value.map(|value| (name.to_owned(), value)));
     match &rule.repositories {
         Reach::All => put("every", Some("yes".to_owned())),
         Reach::Only(ids) => ids.iter().for_each(|id| put("repositories", Some(id.to_string()))),
@@ -206,7 +212,9 @@ async fn create(seat: Arc<Seat>) -> Answer {
     };
     match made.await {
         Ok(policy) => Ok(see_other(&format!("{PATH}/{}?done=created", policy.row.id))),
-        Err(error) if seat.holds(ManageRepositories) => listed(&seat, Some(&visit::wrong(&seat, error)?)).await,
+        Err(error) if seat.holds(ManageRepositories) => {
+            listed(&seat, Some(&visit::wrong(&seat, error)?)).await
+        }
         Err(error) => Err(error),
     }
 }
@@ -217,12 +225,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
 }
 
 /// The page of one.
-async fn shown(
-    seat: &Seat,
-    policy: &Policy,
-    preview: Option<&Preview>,
-    wrong: Option<&ApiError>,
-) -> Answer {
+async fn shown(seat: &Seat, policy: &Policy, preview: Option<&Preview>, wrong: Option<&ApiError>) -> Answer {
     let page = PageRequest { limit: RUNS, after: None };
     let runs = retention::runs(&seat.actor, &policy.row.id.to_string(), page).await?;
     let saving = seat.form.text("do") == "save";

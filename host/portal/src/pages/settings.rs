@@ -11,9 +11,9 @@ use packhouse_config::repository_settings::{self, Wanted};
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 
-use super::Routes;
 use super::repository::{named, sheet, tabs};
 use super::tokens::choices;
+use super::{Routes, retention};
 use crate::confirm::{self, Deed, Given};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;

@@ -42,8 +42,7 @@ async fn opened(config: Config) -> anyhow::Result<Arc<App>> {
     let (opened, examined) =
         tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
     let store = opened.context("failed to open the store")?;
-    let runtime =
-        examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
+    let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
     Ok(Arc::new(App::new(config, store, runtime, mail)))
 }
 

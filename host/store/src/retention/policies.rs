@@ -12,7 +12,8 @@ use super::runs::EVERY_MS;
 /// Policies that an organization may have.
 pub const MAX_POLICIES: u32 = 100;
 
-pub(super) const COLUMNS: &str = "id, organization, name, rule, digest, previewed, mode, created_by, created_at";
+pub(super) const COLUMNS: &str =
+    "id, organization, name, rule, digest, previewed, mode, created_by, created_at";
 
 /// A policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -152,7 +153,10 @@ impl Store {
             } else {
                 "UPDATE retention_policies SET mode = 'paused', due_at = $3 WHERE organization = $1 AND id = $2"
             };
-            there &= transaction.execute(sql, values![organization.0, id.0, self.now_ms().saturating_add(EVERY_MS)]).await? == 1;
+            there &= transaction
+                .execute(sql, values![organization.0, id.0, self.now_ms().saturating_add(EVERY_MS)])
+                .await?
+                == 1;
         }
         if !there {
             return Ok(None);
@@ -169,8 +173,7 @@ impl Store {
         id: PolicyId,
         digest: &str,
     ) -> Result<bool, StoreError> {
-        let sql =
-            "UPDATE retention_policies SET previewed = $3 WHERE organization = $1 AND id = $2 AND digest = $3";
+        let sql = "UPDATE retention_policies SET previewed = $3 WHERE organization = $1 AND id = $2 AND digest = $3";
         Ok(self.inner.db.execute(sql, values![organization.0, id.0, digest]).await? == 1)
     }
 

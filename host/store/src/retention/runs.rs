@@ -12,7 +12,7 @@ use crate::store::Store;
 /// Runs of a policy that are remembered.
 pub const RUNS_KEPT: u32 = 100;
 /// How long a claim lasts that is not renewed.
-const CLAIM: Duration = Duration::from_secs(30);
+const CLAIM: Duration = Duration::from_secs(20);
 /// How often a policy runs by itself.
 pub(super) const EVERY_MS: i64 = 60 * 60 * 1000;
 
@@ -90,7 +90,9 @@ impl Store {
         let stale = "UPDATE retention_runs SET ended_at = $3, error = 'The policy was changed.' \
                      WHERE policy = $1 AND ended_at IS NULL AND digest <> $2";
         transaction.execute(stale, values![id, policy.digest.as_str(), now]).await?;
-        let open = format!("SELECT {RUN} FROM retention_runs WHERE policy = $1 AND ended_at IS NULL ORDER BY id LIMIT 1");
+        let open = format!(
+            "SELECT {RUN} FROM retention_runs WHERE policy = $1 AND ended_at IS NULL ORDER BY id LIMIT 1"
+        );
         let run = match transaction.fetch_one(open, values![id]).await? {
             Some(row) => run(&row)?,
             None => {
@@ -127,7 +129,8 @@ impl Store {
             return Ok(false);
         }
         let RunRow { id, deleted, bytes, pending, skipped, .. } = &claim.run;
-        let note = "UPDATE retention_runs SET deleted = $2, bytes = $3, skipped = $4, pending = $5 WHERE id = $1";
+        let note =
+            "UPDATE retention_runs SET deleted = $2, bytes = $3, skipped = $4, pending = $5 WHERE id = $1";
         let values = values![id.0, signed(*deleted), signed(*bytes), skipped.as_str(), pending.as_str()];
         transaction.execute(note, values).await?;
         transaction.commit().await?;
@@ -155,14 +158,16 @@ impl Store {
         let old = "DELETE FROM retention_runs WHERE policy = $1 AND ended_at IS NOT NULL AND id NOT IN \
                    (SELECT id FROM retention_runs WHERE policy = $1 ORDER BY id DESC LIMIT $2)";
         transaction.execute(old, values![policy, i64::from(RUNS_KEPT)]).await?;
-        let free = "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
+        let free =
+            "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
         transaction.execute(free, values![policy, claim.holder]).await?;
         transaction.commit().await
     }
 
     /// Gives the claim of a run back that has not come to its end: any server may go on with it.
     pub async fn leave_run(&self, claim: &RetentionClaim) -> Result<(), StoreError> {
-        let free = "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
+        let free =
+            "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
         self.inner.db.execute(free, values![claim.policy.id.0, claim.holder]).await.map(drop)
     }
 
@@ -185,7 +190,9 @@ impl Store {
         before: Option<RunId>,
         limit: u32,
     ) -> Result<Vec<RunRow>, StoreError> {
-        let sql = format!("SELECT {RUN} FROM retention_runs WHERE policy = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        let sql = format!(
+            "SELECT {RUN} FROM retention_runs WHERE policy = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+        );
         let before = before.map_or(i64::MAX, |before| before.0);
         let rows = self.inner.db.fetch(sql, values![policy.0, before, i64::from(limit)]).await?;
         rows.iter().map(run).collect()

@@ -1,8 +1,8 @@
 //! Policies of retention, their runs, and what they judge versions by.
 
 use packhouse_store::{
-    AuditEvent, CatalogChange, Change, Commit, Expectation, JudgedPlace, JudgedVersion, MAX_POLICIES, NewPolicy,
-    PolicyChange, PolicyRow, RUNS_KEPT, Restored, Version, VersionFile,
+    AuditEvent, CatalogChange, Change, Commit, Expectation, JudgedPlace, JudgedVersion, MAX_POLICIES,
+    NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, Restored, Version, VersionFile,
 };
 
 use crate::support::{World, applied, in_both, put};
@@ -14,7 +14,12 @@ in_both! {
 
 fn event(world: &World, action: &str) -> Option<AuditEvent> {
     let organization = world.organization;
-    Some(AuditEvent { organization, actor: "me".to_owned(), action: action.to_owned(), ..AuditEvent::default() })
+    Some(AuditEvent {
+        organization,
+        actor: "me".to_owned(),
+        action: action.to_owned(),
+        ..AuditEvent::default()
+    })
 }
 
 fn new(name: &str, digest: &str) -> NewPolicy {
@@ -27,7 +32,12 @@ fn new(name: &str, digest: &str) -> NewPolicy {
 }
 
 async fn made(world: &World, name: &str) -> PolicyRow {
-    world.store.create_policy(world.organization, new(name, "one"), event(world, "create")).await.unwrap().unwrap()
+    world
+        .store
+        .create_policy(world.organization, new(name, "one"), event(world, "create"))
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 async fn change(world: &World, policy: &PolicyRow, change: PolicyChange) -> Option<PolicyRow> {
@@ -118,7 +128,10 @@ async fn a_run_that_was_cut_off_goes_on(world: &World) {
     change(world, &policy, mode(false)).await.unwrap();
     store.end_paused_runs().await.unwrap();
     let listed = store.list_runs(policy.id, None, 9).await.unwrap();
-    assert!(listed.len() == 2 && listed.iter().all(|run| run.ended_at.is_some() && run.error.is_some()), "{listed:?}");
+    assert!(
+        listed.len() == 2 && listed.iter().all(|run| run.ended_at.is_some() && run.error.is_some()),
+        "{listed:?}"
+    );
 }
 
 async fn policies_and_runs_are_bounded(world: &World) {
@@ -134,7 +147,8 @@ async fn policies_and_runs_are_bounded(world: &World) {
     }
     let one_more = store.create_policy(world.organization, new("more", "one"), None).await.unwrap();
     assert_eq!(one_more, None);
-    let after = store.list_policies(world.organization, None, 60).await.unwrap().last().map(|policy| policy.id);
+    let after =
+        store.list_policies(world.organization, None, 60).await.unwrap().last().map(|policy| policy.id);
     assert_eq!(store.list_policies(world.organization, after, 60).await.unwrap().len(), 40);
     assert_eq!(store.enforced_policies().await.unwrap(), [policy.id]);
 }
@@ -154,9 +168,15 @@ async fn shown(world: &World, name: &str, version: &str, published: u64, size: u
 
 async fn versions_come_package_by_package_the_latest_first(world: &World) {
     let store = &world.store;
-    for (name, version, published) in
-        [("a", "1", 10), ("a", "2", 30), ("a", "3", 30), ("a", "4", 20), ("b", "1", 5), ("ab", "9", 1), ("c", "1", 7)]
-    {
+    for (name, version, published) in [
+        ("a", "1", 10),
+        ("a", "2", 30),
+        ("a", "3", 30),
+        ("a", "4", 20),
+        ("b", "1", 5),
+        ("ab", "9", 1),
+        ("c", "1", 7),
+    ] {
         shown(world, name, version, published, 50).await;
     }
     let of = |version: &JudgedVersion| format!("{} {}", version.name, version.version);
@@ -185,26 +205,37 @@ async fn versions_come_package_by_package_the_latest_first(world: &World) {
 
 async fn what_was_never_shown_comes_back(world: &World) {
     let store = &world.store;
-    let commit = Commit { changes: vec![put("m/lost", "manifest", Expectation::Absent)], ..Commit::default() };
+    let commit =
+        Commit { changes: vec![put("m/lost", "manifest", Expectation::Absent)], ..Commit::default() };
     applied(store.commit(world.repository, commit).await.unwrap());
-    let entry = store.begin_trash(world.repository, "app", "sha256:0", "a policy", 7).await.unwrap();
-    store.trash_unshown(entry, 70).await.unwrap();
+    let begin = async |version: &str| {
+        let versions = [("app", version, Some(70)), ("app", "shown", None)];
+        store.begin_trash_of(world.repository, &versions, "a policy", 7).await.unwrap()
+    };
+    let entries = begin("sha256:0").await;
+    let entry = entries[0];
+    // One that was interrupted is gone on with.
+    assert_eq!(begin("sha256:0").await, entries);
     // Nothing of it is deleted yet.
     assert_eq!(store.trash(world.repository, None, 9).await.unwrap(), []);
     let remove = Change::Remove { key: "m/lost".to_owned(), expect: Expectation::Present };
     let commit = Commit { changes: vec![remove], trash: Some(entry), ..Commit::default() };
     applied(store.commit(world.repository, commit).await.unwrap());
-    store.end_trash(entry).await.unwrap();
+    store.end_trash_of(&entries).await.unwrap();
+    assert_eq!(store.trash_entry(world.repository, entries[1]).await.unwrap(), None);
     let listed = store.trash(world.repository, None, 9).await.unwrap();
-    assert_eq!((listed[0].version.as_str(), listed[0].bytes, listed[0].deleted_by.as_str()), ("sha256:0", 70, "a policy"));
+    assert_eq!(
+        (listed[0].version.as_str(), listed[0].bytes, listed[0].deleted_by.as_str()),
+        ("sha256:0", 70, "a policy")
+    );
     assert_eq!(world.value("m/lost").await, None);
-    let restored = store.restore_trash(world.repository, entry, &event(world, "restore").unwrap()).await.unwrap();
+    let restored =
+        store.restore_trash(world.repository, entry, &event(world, "restore").unwrap()).await.unwrap();
     assert_eq!(restored, Restored::Done);
     assert_eq!(world.value("m/lost").await.as_deref(), Some("manifest"));
     assert_eq!(store.trash(world.repository, None, 9).await.unwrap(), []);
     // One that came to nothing is no entry.
-    let entry = store.begin_trash(world.repository, "app", "sha256:1", "a policy", 7).await.unwrap();
-    store.trash_unshown(entry, 70).await.unwrap();
+    let entry = begin("sha256:1").await[0];
     store.end_trash(entry).await.unwrap();
     assert_eq!(store.trash_entry(world.repository, entry).await.unwrap(), None);
 }

@@ -17,6 +17,8 @@ use crate::operations::upkeep::done;
 
 /// Versions that are read and judged at a time.
 const PAGE: usize = 500;
+/// Versions that are read beyond those that are looked for.
+const MORE: usize = 10;
 /// Repositories that are read at a time.
 const REPOSITORIES: u32 = 200;
 
@@ -87,7 +89,8 @@ async fn walk_place(app: &App, place: &Place, at: usize, walk: &mut Walk<'_>) ->
     let mut after: Option<JudgedPlace> = None;
     loop {
         let rows = app.store.judged_versions(place.repository.id, after.as_ref(), PAGE as u32).await?;
-        let facts = facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
+        let facts =
+            facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
         after = rows.last().map(JudgedVersion::place);
         let is_last = rows.len() < PAGE;
         for (row, facts) in rows.into_iter().zip(facts) {
@@ -216,7 +219,9 @@ async fn unshown(place: &Place) -> Result<HashMap<String, Vec<Unshown>>, ApiErro
         match page.next {
             Some(next) if next > after => after = next,
             Some(_) => {
-                return Err(ApiError::Internal(anyhow::anyhow!("a plugin lists what nobody is shown without end")));
+                return Err(ApiError::Internal(anyhow::anyhow!(
+                    "a plugin lists what nobody is shown without end"
+                )));
             }
             None => break,
         }
@@ -235,7 +240,9 @@ pub(super) async fn holds_unshown(
     package: String,
     version: String,
 ) -> Result<bool, ApiError> {
-    let Some(repository) = app.store.find_repository(organization, repository).await? else { return Ok(false) };
+    let Some(repository) = app.store.find_repository(organization, repository).await? else {
+        return Ok(false);
+    };
     let Some(plugin) = app.runtime.plugin(&repository.format) else { return Ok(true) };
     let place = Place { repository, plugin, unshown: HashMap::new() };
     Ok(facts(&place, vec![(package, version)]).await?.iter().any(Option::is_some))
@@ -246,11 +253,14 @@ pub(super) async fn newest(app: &App, place: &Place, package: &str, most: u32) -
     let mut newest = Newest::default();
     let mut rest = place.unshown.get(package).map(Vec::as_slice).unwrap_or_default();
     let mut after = JudgedPlace::top_of(package);
+    // A few more, as some may be one and the same thing.
+    let page = (most as usize).saturating_add(MORE).min(PAGE);
     loop {
-        let rows = app.store.judged_versions(place.repository.id, Some(&after), PAGE as u32).await?;
-        let is_last = rows.len() < PAGE || rows.last().is_some_and(|row| row.name != package);
+        let rows = app.store.judged_versions(place.repository.id, Some(&after), page as u32).await?;
+        let is_last = rows.len() < page || rows.last().is_some_and(|row| row.name != package);
         let rows: Vec<JudgedVersion> = rows.into_iter().filter(|row| row.name == package).collect();
-        let facts = facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
+        let facts =
+            facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
         for (row, facts) in rows.iter().zip(facts) {
             while let Some((next, older)) = rest.split_last() {
                 if next.published.is_none_or(|published| published < row.published_at) {
@@ -259,7 +269,10 @@ pub(super) async fn newest(app: &App, place: &Place, package: &str, most: u32) -
                 rest = older;
                 newest.has(most, &next.version, &facts_of(next));
             }
-            if facts.filter(|facts| !facts.follows).is_some_and(|facts| !newest.has(most, &row.version, &facts)) {
+            if facts
+                .filter(|facts| !facts.follows)
+                .is_some_and(|facts| !newest.has(most, &row.version, &facts))
+            {
                 return Ok(newest);
             }
         }

@@ -104,8 +104,7 @@ pub async fn create(actor: &Actor, name: String, rule: Rule) -> Result<Policy, A
     };
     let event = actor.event("create_retention_policy", name);
     let made = actor.app.store.create_policy(actor.organization(), new, Some(event)).await?;
-    let row =
-        made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_POLICIES, &MAX_POLICIES.to_string()))?;
+    let row = made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_POLICIES, &MAX_POLICIES.to_string()))?;
     Ok(Policy { row, rule })
 }
 
@@ -227,7 +226,8 @@ pub async fn runs(actor: &Actor, id: &str, page: PageRequest<RunId>) -> Result<L
     let Policy { row, .. } = find(actor, id).await?;
     let found = actor.app.store.list_runs(row.id, page.after, page.one_further()).await?;
     let Listed { rows, more } = page.cut(found);
-    let run = |row: RunRow| PolicyRun { skipped: serde_json::from_str(&row.skipped).unwrap_or_default(), row };
+    let run =
+        |row: RunRow| PolicyRun { skipped: serde_json::from_str(&row.skipped).unwrap_or_default(), row };
     Ok(Listed { rows: rows.into_iter().map(run).collect(), more })
 }
 
@@ -239,7 +239,9 @@ async fn check_reach(actor: &Actor, reach: &Reach) -> Result<(), ApiError> {
         return Err(ApiError::invalid("`repositories` names one that is not there, or one twice."));
     }
     if found.iter().any(|row| Kind::of(&row.kind) != Kind::Hosted) {
-        return Err(ApiError::invalid("A policy of retention is about hosted repositories: others hold nothing of their own."));
+        return Err(ApiError::invalid(
+            "A policy of retention is about hosted repositories: others hold nothing of their own.",
+        ));
     }
     Ok(())
 }
@@ -250,6 +252,7 @@ fn policy(row: PolicyRow) -> Result<Policy, ApiError> {
 
 /// What a policy says.
 fn stored(row: &PolicyRow) -> Result<Rule, ApiError> {
-    serde_json::from_str(&row.rule)
-        .map_err(|problem| ApiError::Internal(anyhow::anyhow!("the policy {} cannot be read: {problem}", row.id)))
+    serde_json::from_str(&row.rule).map_err(|problem| {
+        ApiError::Internal(anyhow::anyhow!("the policy {} cannot be read: {problem}", row.id))
+    })
 }

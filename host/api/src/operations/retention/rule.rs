@@ -130,7 +130,9 @@ impl Rule {
         if let Some(days) = not_downloaded_days {
             let last = judged.last_downloaded_at;
             because.push(match (last, judged.published_at) {
-                (Some(at), _) if days == 0 || older(at, days, now) => format!("last downloaded {}", ago(at, now)),
+                (Some(at), _) if days == 0 || older(at, days, now) => {
+                    format!("last downloaded {}", ago(at, now))
+                }
                 (None, _) if days == 0 => "not downloaded".to_owned(),
                 (None, Some(at)) if judged.counted && older(at, days, now) => {
                     format!("never downloaded, published {}", ago(at, now))
@@ -271,10 +273,14 @@ mod tests {
         };
         let condemned = |published, not_downloaded, judged| {
             let of = |conditions: serde_json::Value| {
-                rule(serde_json::json!({"repositories": "*", "match": {}, "delete": conditions, "keep": {}, "max_deletes": 1}))
+                rule(
+                    serde_json::json!({"repositories": "*", "match": {}, "delete": conditions, "keep": {}, "max_deletes": 1}),
+                )
             };
             let mut conditions = serde_json::Map::new();
-            for (name, days) in [("published_before_days", published), ("not_downloaded_days", not_downloaded)] {
+            for (name, days) in
+                [("published_before_days", published), ("not_downloaded_days", not_downloaded)]
+            {
                 if let Some(days) = days {
                     conditions.insert(name.to_owned(), serde_json::json!(days));
                 }
@@ -288,14 +294,19 @@ mod tests {
         assert!(condemned(Some(0), Some(0), judged(120, Some(120))), "0 is any age");
         let unknown = Judged { published_at: None, counted: false, ..judged(0, None) };
         assert!(condemned(Some(0), Some(0), unknown) && !condemned(Some(1), None, unknown));
-        assert!(!condemned(None, Some(1), Judged { published_at: Some(0), ..unknown }), "nobody counts its fetches");
+        assert!(
+            !condemned(None, Some(1), Judged { published_at: Some(0), ..unknown }),
+            "nobody counts its fetches"
+        );
         assert!(!condemned(None, None, judged(0, None)));
     }
 
     #[test]
     fn what_a_format_cannot_tell_matches_neither() {
         let wants = |matching: serde_json::Value| {
-            rule(serde_json::json!({"repositories": ["1"], "match": matching, "delete": {}, "keep": {}, "max_deletes": 1}))
+            rule(
+                serde_json::json!({"repositories": ["1"], "match": matching, "delete": {}, "keep": {}, "max_deletes": 1}),
+            )
         };
         let judged = Judged {
             package: "a",
@@ -315,8 +326,10 @@ mod tests {
 
     #[test]
     fn a_rule_is_stored_as_it_was_and_named_by_what_it_says() {
-        let one = rule(serde_json::json!({"repositories": ["7"], "match": {"tagged": false}, "delete": {"published_before_days": 3},
-            "keep": {"newest": 2}, "max_deletes": 5}));
+        let one = rule(
+            serde_json::json!({"repositories": ["7"], "match": {"tagged": false}, "delete": {"published_before_days": 3},
+            "keep": {"newest": 2}, "max_deletes": 5}),
+        );
         let text = one.text();
         assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), one);
         let other = Rule { max_deletes: 6, ..one.clone() };

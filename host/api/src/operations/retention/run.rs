@@ -1,13 +1,15 @@
 //! Runs: a policy's evaluation, carried out. Each version is judged again right before it goes, and what it was skipped for is noted. A
 //! run that is killed goes on where it was, on whichever server finds it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use packhouse_app::App;
+use packhouse_config::repository_settings::trash_days;
 use packhouse_runtime::{NeededVersion, VersionFacts};
-use packhouse_store::{AuditEvent, PolicyId, RepositoryId, RetentionClaim};
+use packhouse_store::{AuditEvent, PolicyId, RepositoryId, RetentionClaim, TrashId};
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +17,7 @@ use super::evaluate::{Evaluation, Place, evaluate, facts, holds_unshown, newest,
 use super::rule::Rule;
 use super::walk::{Condemned, Found, Key, Newest, Seen, key};
 use crate::error::ApiError;
-use crate::operations::upkeep::{Named, delete_one, delete_unshown};
+use crate::operations::upkeep::{Named, delete_into};
 
 /// Versions after which it is noted how far a run has come.
 const PIECE: usize = 50;
@@ -23,6 +25,10 @@ const PIECE: usize = 50;
 const SKIPPED: usize = 200;
 /// Versions that could not be deleted by a fault of ours, after which a run is given up.
 const FAULTS: usize = 20;
+/// Packages of which versions are deleted at the same time.
+const AT_ONCE: usize = 4;
+/// Why something stays that others need.
+const NEEDED: &str = "Another version that stays needs it.";
 /// How often it is looked for policies that are due.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
 /// How often at most it is looked for what was published beside a run.
@@ -107,7 +113,13 @@ async fn carry_out(app: &App, claim: RetentionClaim) -> Result<RetentionClaim, A
     }
     app.store.end_run(&run.claim, error.as_deref()).await?;
     let (deleted, bytes) = (run.claim.run.deleted, run.claim.run.bytes);
-    tracing::info!(policy = name, deleted, bytes, skipped = run.skipped.len(), "a policy of retention was run");
+    tracing::info!(
+        policy = name,
+        deleted,
+        bytes,
+        skipped = run.skipped.len(),
+        "a policy of retention was run"
+    );
     run.claim.run.error = error;
     Ok(run.claim)
 }
@@ -156,16 +168,21 @@ impl Run<'_> {
     async fn settle(&mut self) -> Result<(), ApiError> {
         let pending: Vec<Pending> = serde_json::from_str(&self.claim.run.pending).unwrap_or_default();
         for (repository, package, version, bytes, shown_at) in pending {
-            let repository = RepositoryId(repository);
+            let (repository, named) = (RepositoryId(repository), (package.clone(), version.clone()));
             let is_there = match shown_at {
                 Some(shown_at) => {
                     let row = self.app.store.judged_version(repository, &package, &version).await?;
                     row.is_some_and(|row| row.shown_at == shown_at)
                 }
-                None => holds_unshown(self.app, self.claim.policy.organization, repository, package, version).await?,
+                None => {
+                    holds_unshown(self.app, self.claim.policy.organization, repository, package, version)
+                        .await?
+                }
             };
             if is_there {
                 self.give_back(bytes);
+            } else {
+                self.app.store.end_interrupted_trash(repository, &named.0, &named.1).await?;
             }
         }
         "[]".clone_into(&mut self.claim.run.pending);
@@ -190,51 +207,141 @@ impl Run<'_> {
         }
         let mut again = Again { app: self.app, rule, places, facts: HashMap::new(), newest: HashMap::new() };
         again.ask(piece).await?;
+        let mut going = Vec::new();
         for condemned in piece {
-            let outcome = self.one(&mut again, condemned, news).await?;
-            let because = match outcome {
-                Outcome::Deleted => continue,
-                Outcome::Skipped(because) => because,
-                Outcome::Failed(error) => {
-                    tracing::warn!(package = condemned.seen.package, "a version could not be deleted: {error:?}");
-                    self.faults += 1;
-                    error.message().to_owned()
+            match again.spared(condemned, &news.needed).await? {
+                None => going.push(condemned),
+                Some(because) => self.leave(&again, condemned, because, news),
+            }
+        }
+        let entries = self.entries(places, &going).await?;
+        let mut filled: BTreeMap<usize, TrashId> =
+            entries.iter().enumerate().filter_map(|(at, entry)| Some((at, (*entry)?))).collect();
+        let linked = again.are_linked(&going);
+        let mut turns: Vec<(usize, Option<TrashId>)> = entries.into_iter().enumerate().collect();
+        while !turns.is_empty() {
+            // What needs another goes before it, alone; else packages are independent of each other, and what is of one goes in turn.
+            let rest = if linked { turns.split_off(1) } else { Vec::new() };
+            let mut by_package: BTreeMap<(usize, &str), Vec<(usize, Option<TrashId>)>> = BTreeMap::new();
+            for (at, entry) in std::mem::replace(&mut turns, rest) {
+                let Some(condemned) = going.get(at) else { continue };
+                if news.needed.contains(&key(&condemned.seen)) {
+                    self.leave(&again, condemned, NEEDED.to_owned(), news);
+                    continue;
                 }
-            };
-            // It stays, and so does what it needs.
-            let needs = again.needs_of(condemned);
-            news.needed.extend(needs.into_iter().map(|needed| (condemned.seen.place, needed)));
-            self.give_back(condemned.seen.bytes);
-            self.skip(places, condemned, because);
+                let package = (condemned.seen.place, condemned.seen.package.as_str());
+                by_package.entry(package).or_default().push((at, entry));
+            }
+            let outcomes = self.at_once(places, &going, by_package.into_values().collect()).await?;
+            for (at, outcome) in outcomes {
+                let Some(condemned) = going.get(at) else { continue };
+                let because = match outcome {
+                    Outcome::Deleted => continue,
+                    Outcome::Skipped(because) => because,
+                    Outcome::Failed(error) => {
+                        // Half-way perhaps: it stays open, and the next deletion of the same goes on with it.
+                        filled.remove(&at);
+                        tracing::warn!(
+                            package = condemned.seen.package,
+                            "a version could not be deleted: {error:?}"
+                        );
+                        self.faults += 1;
+                        error.message().to_owned()
+                    }
+                };
+                self.leave(&again, condemned, because, news);
+            }
             if self.faults >= FAULTS {
                 let text = "too many versions could not be deleted";
                 return Err(ApiError::Internal(anyhow::anyhow!(text)));
             }
         }
+        self.app.store.end_trash_of(&filled.into_values().collect::<Vec<_>>()).await?;
         "[]".clone_into(&mut self.claim.run.pending);
         Ok(true)
     }
 
+    /// It stays, and so does what it needs.
+    fn leave(&mut self, again: &Again<'_>, condemned: &Condemned, because: String, news: &mut News) {
+        let needs = again.needs_of(condemned);
+        news.needed.extend(needs.into_iter().map(|needed| (condemned.seen.place, needed)));
+        self.give_back(condemned.seen.bytes);
+        self.skip(again.places, condemned, because);
+    }
+
+    /// Entries of the trash for these, in their order; none where their repository has no trash.
+    async fn entries(
+        &self,
+        places: &[Place],
+        going: &[&Condemned],
+    ) -> Result<Vec<Option<TrashId>>, ApiError> {
+        let mut entries = vec![None; going.len()];
+        let which: BTreeSet<usize> = going.iter().map(|condemned| condemned.seen.place).collect();
+        for at in which {
+            let Some(place) = places.get(at) else { continue };
+            let days = trash_days(&place.repository.settings);
+            if days == 0 {
+                continue;
+            }
+            let of: Vec<(usize, &Seen)> =
+                going.iter().map(|one| &one.seen).enumerate().filter(|(_, seen)| seen.place == at).collect();
+            let versions: Vec<(&str, &str, Option<u64>)> = of
+                .iter()
+                .map(|(_, seen)| {
+                    let unshown = seen.shown_at.is_none().then_some(seen.bytes);
+                    (seen.package.as_str(), seen.version.as_str(), unshown)
+                })
+                .collect();
+            let name = &self.claim.policy.name;
+            let begun = self.app.store.begin_trash_of(place.repository.id, &versions, name, days).await?;
+            for ((number, _), entry) in of.iter().zip(begun) {
+                if let Some(slot) = entries.get_mut(*number) {
+                    *slot = Some(entry);
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Deletes versions of several packages; what came of each.
+    async fn at_once(
+        &self,
+        places: &[Place],
+        going: &[&Condemned],
+        packages: Vec<Vec<(usize, Option<TrashId>)>>,
+    ) -> Result<Vec<(usize, Outcome)>, ApiError> {
+        let mut working = Vec::new();
+        for versions in packages {
+            working.push(async move {
+                let mut outcomes = Vec::new();
+                for (at, entry) in versions {
+                    if let Some(condemned) = going.get(at) {
+                        outcomes.push((at, self.one(places, condemned, entry).await?));
+                    }
+                }
+                Ok::<_, ApiError>(outcomes)
+            });
+        }
+        let mut working = futures::stream::iter(working).buffer_unordered(AT_ONCE);
+        let mut outcomes = Vec::new();
+        while let Some(some) = working.next().await {
+            outcomes.extend(some?);
+        }
+        Ok(outcomes)
+    }
+
     async fn one(
         &self,
-        again: &mut Again<'_>,
+        places: &[Place],
         condemned: &Condemned,
-        news: &News,
+        entry: Option<TrashId>,
     ) -> Result<Outcome, ApiError> {
-        let Some(place) = again.places.get(condemned.seen.place) else {
+        let Some(place) = places.get(condemned.seen.place) else {
             return Ok(Outcome::Skipped("Its repository is gone.".to_owned()));
         };
-        if let Some(because) = again.spared(condemned, &news.needed).await? {
-            return Ok(Outcome::Skipped(because));
-        }
-        let Seen { package, version, bytes, shown_at, .. } = &condemned.seen;
-        let named = Named { package, version };
+        let named = Named { package: &condemned.seen.package, version: &condemned.seen.version };
         let event = self.event(place, named);
-        let deleted = match shown_at {
-            Some(_) => delete_one(self.app, &place.repository, &place.plugin, event, named).await,
-            None => delete_unshown(self.app, &place.repository, &place.plugin, event, named, *bytes).await,
-        };
-        Ok(match deleted {
+        Ok(match delete_into(&place.repository, &place.plugin, event, named, entry).await {
             Ok(()) => Outcome::Deleted,
             Err(ApiError::Refused { code, .. }) if std::ptr::eq(code, &catalogue::NOT_FOUND) => {
                 Outcome::Skipped("It was deleted meanwhile.".to_owned())
@@ -355,6 +462,16 @@ impl Again<'_> {
         Ok(())
     }
 
+    /// Whether one of these needs another of them.
+    fn are_linked(&self, going: &[&Condemned]) -> bool {
+        let keys: HashSet<Key> = going.iter().map(|condemned| key(&condemned.seen)).collect();
+        let needs = |condemned: &&Condemned| {
+            let place = condemned.seen.place;
+            self.needs_of(condemned).into_iter().any(|needed| keys.contains(&(place, needed)))
+        };
+        going.iter().any(needs)
+    }
+
     fn needs_of(&self, condemned: &Condemned) -> Vec<NeededVersion> {
         match self.facts.get(&key(&condemned.seen)) {
             Some(facts) => facts.needs.clone(),
@@ -384,7 +501,7 @@ impl Again<'_> {
             }
         };
         if needed.contains(&own) {
-            return said("Another version that stays needs it.");
+            return said(NEEDED);
         }
         let judged = now.judged(facts);
         if facts.follows || !self.rule.matches(&judged) {

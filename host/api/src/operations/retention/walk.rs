@@ -133,7 +133,8 @@ impl<'a> Walk<'a> {
             self.hold(seen.place, facts.needs);
             return;
         }
-        let is_newest = self.rule.keep.newest.is_some_and(|most| self.newest.has(most, &seen.version, &facts));
+        let is_newest =
+            self.rule.keep.newest.is_some_and(|most| self.newest.has(most, &seen.version, &facts));
         let judged = seen.judged(&facts);
         if !self.rule.matches(&judged) {
             self.hold(seen.place, facts.needs);
@@ -170,7 +171,8 @@ impl<'a> Walk<'a> {
         spare_needed(&mut self.condemned, &mut self.needed);
         let kept = self.kept + (before - self.condemned.len()) as u64;
         let versions = self.condemned.len() as u64 + self.overflow;
-        let bytes = self.condemned.iter().fold(self.overflow_bytes, |sum, one| sum.saturating_add(one.seen.bytes));
+        let bytes =
+            self.condemned.iter().fold(self.overflow_bytes, |sum, one| sum.saturating_add(one.seen.bytes));
         let mut items = in_order(self.condemned);
         let left = items.split_off(items.len().min(most));
         // What is left for another run stays meanwhile: in a circle of needs something before it may be what it needs.
@@ -193,7 +195,8 @@ fn spare_needed(condemned: &mut Vec<Condemned>, needed: &mut HashSet<Key>) {
     if needed.is_empty() {
         return;
     }
-    let index: HashMap<Key, usize> = condemned.iter().enumerate().map(|(at, one)| (key(&one.seen), at)).collect();
+    let index: HashMap<Key, usize> =
+        condemned.iter().enumerate().map(|(at, one)| (key(&one.seen), at)).collect();
     let mut spared = vec![false; condemned.len()];
     let mut next: Vec<usize> = needed.iter().filter_map(|needed| index.get(needed).copied()).collect();
     while let Some(at) = next.pop() {
@@ -215,13 +218,14 @@ fn spare_needed(condemned: &mut Vec<Condemned>, needed: &mut HashSet<Key>) {
 fn in_order(mut condemned: Vec<Condemned>) -> Vec<Condemned> {
     let rank = |one: &Condemned| (one.seen.published_at, one.seen.place);
     condemned.sort_by(|a, b| {
-        let names = |one: &Condemned| (one.seen.package.clone(), one.seen.version.clone());
-        rank(a).cmp(&rank(b)).then_with(|| names(a).cmp(&names(b)))
+        let names = (&a.seen.package, &a.seen.version).cmp(&(&b.seen.package, &b.seen.version));
+        rank(a).cmp(&rank(b)).then(names)
     });
     if condemned.iter().all(|one| one.needs.is_empty()) {
         return condemned;
     }
-    let index: HashMap<Key, usize> = condemned.iter().enumerate().map(|(at, one)| (key(&one.seen), at)).collect();
+    let index: HashMap<Key, usize> =
+        condemned.iter().enumerate().map(|(at, one)| (key(&one.seen), at)).collect();
     let needs: Vec<Vec<usize>> = condemned
         .iter()
         .enumerate()

@@ -70,16 +70,28 @@ fn made() -> impl Strategy<Value = Made> {
     let facts = (any::<Option<bool>>(), any::<Option<bool>>(), proptest::bool::weighted(0.1));
     let names = (0_u8..4, 0_u8..6, proptest::option::weighted(0.3, 0_u8..3));
     let needs = proptest::collection::vec((0_u8..4, 0_u8..6), 0..3);
-    (names, ages, facts, needs).prop_map(|((package, version, unit), (published, downloaded), facts, needs)| {
-        let (tagged, prerelease, follows) = facts;
-        Made { package, version, published, downloaded, tagged, prerelease, follows, unit, needs }
-    })
+    (names, ages, facts, needs).prop_map(
+        |((package, version, unit), (published, downloaded), facts, needs)| {
+            let (tagged, prerelease, follows) = facts;
+            Made { package, version, published, downloaded, tagged, prerelease, follows, unit, needs }
+        },
+    )
 }
 
 fn rules() -> impl Strategy<Value = Rule> {
-    let patterns = || proptest::option::of(proptest::collection::vec(prop_oneof!["[pv][0-5]", Just("*".to_owned()), "v[0-5]*"], 0..3));
+    let patterns = || {
+        proptest::option::of(proptest::collection::vec(
+            prop_oneof!["[pv][0-5]", Just("*".to_owned()), "v[0-5]*"],
+            0..3,
+        ))
+    };
     let days = || proptest::option::of(prop_oneof![Just(0_u32), 1_u32..100]);
-    let matching = (patterns(), patterns(), proptest::option::weighted(0.2, any::<bool>()), proptest::option::weighted(0.2, any::<bool>()));
+    let matching = (
+        patterns(),
+        patterns(),
+        proptest::option::weighted(0.2, any::<bool>()),
+        proptest::option::weighted(0.2, any::<bool>()),
+    );
     (matching, (days(), days()), (proptest::option::of(0_u32..4), patterns())).prop_map(|(matching, delete, keep)| Rule {
         repositories: super::super::rule::Reach::All,
         matching: serde_json::from_value(
@@ -215,7 +227,8 @@ fn what_needs_another_goes_before_it_however_old_it_is() {
 
 #[test]
 fn several_names_of_one_thing_are_one_of_the_newest() {
-    let tag = |version: u8, published: i64, unit: u8| Made { unit: Some(unit), ..one(0, version, published, &[]) };
+    let tag =
+        |version: u8, published: i64, unit: u8| Made { unit: Some(unit), ..one(0, version, published, &[]) };
     let all = world(vec![tag(0, 9, 1), tag(1, 8, 1), tag(2, 7, 2), tag(3, 6, 3), tag(4, 5, 2)]);
     let mut rule = everything();
     rule.keep.newest = Some(2);

@@ -16,8 +16,8 @@ use packhouse_wire::catalogue;
 use super::{Actor, repositories};
 use crate::error::ApiError;
 pub use deletions::resume;
-pub(in crate::operations) use plugin::{Named, delete_one, delete_unshown, done};
-use plugin::{mark_one, offering};
+pub(in crate::operations) use plugin::{Named, delete_into, done};
+use plugin::{delete_one, mark_one, offering};
 pub use trash::{restore, trash};
 
 /// How long a package's deletion is waited for.

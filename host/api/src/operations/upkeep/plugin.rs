@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packhouse_app::App;
 use packhouse_config::repository_settings::{trash_days, view};
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Failure, Plugin, RequestHead, VersionState};
-use packhouse_store::{AuditEvent, RepositoryRow};
+use packhouse_store::{AuditEvent, RepositoryRow, TrashId};
 use packhouse_wire::catalogue::{self, Code};
 
 use crate::error::ApiError;
@@ -17,35 +17,12 @@ pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plug
 }
 
 /// Deletes one version of a package: into the repository's trash, where it has one.
-pub(in crate::operations) async fn delete_one(
+pub(super) async fn delete_one(
     app: &App,
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
     version: Named<'_>,
-) -> Result<(), ApiError> {
-    delete(app, repository, plugin, event, version, None).await
-}
-
-/// Deletes what is held and was never shown, of so many bytes: into the repository's trash, where it has one.
-pub(in crate::operations) async fn delete_unshown(
-    app: &App,
-    repository: &RepositoryRow,
-    plugin: &Plugin,
-    event: AuditEvent,
-    version: Named<'_>,
-    bytes: u64,
-) -> Result<(), ApiError> {
-    delete(app, repository, plugin, event, version, Some(bytes)).await
-}
-
-async fn delete(
-    app: &App,
-    repository: &RepositoryRow,
-    plugin: &Plugin,
-    event: AuditEvent,
-    version: Named<'_>,
-    unshown: Option<u64>,
 ) -> Result<(), ApiError> {
     let days = trash_days(&repository.settings);
     let Named { package, version } = version;
@@ -54,9 +31,6 @@ async fn delete(
         return done(plugin.delete_version(call, package, version).await);
     }
     let entry = app.store.begin_trash(repository.id, package, version, &event.actor, days).await?;
-    if let Some(bytes) = unshown {
-        app.store.trash_unshown(entry, bytes).await?;
-    }
     let call = PluginCall { trash: Some(entry), ..plugin_call(repository, plugin, event) };
     let deleted = plugin.delete_version(call, package, version).await;
     // One that failed half-way is left open: it goes on with the same entry.
@@ -64,6 +38,18 @@ async fn delete(
         app.store.end_trash(entry).await?;
     }
     done(deleted)
+}
+
+/// Deletes one version into an entry of the trash that has begun, or for good without one. The entry stays open.
+pub(in crate::operations) async fn delete_into(
+    repository: &RepositoryRow,
+    plugin: &Plugin,
+    event: AuditEvent,
+    version: Named<'_>,
+    entry: Option<TrashId>,
+) -> Result<(), ApiError> {
+    let call = PluginCall { trash: entry, ..plugin_call(repository, plugin, event) };
+    done(plugin.delete_version(call, version.package, version.version).await)
 }
 
 /// Sets the state of one version of a package.
