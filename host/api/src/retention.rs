@@ -158,13 +158,27 @@ pub(crate) struct SkippedView {
     repository: String,
     package: String,
     version: String,
+    /// In ms since 1970; null where it is not known.
+    published_at: Option<i64>,
+    /// In ms since 1970; null: never.
+    last_downloaded_at: Option<i64>,
+    /// Of its files.
+    bytes: u64,
     /// Why, for people.
     because: String,
 }
 
 impl From<Skipped> for SkippedView {
-    fn from(Skipped { repository, package, version, because }: Skipped) -> SkippedView {
-        SkippedView { repository, package, version, because }
+    fn from(skipped: Skipped) -> SkippedView {
+        SkippedView {
+            repository: skipped.repository,
+            package: skipped.package,
+            version: skipped.version,
+            published_at: skipped.published_at,
+            last_downloaded_at: skipped.last_downloaded_at,
+            bytes: skipped.bytes,
+            because: skipped.because,
+        }
     }
 }
 

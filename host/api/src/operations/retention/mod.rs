@@ -1,6 +1,7 @@
 //! Retention: policies that delete what is old or not used, previewed before they run, and always with an undo where the repository has a
 //! trash. All of it needs manage-repositories.
 
+mod again;
 mod evaluate;
 mod rule;
 mod run;

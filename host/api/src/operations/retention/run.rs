@@ -1,21 +1,21 @@
 //! Runs: a policy's evaluation, carried out. Each version is judged again right before it goes, and what it was skipped for is noted. A
 //! run that is killed goes on where it was, on whichever server finds it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use packhouse_app::App;
 use packhouse_config::repository_settings::trash_days;
-use packhouse_runtime::{NeededVersion, VersionFacts};
 use packhouse_store::{AuditEvent, PolicyId, RepositoryId, RetentionClaim, TrashId};
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::{Evaluation, Place, evaluate, facts, holds_unshown, newest, seen};
+use super::again::{Again, NEEDED, News};
+use super::evaluate::{Evaluation, Place, evaluate, holds_unshown};
 use super::rule::Rule;
-use super::walk::{Condemned, Found, Key, Newest, Seen, key};
+use super::walk::{Condemned, Found, Seen, key};
 use crate::error::ApiError;
 use crate::operations::upkeep::{Named, delete_into};
 
@@ -27,18 +27,8 @@ const SKIPPED: usize = 200;
 const FAULTS: usize = 20;
 /// Packages of which versions are deleted at the same time.
 const AT_ONCE: usize = 4;
-/// Why something stays that others need.
-const NEEDED: &str = "Another version that stays needs it.";
 /// How often it is looked for policies that are due.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
-/// How often at most it is looked for what was published beside a run.
-const NEWS: Duration = Duration::from_secs(2);
-/// Versions that are read of that.
-const NEWS_READ: u32 = 5_000;
-/// Of these, versions that are judged at a time.
-const NEWS_JUDGED: usize = 500;
-/// How much earlier than the last look the next one begins: clocks differ, and a commit may take its time.
-const OVERLAP_MS: i64 = 10_000;
 
 /// A version that was to be deleted and was not.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -49,6 +39,12 @@ pub struct Skipped {
     pub package: String,
     /// The version.
     pub version: String,
+    /// In ms since 1970, where it is known.
+    pub published_at: Option<i64>,
+    /// In ms since 1970; none: never, as far as is known.
+    pub last_downloaded_at: Option<i64>,
+    /// Of its files.
+    pub bytes: u64,
     /// Why.
     pub because: String,
 }
@@ -95,13 +91,25 @@ pub async fn every_hour(app: Arc<App>) {
 
 /// Carries a run out to its end, and says how it ended. An error where that could not be noted.
 async fn carry_out(app: &App, claim: RetentionClaim) -> Result<RetentionClaim, ApiError> {
-    let mut run = Run { app, claim, skipped: Vec::new(), faults: 0 };
+    let taken_on = (claim.run.deleted, claim.run.bytes);
+    let mut run = Run { app, claim, taken_on, skipped: Vec::new(), faults: 0 };
     let name = run.claim.policy.name.clone();
-    let ended = run.work().await;
+    let mut ended = run.work().await;
+    if let Err(error) = &ended
+        && !is_unavailable(error)
+    {
+        // In the middle of a piece: what was done of it is found out as after a kill.
+        (run.claim.run.deleted, run.claim.run.bytes) = run.taken_on;
+        if let Err(error) = run.settle().await {
+            ended = Err(error);
+        }
+    }
     run.note();
     let error = match &ended {
         Ok(true) => None,
-        Ok(false) if app.stop.is_cancelled() => {
+        // Whoever claims it once more goes on with it; where the database is away, once the claim is over.
+        Err(error) if is_unavailable(error) => return ended.map(|_| run.claim),
+        Ok(false) if app.stop.is_cancelled() || *app.live.read_only.get() => {
             app.store.leave_run(&run.claim).await?;
             return Ok(run.claim);
         }
@@ -124,10 +132,17 @@ async fn carry_out(app: &App, claim: RetentionClaim) -> Result<RetentionClaim, A
     Ok(run.claim)
 }
 
+/// Whether the database is away, so that nothing more can be done or noted.
+fn is_unavailable(error: &ApiError) -> bool {
+    error.code().is_some_and(|code| std::ptr::eq(code, &catalogue::DDB_UNAVAILABLE))
+}
+
 /// A run under way.
 struct Run<'a> {
     app: &'a App,
     claim: RetentionClaim,
+    /// Versions and bytes as they were noted last, with all of the piece.
+    taken_on: (u64, u64),
     skipped: Vec<Skipped>,
     faults: usize,
 }
@@ -155,7 +170,7 @@ impl Run<'_> {
             }
         };
         let Evaluation { places, found: Found { items, needed, .. }, began } = evaluation;
-        let mut news = News { looked: Instant::now(), since: began, needed };
+        let mut news = News::since(began, needed);
         for piece in items.chunks(PIECE) {
             if self.app.stop.is_cancelled() || !self.piece(&rule, &places, piece, &mut news).await? {
                 return Ok(false);
@@ -186,6 +201,7 @@ impl Run<'_> {
             }
         }
         "[]".clone_into(&mut self.claim.run.pending);
+        self.taken_on = (self.claim.run.deleted, self.claim.run.bytes);
         Ok(())
     }
 
@@ -202,10 +218,8 @@ impl Run<'_> {
             self.give_all_back(piece);
             return Ok(false);
         }
-        if news.looked.elapsed() >= NEWS {
-            news.look(self.app, places).await?;
-        }
-        let mut again = Again { app: self.app, rule, places, facts: HashMap::new(), newest: HashMap::new() };
+        news.look(self.app, places).await?;
+        let mut again = Again::of(self.app, rule, places);
         again.ask(piece).await?;
         let mut going = Vec::new();
         for condemned in piece {
@@ -217,7 +231,22 @@ impl Run<'_> {
         let entries = self.entries(places, &going).await?;
         let mut filled: BTreeMap<usize, TrashId> =
             entries.iter().enumerate().filter_map(|(at, entry)| Some((at, (*entry)?))).collect();
-        let linked = again.are_linked(&going);
+        self.delete(&again, &going, entries, &mut filled, news).await?;
+        self.app.store.end_trash_of(&filled.into_values().collect::<Vec<_>>()).await?;
+        "[]".clone_into(&mut self.claim.run.pending);
+        Ok(true)
+    }
+
+    /// Deletes these, each into its entry; entries of what failed half-way are no longer among those that are `filled`.
+    async fn delete(
+        &mut self,
+        again: &Again<'_>,
+        going: &[&Condemned],
+        entries: Vec<Option<TrashId>>,
+        filled: &mut BTreeMap<usize, TrashId>,
+        news: &mut News,
+    ) -> Result<(), ApiError> {
+        let linked = again.are_linked(going);
         let mut turns: Vec<(usize, Option<TrashId>)> = entries.into_iter().enumerate().collect();
         while !turns.is_empty() {
             // What needs another goes before it, alone; else packages are independent of each other, and what is of one goes in turn.
@@ -226,13 +255,13 @@ impl Run<'_> {
             for (at, entry) in std::mem::replace(&mut turns, rest) {
                 let Some(condemned) = going.get(at) else { continue };
                 if news.needed.contains(&key(&condemned.seen)) {
-                    self.leave(&again, condemned, NEEDED.to_owned(), news);
+                    self.leave(again, condemned, NEEDED.to_owned(), news);
                     continue;
                 }
                 let package = (condemned.seen.place, condemned.seen.package.as_str());
                 by_package.entry(package).or_default().push((at, entry));
             }
-            let outcomes = self.at_once(places, &going, by_package.into_values().collect()).await?;
+            let outcomes = self.at_once(again.places, going, by_package.into_values().collect()).await?;
             for (at, outcome) in outcomes {
                 let Some(condemned) = going.get(at) else { continue };
                 let because = match outcome {
@@ -249,16 +278,14 @@ impl Run<'_> {
                         error.message().to_owned()
                     }
                 };
-                self.leave(&again, condemned, because, news);
+                self.leave(again, condemned, because, news);
             }
             if self.faults >= FAULTS {
                 let text = "too many versions could not be deleted";
                 return Err(ApiError::Internal(anyhow::anyhow!(text)));
             }
         }
-        self.app.store.end_trash_of(&filled.into_values().collect::<Vec<_>>()).await?;
-        "[]".clone_into(&mut self.claim.run.pending);
-        Ok(true)
+        Ok(())
     }
 
     /// It stays, and so does what it needs.
@@ -346,12 +373,7 @@ impl Run<'_> {
             Err(ApiError::Refused { code, .. }) if std::ptr::eq(code, &catalogue::NOT_FOUND) => {
                 Outcome::Skipped("It was deleted meanwhile.".to_owned())
             }
-            // The claim runs out, and another server, or this one, goes on.
-            Err(ApiError::Refused { code, message, retry_after })
-                if std::ptr::eq(code, &catalogue::DDB_UNAVAILABLE) =>
-            {
-                return Err(ApiError::Refused { code, message, retry_after });
-            }
+            Err(error) if is_unavailable(&error) => return Err(error),
             Err(ApiError::Refused { message, .. }) => Outcome::Skipped(message),
             Err(error) => Outcome::Failed(error),
         })
@@ -382,6 +404,7 @@ impl Run<'_> {
             self.claim.run.deleted += 1;
             self.claim.run.bytes = self.claim.run.bytes.saturating_add(condemned.seen.bytes);
         }
+        self.taken_on = (self.claim.run.deleted, self.claim.run.bytes);
         self.note();
     }
 
@@ -403,123 +426,14 @@ impl Run<'_> {
             repository: place.repository.id.to_string(),
             package: seen.package.clone(),
             version: seen.version.clone(),
+            published_at: seen.published_at,
+            last_downloaded_at: seen.last_downloaded_at,
+            bytes: seen.bytes,
             because,
         });
     }
 
     fn note(&mut self) {
         self.claim.run.skipped = serde_json::to_string(&self.skipped).unwrap_or_default();
-    }
-}
-
-/// What was published beside a run, and what that needs.
-struct News {
-    looked: Instant,
-    since: i64,
-    needed: HashSet<Key>,
-}
-
-impl News {
-    async fn look(&mut self, app: &App, places: &[Place]) -> Result<(), ApiError> {
-        let since = self.since.saturating_sub(OVERLAP_MS);
-        (self.looked, self.since) = (Instant::now(), app.store.now_ms());
-        for (at, place) in places.iter().enumerate().filter(|(_, place)| place.plugin.has_retention()) {
-            let rows = app.store.versions_since(place.repository.id, since, NEWS_READ).await?;
-            for rows in rows.chunks(NEWS_JUDGED) {
-                let ids = rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect();
-                for facts in facts(place, ids).await?.into_iter().flatten() {
-                    self.needed.extend(facts.needs.into_iter().map(|needed| (at, needed)));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Judges a piece again, by what is there now.
-struct Again<'a> {
-    app: &'a App,
-    rule: &'a Rule,
-    places: &'a [Place],
-    facts: HashMap<Key, VersionFacts>,
-    newest: HashMap<(usize, String), Newest>,
-}
-
-impl Again<'_> {
-    /// Asks the plugins about all of a piece at once.
-    async fn ask(&mut self, piece: &[Condemned]) -> Result<(), ApiError> {
-        let which: BTreeSet<usize> = piece.iter().map(|condemned| condemned.seen.place).collect();
-        for at in which {
-            let Some(place) = self.places.get(at) else { continue };
-            let of: Vec<&Seen> = piece.iter().map(|one| &one.seen).filter(|seen| seen.place == at).collect();
-            let ids = of.iter().map(|seen| (seen.package.clone(), seen.version.clone())).collect();
-            for (seen, facts) in of.iter().zip(facts(place, ids).await?) {
-                if let Some(facts) = facts {
-                    self.facts.insert(key(seen), facts);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether one of these needs another of them.
-    fn are_linked(&self, going: &[&Condemned]) -> bool {
-        let keys: HashSet<Key> = going.iter().map(|condemned| key(&condemned.seen)).collect();
-        let needs = |condemned: &&Condemned| {
-            let place = condemned.seen.place;
-            self.needs_of(condemned).into_iter().any(|needed| keys.contains(&(place, needed)))
-        };
-        going.iter().any(needs)
-    }
-
-    fn needs_of(&self, condemned: &Condemned) -> Vec<NeededVersion> {
-        match self.facts.get(&key(&condemned.seen)) {
-            Some(facts) => facts.needs.clone(),
-            None => condemned.needs.clone(),
-        }
-    }
-
-    /// Why a version is not to go after all.
-    async fn spared(
-        &mut self,
-        condemned: &Condemned,
-        needed: &HashSet<Key>,
-    ) -> Result<Option<String>, ApiError> {
-        let said = |text: &str| Ok(Some(text.to_owned()));
-        let own = key(&condemned.seen);
-        let (Some(place), Some(facts)) = (self.places.get(own.0), self.facts.get(&own)) else {
-            return said("It was deleted meanwhile, or something names it now.");
-        };
-        let now = match condemned.seen.shown_at {
-            None => condemned.seen.clone(),
-            Some(_) => {
-                let Seen { package, version, .. } = &condemned.seen;
-                match self.app.store.judged_version(place.repository.id, package, version).await? {
-                    Some(row) => seen(row, own.0),
-                    None => return said("It was deleted meanwhile."),
-                }
-            }
-        };
-        if needed.contains(&own) {
-            return said(NEEDED);
-        }
-        let judged = now.judged(facts);
-        if facts.follows || !self.rule.matches(&judged) {
-            return said("The policy is not about it any more.");
-        }
-        if self.rule.condemns(&judged, self.app.store.now_ms()).is_none() {
-            return said("It was published or downloaded meanwhile.");
-        }
-        if let Some(most) = self.rule.keep.newest {
-            let of = (own.0, own.1.name.clone());
-            if !self.newest.contains_key(&of) {
-                let newest = newest(self.app, place, &of.1, most).await?;
-                self.newest.insert(of.clone(), newest);
-            }
-            if self.newest.get(&of).is_some_and(|newest| newest.holds(&now.version, facts)) {
-                return said("It is among the newest of its package by now.");
-            }
-        }
-        Ok(None)
     }
 }
