@@ -2,7 +2,7 @@
 //! (`writer/trash.rs`), and an undo takes it out in the one that brings it back, so that a server that is killed in between leaves one or
 //! the other. Its blobs are held meanwhile, and it counts in nobody's usage.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 
@@ -117,10 +117,22 @@ impl Store {
     ) -> Result<Vec<TrashId>, StoreError> {
         let now = self.now_ms();
         let gone_at = now.saturating_add(signed(days).saturating_mul(DAY_MS));
+        // Looked for before the transaction: nobody else begins one of these, and others' publishes wait for it.
+        let sql = "SELECT name, version FROM trash WHERE open = 1 AND repository = $1";
+        let mut interrupted = BTreeSet::new();
+        for row in &self.inner.db.fetch(sql, values![repository.0]).await? {
+            let mut columns = row.columns();
+            interrupted.insert((columns.text("name")?, columns.text("version")?));
+        }
         let mut transaction = self.inner.db.begin().await?;
         let (mut entries, mut rows) = (Vec::new(), Vec::new());
         for (name, version, unshown) in versions {
-            if let Some(row) = transaction.fetch_one(OPEN, values![repository.0, *name, *version]).await? {
+            let of = || values![repository.0, *name, *version];
+            let open = match interrupted.contains(&((*name).to_owned(), (*version).to_owned())) {
+                true => transaction.fetch_one(OPEN, of()).await?,
+                false => None,
+            };
+            if let Some(row) = open {
                 let open = row.columns().int("id")?;
                 let sql = "UPDATE trash SET deleted_at = $2, deleted_by = $3, gone_at = $4, unshown_bytes = $5 WHERE id = $1";
                 let values = values![open, now, deleted_by, gone_at, unshown.map(signed)];

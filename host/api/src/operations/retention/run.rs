@@ -20,13 +20,13 @@ use crate::error::ApiError;
 use crate::operations::upkeep::{Named, delete_into};
 
 /// Versions after which it is noted how far a run has come.
-const PIECE: usize = 50;
+const PIECE: usize = 20;
 /// Versions that were skipped, of which a run remembers why.
 const SKIPPED: usize = 200;
 /// Versions that could not be deleted by a fault of ours, after which a run is given up.
 const FAULTS: usize = 20;
-/// Packages of which versions are deleted at the same time.
-const AT_ONCE: usize = 4;
+/// Packages of which versions are deleted at the same time: two share a wait for the disk, and more hold up publishes.
+const AT_ONCE: usize = 2;
 /// How often it is looked for policies that are due.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
 
