@@ -57,6 +57,9 @@ enum Outcome {
     Failed(ApiError),
 }
 
+/// Which of a piece's versions, and its entry in the trash, where there is one.
+type Turn = (usize, Option<TrashId>);
+
 /// What a run has taken on and may have done when it is killed: repository, package, version, bytes, and when it was shown.
 type Pending = (i64, String, String, u64, Option<i64>);
 
@@ -247,11 +250,11 @@ impl Run<'_> {
         news: &mut News,
     ) -> Result<(), ApiError> {
         let linked = again.are_linked(going);
-        let mut turns: Vec<(usize, Option<TrashId>)> = entries.into_iter().enumerate().collect();
+        let mut turns: Vec<Turn> = entries.into_iter().enumerate().collect();
         while !turns.is_empty() {
             // What needs another goes before it, alone; else packages are independent of each other, and what is of one goes in turn.
             let rest = if linked { turns.split_off(1) } else { Vec::new() };
-            let mut by_package: BTreeMap<(usize, &str), Vec<(usize, Option<TrashId>)>> = BTreeMap::new();
+            let mut by_package: BTreeMap<(usize, &str), Vec<Turn>> = BTreeMap::new();
             for (at, entry) in std::mem::replace(&mut turns, rest) {
                 let Some(condemned) = going.get(at) else { continue };
                 if news.needed.contains(&key(&condemned.seen)) {
@@ -335,7 +338,7 @@ impl Run<'_> {
         &self,
         places: &[Place],
         going: &[&Condemned],
-        packages: Vec<Vec<(usize, Option<TrashId>)>>,
+        packages: Vec<Vec<Turn>>,
     ) -> Result<Vec<(usize, Outcome)>, ApiError> {
         let mut working = Vec::new();
         for versions in packages {
