@@ -25,8 +25,9 @@ const PIECE: usize = 20;
 const SKIPPED: usize = 200;
 /// Versions that could not be deleted by a fault of ours, after which a run is given up.
 const FAULTS: usize = 20;
-/// Packages of which versions are deleted at the same time: two share a wait for the disk, and more hold up publishes.
-const AT_ONCE: usize = 2;
+/// Packages of which versions are deleted at the same time. With SQLite two share a wait for the disk, and more hold up publishes;
+/// PostgreSQL is waited for at each step, and publishes beside it wait for its disk alone.
+const AT_ONCE: [usize; 2] = [2, 8];
 /// How often it is looked for policies that are due.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
 
@@ -352,7 +353,10 @@ impl Run<'_> {
                 Ok::<_, ApiError>(outcomes)
             });
         }
-        let mut working = futures::stream::iter(working).buffer_unordered(AT_ONCE);
+        // A database of one process knows at no cost whether anything has changed.
+        let [alone, shared] = AT_ONCE;
+        let at_once = if self.app.store.generation().is_some() { alone } else { shared };
+        let mut working = futures::stream::iter(working).buffer_unordered(at_once);
         let mut outcomes = Vec::new();
         while let Some(some) = working.next().await {
             outcomes.extend(some?);
