@@ -33,6 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("scrub", "scrub"),
     ("scrub [--rate 50MB]", "scrub --rate 50MB"),
     ("gc", "gc"),
+    ("retention run [--policy ID]", "retention run"),
     ("plugins list", "plugins list"),
     ("plugins check FILE", "plugins check PLUGINS/maven.wasm"),
     ("member create EMAIL", "member create dev@example.com"),
