@@ -7,11 +7,11 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, new_id};
 use crate::store::Store;
 
-use super::runs::EVERY_MS;
-
 /// Policies that an organization may have.
 pub const MAX_POLICIES: u32 = 100;
 
+/// How often one that is enforced runs by itself.
+pub(super) const EVERY_MS: i64 = 60 * 60 * 1000;
 pub(super) const COLUMNS: &str =
     "id, organization, name, rule, digest, previewed, mode, created_by, created_at";
 

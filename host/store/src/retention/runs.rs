@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::policies::{COLUMNS, PolicyRow, policy_of};
+use super::policies::{COLUMNS, EVERY_MS, PolicyRow, policy_of};
 use crate::accounts::{AuditEvent, remember};
 use crate::db::{Row, signed, values};
 use crate::error::StoreError;
@@ -13,8 +13,6 @@ use crate::store::Store;
 pub const RUNS_KEPT: u32 = 100;
 /// How long a claim lasts that is not renewed.
 const CLAIM: Duration = Duration::from_secs(20);
-/// How often a policy runs by itself.
-pub(super) const EVERY_MS: i64 = 60 * 60 * 1000;
 
 const RUN: &str = "id, started_at, ended_at, deleted, bytes, pending, skipped, error";
 
