@@ -118,6 +118,9 @@ fn cache(folder: &Path) -> Option<Cache> {
         .and_then(|folder| {
             let mut config = CacheConfig::new();
             config.with_directory(folder);
+            // Else what was loaded often is compressed once more, harder, beside what the server does: a start gains nothing by
+            // that, and it takes 180 MB of memory.
+            config.with_optimized_compression_usage_counter_threshold(u64::MAX);
             Cache::new(config)
         });
     opened
