@@ -9,12 +9,12 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use packhouse_tests::database::Postgres;
 use packhouse_tests::race::at_once;
-use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
 use serde_json::json;
 
@@ -148,9 +148,10 @@ fn a_revoked_token_is_refused_at_once_on_every_node() {
     let elsewhere = Client::new(other.packages()).basic(OWNER, &repository.token.secret);
     let stop = AtomicBool::new(false);
     let revoked = AtomicBool::new(false);
+    let began = AtomicUsize::new(0);
     thread::scope(|scope| {
         let looping = |client: Client| {
-            let (stop, revoked, path) = (&stop, &revoked, repository.path(FILE));
+            let (stop, revoked, began, path) = (&stop, &revoked, &began, repository.path(FILE));
             move || {
                 let mut seen = [0_u32; 2];
                 loop {
@@ -158,7 +159,12 @@ fn a_revoked_token_is_refused_at_once_on_every_node() {
                     let (over, last) = (revoked.load(Ordering::SeqCst), stop.load(Ordering::SeqCst));
                     let status = client.get(&path).status;
                     match (status, over) {
-                        (200, false) => seen[0] += 1,
+                        (200, false) => {
+                            if seen[0] == 0 {
+                                began.fetch_add(1, Ordering::SeqCst);
+                            }
+                            seen[0] += 1;
+                        }
                         (401, _) => seen[1] += 1,
                         other => panic!("{other:?}"),
                     }
@@ -171,9 +177,9 @@ fn a_revoked_token_is_refused_at_once_on_every_node() {
         let clients =
             [repository.client.clone(), elsewhere.clone(), elsewhere.clone(), repository.client.clone()];
         let clients = clients.map(|client| scope.spawn(looping(client)));
-        for _ in 0..20 {
-            repository.get(FILE).expect(200);
-        }
+        eventually("each client was served once", || {
+            (began.load(Ordering::SeqCst) == clients.len()).then_some(())
+        });
         api.call("DELETE", &format!("/v1/tokens/{}", repository.token.id)).expect(204);
         revoked.store(true, Ordering::SeqCst);
         elsewhere.get(&repository.path(FILE)).expect(401);
