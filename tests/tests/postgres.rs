@@ -98,8 +98,8 @@ fn a_pooler_is_used_or_refused_in_words() {
     // Whether this one keeps prepared statements apart is a matter of its version: it is used then, and else the start says why not.
     let transaction = pooler("transaction").unwrap();
     let url = database.url_through(transaction.port());
-    let apart = packhouse_tests::clients::run(std::process::Command::new("pgbouncer").arg("--version"));
-    let version = apart.text.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let said = packhouse_tests::clients::run(std::process::Command::new("pgbouncer").arg("--version"));
+    let version = said.text.split_whitespace().nth(1).unwrap_or_default().to_owned();
     let minor: u32 = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or_default();
     if minor >= 21 {
         return skip("a pooler without prepared statements", &format!("pgbouncer is {version}"));

@@ -43,6 +43,12 @@ fn one_credential_holds_up_nobody_else() {
     let client = server.anonymous().basic(OWNER, &other.secret);
     client.get(&repository.path(file)).expect(200);
     server.anonymous().get(&repository.path(file)).expect(401);
+    // Who shows none is counted by the address, where anybody may read.
+    api.create_maven("open", &json!({"public": true}));
+    let open = "/repositories/open/org/example/none.jar";
+    let (answer, taken) = refused(|| server.anonymous().get(open));
+    assert!(taken >= 30 && answer.field("error") == "rate_limited", "{taken}");
+    client.get(&repository.path(file)).expect(200);
     // It is taken up again by itself.
     eventually("one more is taken", || (repository.get(file).status == 200).then_some(()));
     let metrics = packhouse_tests::Client::new(server.api()).get("/metrics").expect(200).text();
@@ -62,6 +68,10 @@ fn an_organization_is_bounded_with_all_of_its_credentials_and_strangers_use_up_n
     let repository = MavenRepository::create(&server, "releases");
     for _ in 0..100 {
         server.anonymous().get("/repositories/releases/x").expect(401);
+    }
+    Api::sign_in(&server).create_maven("open", &json!({"public": true}));
+    for _ in 0..100 {
+        server.anonymous().get("/repositories/open/org/example/none.jar").expect(404);
     }
     let (_, taken) = refused(|| repository.get("org/example/none.jar"));
     assert!(taken > 40, "a stranger has used it up: {taken}");

@@ -26,7 +26,7 @@ struct Made {
 
 impl Made {
     fn names(&self) -> (String, String) {
-        names((self.package, self.version))
+        names(self.package, self.version)
     }
 
     fn seen(&self) -> Seen {
@@ -44,7 +44,7 @@ impl Made {
 
     fn facts(&self) -> VersionFacts {
         let needed = |needed: &(u8, u8)| {
-            let (name, version) = names(*needed);
+            let (name, version) = names(needed.0, needed.1);
             NeededVersion { name, version }
         };
         VersionFacts {
@@ -61,7 +61,7 @@ impl Made {
     }
 }
 
-fn names((package, version): (u8, u8)) -> (String, String) {
+fn names(package: u8, version: u8) -> (String, String) {
     (format!("p{package}"), format!("v{version}"))
 }
 
@@ -152,7 +152,7 @@ fn model(rule: &Rule, all: &[Made]) -> BTreeSet<(String, String)> {
         let held: BTreeSet<(String, String)> = all
             .iter()
             .filter(|made| !gone.contains(&made.names()))
-            .flat_map(|made| made.needs.iter().copied().map(names))
+            .flat_map(|made| made.needs.iter().copied().map(|(package, version)| names(package, version)))
             .collect();
         let before = gone.len();
         gone.retain(|names| !held.contains(names));
@@ -187,7 +187,7 @@ proptest! {
         prop_assert!(deleted.is_subset(&whole));
         for made in all.iter().filter(|made| !deleted.contains(&made.names())) {
             for needed in &made.needs {
-                prop_assert!(!deleted.contains(&names(*needed)), "{:?} lacks {needed:?}", made.names());
+                prop_assert!(!deleted.contains(&names(needed.0, needed.1)), "{:?} lacks {needed:?}", made.names());
             }
         }
     }
