@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
     /// By organization when its blobs were counted last, and what they take up.
     pub(crate) stored_bytes: tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>,
+    /// Turns of undos.
+    pub(crate) undos: tokio::sync::Semaphore,
     /// A repository was deleted, and waits for what it held to be removed.
     pub(crate) deleted: Notify,
 }
@@ -109,6 +111,7 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
             stored_bytes: tokio::sync::Mutex::default(),
+            undos: tokio::sync::Semaphore::new(crate::trash::UNDOS),
             deleted: Notify::new(),
             snapshots,
             changes,

@@ -21,6 +21,8 @@ const NOTHING_AFTER_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How often an undo is begun at most that others' commits come before.
 const TRIES: u32 = 8;
+/// Undos that go on at one time: an organization that brings thousands back leaves room for what is published meanwhile.
+pub(crate) const UNDOS: usize = 2;
 /// Records of an undo that go in one commit, and their bytes at most; one may be of 1 MiB.
 const PIECE: i64 = 2000;
 const PIECE_BYTES: usize = 8 << 20;
@@ -224,6 +226,7 @@ impl Store {
         entry: TrashId,
         audit: &AuditEvent,
     ) -> Result<Restored, StoreError> {
+        let _turn = self.inner.undos.acquire().await;
         for _ in 0..TRIES {
             if self.trash_entry(repository, entry).await?.is_none() {
                 return Ok(Restored::Gone);
@@ -237,7 +240,6 @@ impl Store {
                     return Ok(Restored::Exists);
                 }
             }
-            self.hold_trash(repository, entry).await?;
             if self.put_back(repository, entry, versions, audit).await? {
                 return Ok(Restored::Done);
             }
@@ -277,6 +279,9 @@ impl Store {
         let catalog: Vec<CatalogChange> = versions.into_iter().map(CatalogChange::Show).collect();
         loop {
             let (kept, more) = self.kept(entry, &after).await?;
+            if more {
+                self.hold_trash(repository, entry).await?;
+            }
             let mut commit = Commit::default();
             for kept in kept {
                 after.clone_from(&kept.key);
@@ -296,6 +301,10 @@ impl Store {
                 Outcome::Applied(_) if more => {}
                 Outcome::Applied(_) => return Ok(true),
                 Outcome::Stale(_) => return Ok(false),
+                // Of a piece that is not the last: the entry's time was over before its blobs were held.
+                Outcome::UnknownBlobs(_) if self.trash_entry(repository, entry).await?.is_none() => {
+                    return Ok(false);
+                }
                 Outcome::UnknownBlobs(_) => {
                     return Err(StoreError::Corrupt(format!(
                         "the entry {entry} of the trash has lost a blob"
@@ -323,7 +332,9 @@ impl Store {
             let mut columns = row.columns();
             let (key, value) = (columns.text("key")?, columns.opt_vec("value")?.map(Bytes::from));
             let blobs = named_by(columns.opt_text("blobs")?.as_deref())?;
-            let blobs = blobs.iter().filter_map(|id| digests.get(id).copied()).collect();
+            let blobs: Option<Vec<Sha256>> = blobs.iter().map(|id| digests.get(id).copied()).collect();
+            let gone = || StoreError::database("what is to be brought back went for good meanwhile");
+            let blobs = blobs.ok_or_else(gone)?;
             let after = columns.opt_vec("after")?.and_then(|after| after.try_into().ok()).map(Sha256);
             bytes += value.as_ref().map_or(0, Bytes::len);
             kept.push(Kept { key, value, blobs, after });
@@ -331,7 +342,7 @@ impl Store {
         Ok((kept, false))
     }
 
-    /// So that a commit may name its blobs.
+    /// So that a commit that is not the last of an undo may name its blobs; the last finds them in the trash.
     async fn hold_trash(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
         let sql = "INSERT INTO leases (blob, repository, until) SELECT t.blob, e.repository, $3 FROM trash_blobs t \
                    JOIN trash e ON e.id = t.entry WHERE t.entry = $1 AND e.repository = $2 \

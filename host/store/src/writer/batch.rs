@@ -37,6 +37,8 @@ pub(super) struct Batch<'a> {
     ledger: Ledger,
     /// A deletion that goes into the trash: the batch's only commit.
     trashed: Option<(TrashId, RepositoryId, &'a Commit)>,
+    /// Entries of the trash that are there, of those that jobs bring back.
+    in_trash: HashSet<TrashId>,
     /// Entries of the trash that were brought back.
     undone: Vec<TrashId>,
 }
@@ -90,6 +92,14 @@ impl<'a> Batch<'a> {
                 held.insert((blob.repository, blob.sha256));
             }
         }
+        let mut in_trash = HashSet::new();
+        for kept in sql::in_trash(transaction, jobs.iter().filter_map(undoes)).await? {
+            in_trash.insert(kept.entry);
+            if let Some((sha256, id)) = kept.blob {
+                blobs.insert(sha256, id);
+                held.insert((kept.repository, sha256));
+            }
+        }
         let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
         let (leases, committed, answers) = (BTreeSet::new(), BTreeMap::new(), Answers::default());
         Ok(Batch {
@@ -106,6 +116,7 @@ impl<'a> Batch<'a> {
             audit,
             ledger,
             trashed: None,
+            in_trash,
             undone: Vec::new(),
         })
     }
@@ -165,6 +176,12 @@ impl<'a> Batch<'a> {
         if let Some(change) = commit.changes.iter().find(|change| !self.as_expected(repository, change)) {
             return Ok(Ok(Outcome::Stale(change.key().to_owned())));
         }
+        // Its time was over meanwhile: then nothing holds its blobs.
+        if let Some(entry) = commit.undoes
+            && !self.in_trash.contains(&entry)
+        {
+            return Ok(Ok(Outcome::Stale(String::new())));
+        }
         let unknown = self.unknown(repository, commit);
         if !unknown.is_empty() {
             return Ok(Ok(Outcome::UnknownBlobs(unknown)));
@@ -185,7 +202,11 @@ impl<'a> Batch<'a> {
         self.touch(repository, commit, revision);
         self.audit.extend(&commit.audit);
         self.trashed = commit.trash.map(|entry| (entry, repository, commit));
-        self.undone.extend(commit.undoes);
+        // Of two undos of one entry in a batch, the second finds it gone.
+        if let Some(entry) = commit.undoes {
+            self.in_trash.remove(&entry);
+            self.undone.push(entry);
+        }
         let by = commit.audit.as_ref().map_or("", |event| event.actor.as_str());
         self.catalog.extend(commit.catalog.iter().map(|change| (repository, change, by)));
         Ok(Ok(Outcome::Applied(revision)))
@@ -335,6 +356,10 @@ impl Rows {
         self.unnamed.extend(stored.difference(&names).map(row));
         self.named.extend(names.difference(&stored).map(row));
     }
+}
+
+fn undoes(job: &Job) -> Option<TrashId> {
+    job.commit.as_ref().and_then(|commit| commit.undoes)
 }
 
 fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {

@@ -9,7 +9,7 @@ use crate::blobs::row::{BlobRow, Place};
 use crate::db::{MultiRow, Row, Transaction, Value, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
-use crate::ids::RepositoryId;
+use crate::ids::{RepositoryId, TrashId};
 
 pub(crate) const REPOSITORIES: [&str; 2] = [
     "SELECT id, revision, organization, CASE WHEN settings LIKE '%\"quota_bytes\"%' THEN settings END AS settings, \
@@ -100,6 +100,39 @@ pub(super) async fn stored(
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
     })
+}
+
+/// A blob of an entry of the trash; none where the entry has none.
+pub(super) struct InTrash {
+    pub(super) entry: TrashId,
+    pub(super) repository: RepositoryId,
+    pub(super) blob: Option<(Sha256, i64)>,
+}
+
+/// Which of these entries are there, with what they hold; on PostgreSQL they stay until the transaction's end.
+pub(super) async fn in_trash(
+    transaction: &mut Transaction,
+    entries: impl Iterator<Item = TrashId>,
+) -> Result<Vec<InTrash>, StoreError> {
+    let ids: Vec<_> = entries.map(|entry| [Value::from(entry.0)]).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT e.id AS entry, e.repository, b.id, b.sha256 FROM trash e LEFT JOIN trash_blobs t ON t.entry = e.id \
+               LEFT JOIN blobs b ON b.id = t.blob WHERE e.id IN (VALUES ";
+    let end = if transaction.is_shared() { ") FOR UPDATE OF e" } else { ")" };
+    let found = transaction.fetch_each(vec![MultiRow::new(sql, ids, end)]).await?;
+    found.iter().flatten().map(entry_in_trash).collect()
+}
+
+fn entry_in_trash(row: &Row) -> Result<InTrash, StoreError> {
+    let mut columns = row.columns();
+    let (entry, repository) = (TrashId(columns.int("entry")?), RepositoryId(columns.int("repository")?));
+    let blob = match columns.opt_int("id")? {
+        Some(id) => Some((Sha256(columns.hash("sha256")?), id)),
+        None => None,
+    };
+    Ok(InTrash { entry, repository, blob })
 }
 
 /// Which of the repositories that were not found exist: they are locked.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use packhouse_store::{
-    AuditEvent, Blob, CatalogChange, Change, Commit, Expectation, QuotaOf, Restored, Store, StoreConfig,
-    StoreError, TrashId, Version, VersionDetails, VersionFile, now_ms,
+    AuditEvent, Blob, CatalogChange, Change, Commit, Expectation, Outcome, QuotaOf, Restored, Store,
+    StoreConfig, StoreError, TrashId, Version, VersionDetails, VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, commit, in_both, put};
@@ -16,6 +16,7 @@ in_both! {
     a_version_comes_back_as_it_was, deletions_are_undone_in_reverse, what_was_relied_on_comes_back_too,
     what_others_did_meanwhile_stays, a_deletion_that_was_cut_off_goes_on, what_is_over_is_gone,
     deletions_beside_publishes_keep_what_was_there, an_undo_is_judged_by_the_quota,
+    an_undo_beside_the_end_of_its_time_is_whole,
 }
 
 const PACKAGE: &str = "lib";
@@ -249,6 +250,32 @@ async fn what_is_over_is_gone(world: &World) {
     delete(world, "2", 7).await;
     assert!(world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
     assert_eq!(world.store.remove_deleted().await.unwrap(), 1);
+}
+
+/// Undos and the removal of what is over, at once: each version is back with its blob, or gone.
+async fn an_undo_beside_the_end_of_its_time_is_whole(world: &World) {
+    let mut undos = Vec::new();
+    for number in 0..20 {
+        publish(world, &number.to_string()).await;
+        let entry = delete(world, &number.to_string(), 0).await;
+        undos.push((number, entry));
+    }
+    let (store, repository) = (world.store.clone(), world.repository);
+    let emptying = tokio::spawn(async move { store.empty_trash().await.unwrap() });
+    let mut back = 0;
+    for (number, entry) in undos {
+        // Judged in the commit alone, as where its time is over just after it was looked at.
+        let undo = Commit {
+            undoes: Some(entry),
+            ..commit([put(&format!("back/{number}"), "", Expectation::Absent)])
+        };
+        match world.store.commit(repository, undo).await.unwrap() {
+            Outcome::Applied(_) => back += 1,
+            Outcome::Stale(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(emptying.await.unwrap() + back, 20, "each went one way");
 }
 
 async fn deletions_beside_publishes_keep_what_was_there(world: &World) {
