@@ -3,11 +3,14 @@
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::{Postgres, sqlite};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
+use packhouse_tests::npm::NpmRepository;
+use packhouse_tests::python::PythonRepository;
 use packhouse_tests::server::eventually;
-use packhouse_tests::{Api, MavenRepository, Server, long, skip};
+use packhouse_tests::{Api, MavenRepository, Request, Server, long, skip};
 use serde_json::{Value, json};
 
-use crate::{POLICIES, enforce, named, names, policy, preview, restore_all, run, runs, trash};
+use crate::release::Release;
+use crate::{POLICIES, enforce, named, names, policy, preview, restore_all, run, runs, trash, wheel};
 
 fn jar(number: usize) -> String {
     format!("org/example/a/{number}/a-{number}.jar")
@@ -66,6 +69,97 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
         (&event["actor"], &event["credential"]),
         (&json!("cleaning"), &json!(format!("retention:{id}")))
     );
+}
+
+/// Versions of a package that are published for a run to be killed among.
+const KILLED_AMONG: usize = 40;
+
+/// Publishes what `publish` makes of each number, has it deleted by a run that is killed in the middle, and brings it back as it was.
+fn killed_in_the_middle(
+    server: &mut Server,
+    repository: &str,
+    publish: impl Fn(usize),
+    seen: impl Fn() -> Vec<(u16, String)>,
+) {
+    (0..KILLED_AMONG).for_each(publish);
+    let before = seen();
+    assert!(before.iter().all(|(status, _)| *status == 200), "{before:?}");
+    let api = Api::sign_in(server);
+    let id = policy(&api, json!([repository]), json!({}));
+    assert_eq!(preview(&api, &id)["versions"], KILLED_AMONG);
+    enforce(&api, &id);
+    api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
+    eventually("the run is under way", || {
+        (sqlite(server, "select count(*) from trash").trim() != "0").then_some(())
+    });
+    server.kill9();
+    server.restart();
+    let api = Api::sign_in(server);
+    let done =
+        eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
+    assert_eq!(
+        (&done["deleted"], &done["error"], &done["skipped"]),
+        (&json!(KILLED_AMONG), &Value::Null, &json!([])),
+        "{done:#}"
+    );
+    assert_eq!(runs(&api, &id).len(), 1, "it is one run");
+    assert_eq!(trash(&api, repository).as_array().unwrap().len(), KILLED_AMONG);
+    api.call("DELETE", &format!("{POLICIES}/{id}")).expect(204);
+    restore_all(&api, repository);
+    assert_eq!((seen(), trash(&api, repository)), (before, json!([])));
+}
+
+#[test]
+fn a_run_of_python_s_packages_that_is_killed_goes_on() {
+    let mut server = Server::start();
+    let python = PythonRepository::create(&server, "py");
+    let file = |number: usize| wheel::wheel_name("tool", &format!("1.{number}"));
+    let publish = |number: usize| {
+        let version = format!("1.{number}");
+        python.publish("tool", &version, &file(number), &wheel::wheel("tool", &version, "")).expect(200);
+    };
+    killed_in_the_middle(&mut server, &python.id, publish, || {
+        let files =
+            (0..KILLED_AMONG).map(|number| python.file("tool", &format!("1.{number}"), &file(number)));
+        let page = python.ask("tool");
+        let files = files.map(|got| (got.status, digest(&got.body)));
+        [(page.status, page.text())].into_iter().chain(files).collect()
+    });
+}
+
+#[test]
+fn a_run_of_npm_s_packages_that_is_killed_goes_on() {
+    let mut server = Server::start();
+    let npm = NpmRepository::create(&server, "js");
+    let publish = |number: usize| {
+        let release = Release::new("lib", &format!("1.{number}.0"));
+        let path = npm.path(release.path().trim_start_matches('/'));
+        let request = Request::new("PUT", &path).header("Content-Type", "application/json");
+        npm.client.send(request.body(release.document().to_string())).expect(201);
+    };
+    killed_in_the_middle(&mut server, &npm.id, publish, || {
+        let packument = npm.get("lib");
+        // A deletion and its undo are changes of the document.
+        let mut document = packument.json();
+        let _revision = document.as_object_mut().unwrap().remove("_rev");
+        let files = (0..KILLED_AMONG).map(|number| npm.get(&format!("lib/-/lib-1.{number}.0.tgz")));
+        let files = files.map(|got| (got.status, digest(&got.body)));
+        [(packument.status, document.to_string())].into_iter().chain(files).collect()
+    });
+}
+
+#[test]
+fn a_run_of_images_that_is_killed_goes_on() {
+    let mut server = Server::start();
+    let images = ImageRepository::create(&server, "images", &json!({}));
+    let publish = |number: usize| {
+        images.push("app", &format!("1.{number}"), &[number.to_string().as_bytes()]).unwrap();
+    };
+    killed_in_the_middle(&mut server, &images.id, publish, || {
+        let tags = (0..KILLED_AMONG).map(|number| format!("app/manifests/1.{number}"));
+        let paths = ["app/tags/list".to_owned()].into_iter().chain(tags);
+        paths.map(|path| images.get(&path)).map(|got| (got.status, got.text())).collect()
+    });
 }
 
 #[test]
