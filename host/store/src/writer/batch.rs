@@ -7,7 +7,7 @@ use super::catalog::{Shown, queued};
 use super::job::{Done, Job, Waiting};
 use super::quota::Ledger;
 use super::sql;
-use super::trash::{self, Gone};
+use super::trash::{self, Deletion, Gone};
 use crate::accounts::{AuditEvent, Revisions, insert_audit};
 use crate::blobs::row::BlobRow;
 use crate::catalog::CatalogChange;
@@ -35,8 +35,8 @@ pub(super) struct Batch<'a> {
     answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
     ledger: Ledger,
-    /// A deletion that goes into the trash: the batch's only commit.
-    trashed: Option<(TrashId, RepositoryId, &'a Commit)>,
+    /// Deletions that go into the trash: no other commit of the batch touches what they do.
+    trashed: Vec<(TrashId, RepositoryId, &'a Commit)>,
     /// Entries of the trash that are there, of those that jobs bring back.
     in_trash: HashSet<TrashId>,
     /// Entries of the trash that were brought back.
@@ -115,7 +115,7 @@ impl<'a> Batch<'a> {
             answers,
             audit,
             ledger,
-            trashed: None,
+            trashed: Vec::new(),
             in_trash,
             undone: Vec::new(),
         })
@@ -201,7 +201,7 @@ impl<'a> Batch<'a> {
         }
         self.touch(repository, commit, revision);
         self.audit.extend(&commit.audit);
-        self.trashed = commit.trash.map(|entry| (entry, repository, commit));
+        self.trashed.extend(commit.trash.map(|entry| (entry, repository, commit)));
         // Of two undos of one entry in a batch, the second finds it gone.
         if let Some(entry) = commit.undoes {
             self.in_trash.remove(&entry);
@@ -261,20 +261,26 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What a deletion puts into the trash, as it is before.
+    /// What deletions put into the trash, as it is before.
     fn kept_in_trash(&self) -> Vec<MultiRow> {
-        let Some((entry, repository, commit)) = self.trashed else { return Vec::new() };
-        let gone = |change: &'a Change| {
-            let record = self.records.get(&(repository, change.key()))?;
-            let is_there = record.stored.is_some() || record.now.is_some();
-            let after = match record.write {
-                Write::Put(value, _) => Some(Sha256::of(value)),
-                Write::Nothing | Write::Remove => None,
-            };
-            is_there.then(|| Gone { key: change.key(), after, blobs: &record.blobs })
+        let deletions = self.trashed.iter().map(|(entry, repository, commit)| Deletion {
+            entry: *entry,
+            repository: *repository,
+            gone: commit.changes.iter().filter_map(|change| self.gone(*repository, change)).collect(),
+            catalog: &commit.catalog,
+        });
+        trash::keep(&deletions.collect::<Vec<_>>())
+    }
+
+    /// What a deletion's change makes of a record that is there.
+    fn gone<'b>(&'b self, repository: RepositoryId, change: &'b Change) -> Option<Gone<'b>> {
+        let record = self.records.get(&(repository, change.key()))?;
+        let after = match record.write {
+            Write::Put(value, _) => Some(Sha256::of(value)),
+            Write::Nothing | Write::Remove => None,
         };
-        let gone: Vec<Gone<'_>> = commit.changes.iter().filter_map(gone).collect();
-        trash::keep(entry, repository, &gone, &commit.catalog)
+        let is_there = record.stored.is_some() || record.now.is_some();
+        is_there.then(|| Gone { key: change.key(), after, blobs: &record.blobs })
     }
 
     /// The repositories that change, with their new revisions.

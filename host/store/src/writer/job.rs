@@ -32,8 +32,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Whether it is written in a transaction of its own: what it keeps for an undo is what the database has, with nothing pending.
-    pub(super) fn is_alone(&self) -> bool {
+    /// Whether it is a deletion that keeps what the database has for an undo.
+    pub(super) fn is_into_trash(&self) -> bool {
         self.commit.as_ref().is_some_and(|commit| commit.trash.is_some())
     }
 

@@ -1,5 +1,5 @@
 //! Lanes: commits to a repository that another process has locked wait here, each repository for itself, while the writer goes on
-//! with all others. So do those that are written alone.
+//! with all others. So do those of which one cannot be written together with those before it.
 //!
 //! A lane begins with the first job that is given to it and ends when it has none left. In between all jobs of its repository
 //! go through it, so that they keep their order. It waits in the database's own queue for the lock, which is fair to the
@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::attempt::{Target, attempt};
 use super::job::{Done, Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
+use super::together::Together;
 use crate::db::{Acknowledgement, Failed, is_silent};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -61,15 +62,16 @@ impl Lanes {
         others
     }
 
-    /// Takes the jobs of repositories of which one has a job that is written alone; the others.
-    pub(super) fn take_alone(&self, jobs: Vec<Job>) -> Vec<Job> {
-        let alone: HashSet<RepositoryId> =
-            jobs.iter().filter(|job| job.is_alone()).map(|job| job.repository).collect();
-        if alone.is_empty() {
+    /// Takes the jobs of repositories of which one has a job that cannot be written with those before it; the others.
+    pub(super) fn take_apart(&self, jobs: Vec<Job>) -> Vec<Job> {
+        if !jobs.iter().any(Job::is_into_trash) {
             return jobs;
         }
+        let mut together = Together::default();
+        let apart: HashSet<RepositoryId> =
+            jobs.iter().filter(|job| !together.admits(job)).map(|job| job.repository).collect();
         let (theirs, others): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| alone.contains(&job.repository));
+            jobs.into_iter().partition(|job| apart.contains(&job.repository));
         self.give(theirs);
         others
     }
@@ -138,7 +140,7 @@ impl Lanes {
             waiting.remove(&repository);
             return None;
         }
-        let (patience, mut bytes) = (self.patience(), 0);
+        let (patience, mut bytes, mut together) = (self.patience(), 0, Together::default());
         let (mut jobs, mut late) = (Vec::new(), Vec::new());
         while jobs.len() < MAX_JOBS
             && bytes < MAX_BYTES
@@ -146,11 +148,8 @@ impl Lanes {
         {
             if job.since.elapsed() > patience {
                 late.push(job);
-            } else if job.is_alone() && !jobs.is_empty() {
+            } else if !together.admits(&job) {
                 lane.push_front(job);
-                break;
-            } else if job.is_alone() {
-                jobs.push(job);
                 break;
             } else {
                 bytes += job.bytes();

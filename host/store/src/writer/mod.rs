@@ -30,6 +30,7 @@ mod lanes;
 mod progress;
 pub(crate) mod quota;
 pub(crate) mod sql;
+mod together;
 mod trash;
 mod unanswered;
 
@@ -129,7 +130,7 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
         };
         let Some(message) = message else { return };
         let (jobs, stop) = collect(message, &mut queue).await;
-        let jobs = lanes.take_alone(lanes.take_theirs(jobs));
+        let jobs = lanes.take_apart(lanes.take_theirs(jobs));
         if !jobs.is_empty() {
             write(&target, &lanes, jobs).await;
         }

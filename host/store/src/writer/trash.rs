@@ -51,32 +51,34 @@ pub(super) struct Gone<'a> {
     pub(super) blobs: &'a [i64],
 }
 
-/// What comes before a deletion's own statements.
-pub(super) fn keep<'a>(
-    entry: TrashId,
-    repository: RepositoryId,
-    gone: &[Gone<'a>],
-    catalog: &[CatalogChange],
-) -> Vec<MultiRow> {
-    let record = |gone: &Gone<'_>| {
-        let after = Value::from(gone.after.as_ref().map(|after| &after.0[..]));
-        [Value::from(entry.0), Value::from(repository.0), Value::from(gone.key), after]
-    };
-    let blobs: BTreeSet<i64> = gone.iter().flat_map(|gone| gone.blobs.iter().copied()).collect();
-    let hidden: BTreeSet<(&str, &str)> = catalog.iter().filter_map(hides).collect();
-    let version = |(name, version): &(&str, &str)| {
-        [Value::from(entry.0), Value::from(repository.0), Value::from(*name), Value::from(*version)]
-    };
-    let versions = || hidden.iter().map(version).collect::<Vec<_>>();
+/// A deletion that goes into an entry of the trash.
+pub(super) struct Deletion<'a> {
+    pub(super) entry: TrashId,
+    pub(super) repository: RepositoryId,
+    pub(super) gone: Vec<Gone<'a>>,
+    pub(super) catalog: &'a [CatalogChange],
+}
+
+/// What comes before the deletions' own statements.
+pub(super) fn keep(deletions: &[Deletion<'_>]) -> Vec<MultiRow> {
+    let (mut records, mut blobs, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+    for Deletion { entry, repository, gone, catalog } in deletions {
+        for Gone { key, after, .. } in gone {
+            let after = Value::from(after.as_ref().map(|after| &after.0[..]));
+            records.push([Value::from(entry.0), Value::from(repository.0), Value::from(*key), after]);
+        }
+        let held: BTreeSet<i64> = gone.iter().flat_map(|gone| gone.blobs.iter().copied()).collect();
+        blobs.extend(held.into_iter().map(|blob| [Value::from(blob), Value::from(entry.0)]));
+        let hidden: BTreeSet<(&str, &str)> = catalog.iter().filter_map(hides).collect();
+        versions.extend(hidden.into_iter().map(|(name, version)| {
+            [Value::from(entry.0), Value::from(repository.0), Value::from(name), Value::from(version)]
+        }));
+    }
     vec![
-        MultiRow::new(RECORDS[0], gone.iter().map(record).collect(), RECORDS[1]),
-        MultiRow::new(
-            BLOBS[0],
-            blobs.iter().map(|blob| [Value::from(*blob), Value::from(entry.0)]).collect(),
-            BLOBS[1],
-        ),
-        MultiRow::new(VERSIONS[0], versions(), VERSIONS[1]),
-        MultiRow::new(FILES[0], versions(), FILES[1]),
+        MultiRow::new(RECORDS[0], records, RECORDS[1]),
+        MultiRow::new(BLOBS[0], blobs, BLOBS[1]),
+        MultiRow::new(VERSIONS[0], versions.clone(), VERSIONS[1]),
+        MultiRow::new(FILES[0], versions, FILES[1]),
     ]
 }
 

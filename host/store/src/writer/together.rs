@@ -1,0 +1,112 @@
+//! Which jobs may share a transaction. A deletion into the trash keeps what the database has before it: nothing that it touches may be
+//! changed by another job of its batch.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::job::Job;
+use crate::catalog::CatalogChange;
+
+/// What the jobs of a batch touch so far, as hashes: two that are equal by chance only part what could have gone together.
+#[derive(Default)]
+pub(super) struct Together {
+    all: HashSet<u64>,
+    /// By deletions into the trash.
+    trashed: HashSet<u64>,
+}
+
+impl Together {
+    /// Whether a job may be written with those before it; then it is one of them.
+    pub(super) fn admits(&mut self, job: &Job) -> bool {
+        let touched: Vec<u64> = touched(job).collect();
+        let others = if job.is_into_trash() { &self.all } else { &self.trashed };
+        if touched.iter().any(|one| others.contains(one)) {
+            return false;
+        }
+        if job.is_into_trash() {
+            self.trashed.extend(&touched);
+        }
+        self.all.extend(touched);
+        true
+    }
+}
+
+/// The records and versions of a job.
+fn touched(job: &Job) -> impl Iterator<Item = u64> {
+    let changes = job.commit.iter().flat_map(|commit| &commit.changes);
+    let shown = job.commit.iter().flat_map(|commit| &commit.catalog);
+    let records = changes.map(|change| hash(&(job.repository, change.key())));
+    records.chain(shown.map(|change| hash(&(job.repository, version(change)))))
+}
+
+fn version(change: &CatalogChange) -> (&str, &str) {
+    match change {
+        CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
+            (name, version)
+        }
+        CatalogChange::Show(shown) => (&shown.name, &shown.version),
+        CatalogChange::ShowFile(shown) => (&shown.name, &shown.version),
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use bytes::Bytes;
+
+    use super::super::unanswered::Unanswered;
+    use super::*;
+    use crate::ids::{RepositoryId, TrashId};
+    use crate::records::{Change, Commit, Expectation};
+
+    fn job(repository: i64, key: &str, trash: Option<i64>) -> Job {
+        let (done, _) = tokio::sync::oneshot::channel();
+        let put = Change::Put {
+            key: key.to_owned(),
+            value: Bytes::new(),
+            expect: Expectation::Anything,
+            blobs: Vec::new(),
+        };
+        let hides = CatalogChange::Hide { name: "lib".to_owned(), version: key.to_owned() };
+        let commit = Commit {
+            changes: vec![put],
+            catalog: vec![hides],
+            trash: trash.map(TrashId),
+            ..Commit::default()
+        };
+        let ticket = Arc::new(Unanswered::default()).begin();
+        let repository = RepositoryId(repository);
+        Job {
+            repository,
+            commit: Some(commit),
+            keeps: Vec::new(),
+            since: Instant::now(),
+            done,
+            _ticket: ticket,
+        }
+    }
+
+    #[test]
+    fn deletions_go_with_what_touches_something_else() {
+        let mut together = Together::default();
+        assert!(together.admits(&job(1, "a", None)));
+        assert!(together.admits(&job(1, "a", None)), "what is no deletion goes with everything");
+        assert!(together.admits(&job(1, "b", Some(1))));
+        assert!(together.admits(&job(1, "c", Some(2))));
+        assert!(together.admits(&job(2, "b", None)), "another repository's is another record");
+        assert!(!together.admits(&job(1, "a", Some(3))), "what a publish changes");
+        assert!(!together.admits(&job(1, "b", Some(4))), "what a deletion keeps");
+        assert!(!together.admits(&job(1, "c", None)), "a change of what a deletion keeps");
+        assert!(together.admits(&job(1, "d", None)));
+    }
+}
