@@ -26,7 +26,10 @@ run *ARGS: build
 test: lint build guests (suite "")
 
 # The same, with the large sizes and the many rounds, and with the packages
-test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-dist
+test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-shipped test-dist
+
+# The same as `test`, by what `just dist` ships: a program that is optimised as a whole
+test-shipped: build guests (dist "tarball") (suite ("PACKHOUSE_TEST_PROGRAM=" + justfile_directory() / "target/packages/stage/packhouse"))
 
 # Every package, in target/packages: tarball, Debian package, container image, wheel, Helm chart; or those named
 dist *KINDS:

@@ -363,10 +363,11 @@ pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The release binary.
+/// The release binary, or the one that `PACKHOUSE_TEST_PROGRAM` names.
 pub fn program() -> PathBuf {
-    let program = crate::checkout().join("target/release/packhouse");
-    let plugins = crate::checkout().join("target/release/plugins");
+    let named = std::env::var_os("PACKHOUSE_TEST_PROGRAM").map(PathBuf::from);
+    let program = named.unwrap_or_else(|| crate::checkout().join("target/release/packhouse"));
+    let plugins = program.with_file_name("plugins");
     assert!(
         program.is_file() && plugins.is_dir(),
         "the tests run {} and the plugins beside it: build them with `./bootstrap build`",
