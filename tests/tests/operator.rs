@@ -370,3 +370,33 @@ fn what_hangs_shows_while_it_hangs() {
     assert!(metrics.value("process_cpu_seconds_total", &[]) > 0.0);
     assert!(metrics.value("packhouse_readiness_age_seconds", &[]) < 30.0);
 }
+
+#[test]
+fn what_a_plugin_says_when_it_fails_is_in_the_log() {
+    let folder = plugins(&["guests/outspoken.wasm"]);
+    let server = Server::with()
+        .env("PACKHOUSE_PLUGINS_DIR", folder.path().to_str().unwrap())
+        .env("PACKHOUSE_PLUGINS_OUTSPOKEN_WASI", "true")
+        .start();
+    let api = Api::sign_in(&server);
+    api.post("/v1/repositories", &json!({"name": "words", "format": "outspoken", "kind": "hosted"}))
+        .expect(201);
+    let token = api.create_token(&["words"], &["repo:read"], None);
+    let client = server.anonymous().with("Authorization", &format!("Bearer {}", token.key));
+    let said = |path: &str, status: u16, words: &[&str]| {
+        let answer = client.get(&format!("/repositories/words/{path}"));
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        let id = answer.header("x-request-id").unwrap().to_owned();
+        assert!(words.iter().all(|word| !answer.text().contains(word)), "it is in the log alone");
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains(&id));
+        let of_it: Vec<&str> = lines.filter(|line| words.iter().all(|word| line.contains(word))).collect();
+        assert_eq!(of_it.len(), 1, "{path}: {words:?} once under {id}: {log}");
+    };
+    said("panic", 500, &["outspoken/src/lib.rs", "the shelf is empty"]);
+    // Nothing can be logged from `route`: the words are part of the failure.
+    said("route", 500, &["outspoken/src/lib.rs", "no such aisle"]);
+    said("print/0", 204, &["it printed", "KeyError: 'shelf'"]);
+    said("print/10", 204, &["Traceback", "KeyError: 'shelf'"]);
+    said("print/1000", 204, &["Traceback", "bytes more"]);
+}

@@ -15,6 +15,7 @@ use crate::config::Limits;
 use crate::error::CallError;
 use crate::meters::Meters;
 use crate::request::RequestHead;
+use crate::said::Said;
 use crate::state::HostState;
 
 /// What runs a plugin's calls.
@@ -151,6 +152,11 @@ impl Runner {
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
+        if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
+            let (plugin, function, request_id) =
+                (&*self.plugin, name.function, name.head.request_id.as_str());
+            tracing::warn!(target: "packhouse::plugin", plugin, function, request_id, "it printed: {text}");
+        }
         result
     }
 

@@ -31,6 +31,7 @@ mod request;
 mod retained;
 mod routed;
 mod runtime;
+mod said;
 mod services;
 mod state;
 mod view;

@@ -1,7 +1,7 @@
 //! The contract's exports, over a format.
 
 use super::generated::packhouse::format as wit;
-use super::{blobs, convert, imports, repository};
+use super::{blobs, convert, imports, panics, repository};
 use crate::{
     Content, Context, Failure, Format, Present, Repository, Response, Retention, Upkeep, VersionId, call,
 };
@@ -12,10 +12,12 @@ pub struct Component<F>(PhantomData<F>);
 
 impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Component<F> {
     fn describe() -> String {
+        panics::are_heard();
         call::describe::<F>()
     }
 
     fn route(kind: String, request: &wit::http::Request) -> Result<wit::http::Intent, wit::http::Failure> {
+        panics::are_heard();
         let request = imports::request(kind, request);
         call::route::<F>(&request).map(convert::intent).map_err(convert::failure)
     }
@@ -88,6 +90,7 @@ impl<F: Retention> super::retention::exports::packhouse::format::retention::Gues
 }
 
 fn context(target: Option<wit::records::Repository>, others: Vec<wit::records::Repository>) -> Context {
+    panics::are_heard();
     let repository = |host| Repository::new(Box::new(repository::Handle(host)));
     Context::new(
         Box::new(imports::Imports),

@@ -4,6 +4,7 @@ use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::packhouse::format::host::{self as wit, Host};
+use crate::error::CallError;
 use crate::state::host::{Line, LogAndClock};
 use crate::state::{HostState, Phase};
 
@@ -16,7 +17,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
 
 impl Host for HostState {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {
-        self.reach(Phase::Serve, "host.log")?;
+        // It ends the call all the same, but what a panic says is heard.
+        if let Err(CallError::Trap(refused)) = self.reach(Phase::Serve, "host.log") {
+            let said = cut(&message, MAX_LINE_BYTES);
+            return Err(CallError::Trap(format!("{refused}: {said}")).into());
+        }
         match self.host.line() {
             Line::Written => {}
             Line::FirstCut => {

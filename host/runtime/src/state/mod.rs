@@ -23,6 +23,7 @@ use crate::limits::MemoryLimiter;
 use crate::memos::PluginMemos;
 use crate::reads::Reads;
 use crate::request::{Action, RequestHead};
+use crate::said::Said;
 use crate::services::Services;
 use crate::view::RepositoryView;
 
@@ -78,6 +79,8 @@ pub(crate) struct HostState {
     pub(crate) repository: Option<RepositoryId>,
     storage: Option<Store>,
     wasi: Option<WasiCtx>,
+    /// What is printed by it.
+    pub(crate) said: Option<Said>,
 }
 
 impl HostState {
@@ -121,6 +124,7 @@ impl HostState {
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
+            said: None,
         }
     }
 
@@ -142,7 +146,8 @@ impl HostState {
         self.table = before.table;
         self.memory.go_on_from(&before.memory);
         self.uncacheable |= before.uncacheable;
-        self.wasi = before.wasi;
+        // The guest's streams are those of its first call.
+        (self.wasi, self.said) = (before.wasi, before.said);
     }
 
     /// With what the plugin made before.
@@ -217,9 +222,11 @@ fn table_error(error: &ResourceTableError, limit: usize) -> CallError {
 /// network, no environment and no arguments.
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        let said = self.said.get_or_insert_default();
         WasiCtxView {
             ctx: self.wasi.get_or_insert_with(|| {
                 let mut builder = WasiCtxBuilder::new();
+                builder.stdout(said.clone()).stderr(said.clone());
                 builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
                 builder.build()
             }),

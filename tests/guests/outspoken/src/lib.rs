@@ -1,0 +1,64 @@
+//! What a guest has to say when it fails: `panic` in `handle`, in `route`, and what it prints by WASI.
+
+use packhouse_sdk::{Context, Description, Failure, Format, Intent, Params, Plan, Request, Response, Router};
+
+/// As much of WASI as printing needs.
+mod wasi {
+    wit_bindgen::generate!({
+        inline: "
+            package packhouse:outspoken;
+            world printing { import wasi:cli/stderr@0.2.6; }
+            package wasi:io@0.2.6 {
+                interface error {
+                    resource error { to-debug-string: func() -> string; }
+                }
+                interface streams {
+                    use error.{error};
+                    variant stream-error { last-operation-failed(error), closed }
+                    resource output-stream {
+                        blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>;
+                    }
+                }
+            }
+            package wasi:cli@0.2.6 {
+                interface stderr {
+                    use wasi:io/streams@0.2.6.{output-stream};
+                    get-stderr: func() -> output-stream;
+                }
+            }
+        ",
+        world: "packhouse:outspoken/printing",
+        generate_all,
+    });
+}
+
+struct Outspoken;
+
+impl Format for Outspoken {
+    fn describe() -> Description {
+        Description::new("outspoken", "0.1.0")
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/panic", Plan::read, |_, _, _| panic!("the shelf is empty"));
+        router.get("/route", plan_panics, |_, _, _| Ok(Response::no_content()));
+        router.get("/print/{times}", Plan::read, print);
+    }
+}
+
+fn plan_panics(_: &Request, _: &Params) -> Result<Intent, Failure> {
+    panic!("no such aisle")
+}
+
+/// Writes a line so often, and one more at the end.
+fn print(_: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+    let times = params.segment("times").parse().unwrap_or(0);
+    let stderr = wasi::wasi::cli::stderr::get_stderr();
+    for _ in 0..times {
+        drop(stderr.blocking_write_and_flush(b"Traceback (most recent call last)\n"));
+    }
+    drop(stderr.blocking_write_and_flush(b"KeyError: 'shelf'\n"));
+    Ok(Response::no_content())
+}
+
+packhouse_sdk::export!(Outspoken);
