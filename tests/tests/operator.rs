@@ -219,6 +219,39 @@ fn a_plugin_whose_file_is_missing_is_not_called_switched_off() {
 }
 
 #[test]
+fn a_plugin_that_cannot_be_loaded_costs_its_own_format() {
+    let folder = plugins(&["plugins/maven.wasm"]);
+    let file = |name: &str| folder.path().join(name);
+    std::fs::copy(checkout().join("target/release/plugins/python.wasm"), file("python.wasm")).unwrap();
+    let path = folder.path().to_str().unwrap().to_owned();
+    // What is set for it is no mistake of the settings.
+    let mut server =
+        Server::with().arg("--plugins").arg(&path).env("PACKHOUSE_PLUGINS_PYTHON_CONCURRENCY", "9").start();
+    let api = Api::sign_in(&server);
+    let wheels = json!({"name": "wheels", "format": "python", "kind": "hosted"});
+    let id = api.post("/v1/repositories", &wheels).expect(201).field("id");
+    let token = api.create_token(&[&id], &["read"], None);
+    std::fs::write(file("python.wasm"), "no component").unwrap();
+    std::fs::copy(checkout().join("target/release/plugins/maven.wasm"), file("second.wasm")).unwrap();
+    server.restart();
+    let log = server.log();
+    for name in ["python.wasm", "second.wasm"] {
+        let line = log.lines().find(|line| line.contains("\"ERROR\"") && line.contains(name));
+        assert!(line.is_some_and(|line| line.contains("cannot be loaded")), "{name}: {log}");
+    }
+    let report = Client::new(server.api()).get("/readyz").expect(200).json();
+    assert_eq!(report["status"], "degraded");
+    let told = report["degraded"].to_string();
+    for words in ["is not WebAssembly", "two plugins are of the format maven", "1 repositories need it"] {
+        assert!(told.contains(words), "{words}: {report}");
+    }
+    server.anonymous().basic(OWNER, &token.secret).get("/repositories/wheels/simple/").expect(503);
+    let maven = MavenRepository::create(&server, "jars");
+    maven.put(FILE, "served as before").expect(201);
+    maven.get(FILE).expect(200);
+}
+
+#[test]
 fn a_concurrency_that_is_the_default_counts_as_set() {
     let mut files = ALL.to_vec();
     files.push("guests/depot.wasm");

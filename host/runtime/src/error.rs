@@ -140,3 +140,16 @@ pub enum LoadError {
         loaded: String,
     },
 }
+
+impl LoadError {
+    /// The name of the file that is no plugin, without its ending: by custom that is its format.
+    #[must_use]
+    pub fn stem(&self) -> Option<String> {
+        let file = match self {
+            LoadError::Plugin { file, .. } => file,
+            LoadError::Twice { second, .. } => second,
+            LoadError::Engine(_) | LoadError::Folder { .. } | LoadError::Unknown { .. } => return None,
+        };
+        file.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+    }
+}

@@ -43,6 +43,13 @@ pub(crate) struct Loaded {
 pub(crate) struct Found {
     engine: Engine,
     files: Vec<(PathBuf, Loaded)>,
+    refused: Vec<LoadError>,
+}
+
+/// The plugins of a folder, sorted by format, and why the others are none.
+pub(crate) struct Plugins {
+    pub(crate) plugins: Vec<Arc<Plugin>>,
+    pub(crate) refused: Vec<LoadError>,
 }
 
 /// Compiles all files of the configured folder and asks each what it is.
@@ -59,33 +66,44 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
             async move { examine(engine, &file, wasi).await.map(|loaded| (file, loaded)) }
         })
         .buffer_unordered(PARALLEL);
-    let mut files = Vec::new();
+    let (mut files, mut refused) = (Vec::new(), Vec::new());
     while let Some(found) = examining.next().await {
-        files.push(found?);
+        match found {
+            Ok(found) => files.push(found),
+            Err(error) => refused.push(error),
+        }
     }
     drop(examining);
-    Ok(Found { engine, files })
+    // Of two of one format the first by name is the plugin.
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(Found { engine, files, refused })
 }
 
-/// The plugins of what was found, sorted by format.
-pub(crate) fn plugins(
-    found: Found,
-    config: &RuntimeConfig,
-    storage: &Store,
-) -> Result<Vec<Arc<Plugin>>, LoadError> {
-    let Found { engine, files } = found;
+/// The plugins of what was found. A file that cannot be one costs its own format, and is in the log.
+pub(crate) fn plugins(found: Found, config: &RuntimeConfig, storage: &Store) -> Result<Plugins, LoadError> {
+    let Found { engine, files, mut refused } = found;
     let (count, memos) = (files.len(), Arc::<Memos>::default());
     let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
     for (file, loaded) in files {
-        let plugin = plugin(&engine, file, loaded, config, storage, &memos, count)?;
+        let plugin = match plugin(&engine, file, loaded, config, storage, &memos, count) {
+            Ok(plugin) => plugin,
+            Err(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
         if let Some(other) = plugins.get(&plugin.format) {
-            return Err(twice(other, &plugin));
+            refused.push(twice(other, &plugin));
+            continue;
         }
         plugin.runner.meters.announce();
         plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
     }
-    check_names(config, &plugins)?;
-    Ok(plugins.into_values().collect())
+    check_names(config, &plugins, &refused)?;
+    for error in &refused {
+        tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
+    }
+    Ok(Plugins { plugins: plugins.into_values().collect(), refused })
 }
 
 fn plugin(
@@ -252,8 +270,16 @@ fn wasi_for(config: &RuntimeConfig, name: &str) -> bool {
     config.per_plugin.get(name).is_some_and(|own| own.wasi)
 }
 
-fn check_names(config: &RuntimeConfig, plugins: &BTreeMap<Arc<str>, Arc<Plugin>>) -> Result<(), LoadError> {
-    let Some(name) = config.per_plugin.keys().find(|name| !plugins.contains_key(name.as_str())) else {
+/// What is configured for a plugin that is not there is a mistake, but where its file is refused, which says more.
+fn check_names(
+    config: &RuntimeConfig,
+    plugins: &BTreeMap<Arc<str>, Arc<Plugin>>,
+    refused: &[LoadError],
+) -> Result<(), LoadError> {
+    let is_known = |name: &str| {
+        plugins.contains_key(name) || refused.iter().any(|error| error.stem().as_deref() == Some(name))
+    };
+    let Some(name) = config.per_plugin.keys().find(|name| !is_known(name)) else {
         return Ok(());
     };
     let loaded: Vec<&str> = plugins.keys().map(AsRef::as_ref).collect();

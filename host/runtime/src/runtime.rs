@@ -15,6 +15,7 @@ use crate::plugin::Plugin;
 /// All plugins of this server.
 pub struct Runtime {
     plugins: Vec<Arc<Plugin>>,
+    refused: Vec<LoadError>,
 }
 
 /// The plugins of a folder, compiled, before they have a store.
@@ -24,9 +25,11 @@ pub struct Examined {
 }
 
 impl Examined {
-    /// The plugins over this store.
+    /// The plugins over this store. What cannot be one is left out and told by [`Runtime::refused`]; a configured plugin of which there
+    /// is no file is an error.
     pub fn with(self, store: &Store) -> Result<Runtime, LoadError> {
-        Ok(Runtime { plugins: load::plugins(self.found, &self.config, store)? })
+        let load::Plugins { plugins, refused } = load::plugins(self.found, &self.config, store)?;
+        Ok(Runtime { plugins, refused })
     }
 }
 
@@ -34,7 +37,11 @@ impl Runtime {
     /// Loads every `*.wasm` of the configured folder, compiling in parallel. One that cannot be loaded is an error that names the
     /// file and says what was wanted and what was found; so are two of one format, and a configured plugin that is not there.
     pub async fn load(config: RuntimeConfig, store: Store) -> Result<Runtime, LoadError> {
-        Runtime::examine(config).await?.with(&store)
+        let mut runtime = Runtime::examine(config).await?.with(&store)?;
+        match runtime.refused.pop() {
+            Some(refused) => Err(refused),
+            None => Ok(runtime),
+        }
     }
 
     /// The part of [`Runtime::load`] that needs no store, so that one can be opened meanwhile.
@@ -45,6 +52,11 @@ impl Runtime {
     /// The plugin of this format.
     pub fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
         self.plugins.iter().find(|plugin| plugin.description().format == format).cloned()
+    }
+
+    /// Why files of the folder are no plugins of this server.
+    pub fn refused(&self) -> &[LoadError] {
+        &self.refused
     }
 
     /// All, sorted by format.

@@ -186,11 +186,17 @@ async fn disk(app: Arc<App>) -> Outcome {
     }
 }
 
-/// The formats of repositories that no loaded plugin serves.
+/// Files that are no plugins, and the formats of repositories that no loaded plugin serves.
 async fn formats(app: Arc<App>) -> Outcome {
     let used = app.store.formats_in_use(None).await.map_err(|error| reason("not known", &error))?;
+    let refused = app.runtime.refused().iter().map(|error| Finding {
+        what: PLUGIN,
+        detail: error.to_string(),
+        which: error.stem().unwrap_or_default(),
+        cause: String::new(),
+    });
     let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
-    let finding = |(format, repositories)| Finding {
+    let missing = missing.map(|(format, repositories)| Finding {
         what: PLUGIN,
         detail: format!(
             "no plugin of the format {format} is in the folder {}, and {repositories} repositories need it",
@@ -198,8 +204,8 @@ async fn formats(app: Arc<App>) -> Outcome {
         ),
         which: format,
         cause: String::new(),
-    };
-    Ok(missing.map(finding).collect())
+    });
+    Ok(refused.chain(missing).collect())
 }
 
 fn reason(what: &str, error: &StoreError) -> Amiss {
