@@ -38,6 +38,7 @@ pub mod pooler;
 pub mod proxy;
 pub mod python;
 pub mod race;
+pub mod repository;
 pub mod s3;
 pub mod server;
 pub mod smtp;

@@ -9,6 +9,8 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+#[path = "../../plugins/generic/tests/table.rs"]
+mod generic;
 #[path = "../../plugins/maven/tests/table.rs"]
 mod maven;
 #[path = "../../plugins/npm/tests/table.rs"]
@@ -21,6 +23,7 @@ mod wasm_world;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
 
+use packhouse_generic::Generic;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
 use packhouse_oci::Oci;
@@ -57,4 +60,11 @@ fn the_tables_of_its_other_settings_hold_in_both_worlds() {
 #[test]
 fn the_table_of_packages_holds_in_both_worlds() {
     in_both_worlds::<Npm>(&json!({"republish_deleted": false}), &npm::cases());
+}
+
+#[test]
+fn the_tables_of_files_hold_in_both_worlds() {
+    in_both_worlds::<Generic>(&json!({"overwrite": false}), &generic::cases());
+    in_both_worlds::<Generic>(&json!({"overwrite": true}), &generic::overwriting());
+    in_both_worlds::<Generic>(&json!({"overwrite": false, "redeploy": "identical"}), &generic::identical());
 }

@@ -1,0 +1,133 @@
+//! The format's table over the memory host, and what needs more than rows: proxies, groups, what is shown, upkeep.
+
+mod table;
+
+use packhouse_generic::Generic;
+use packhouse_sdk::VersionId;
+use packhouse_testkit::{MemoryHost, Mount, run};
+use serde_json::{Value, json};
+
+fn hosted(settings: Value) -> (MemoryHost, Mount<Generic>) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Generic>("releases", "hosted", settings);
+    (host, mount)
+}
+
+#[test]
+fn the_table_holds() {
+    let (_, mut mount) = hosted(json!({}));
+    run(&mut mount, &table::cases());
+}
+
+#[test]
+fn the_tables_of_other_settings_hold() {
+    let (_, mut mount) = hosted(json!({"overwrite": true}));
+    run(&mut mount, &table::overwriting());
+    let (_, mut mount) = hosted(json!({"redeploy": "identical"}));
+    run(&mut mount, &table::identical());
+}
+
+#[test]
+fn a_deleted_path_may_be_used_again_where_that_is_set() {
+    let (_, mount) = hosted(json!({"republish_deleted": true}));
+    mount.put("/a/b").body("1").send().expect(201);
+    mount.delete("/a/b").send().expect(204);
+    mount.put("/a/b").body("2").send().expect(201);
+    assert_eq!(mount.get("/a/b").send().expect(200).text(), "2");
+}
+
+#[test]
+fn a_refused_put_changes_nothing() {
+    let (host, mount) = hosted(json!({}));
+    mount.put("/a/b").body("1").send().expect(201);
+    let before = mount.effects();
+    mount.put("/a/b").body("2").send().expect(409);
+    mount.put("/a/c").header("x-checksum-md5", &"0".repeat(32)).body("2").send().expect(400);
+    host.end_grace();
+    assert_eq!(mount.effects(), before);
+}
+
+#[test]
+fn a_folder_is_a_package_and_a_file_a_version() {
+    let (_, mount) = hosted(json!({}));
+    mount.put("/tools/linux/tool%20one").body("1").send().expect(201);
+    mount.put("/top").body("2").send().expect(201);
+    let shown = mount.effects().to_string();
+    assert!(shown.contains("shown tools/linux tool one ") && shown.contains("shown - top "), "{shown}");
+    mount.delete_version(&VersionId::new("tools/linux", "tool one")).unwrap();
+    mount.delete_version(&VersionId::new("-", "top")).unwrap();
+    for id in [VersionId::new("-", "top"), VersionId::new("tools", "linux/tool"), VersionId::new("", "")] {
+        assert_eq!(mount.delete_version(&id).unwrap_err().status, 404, "{id:?}");
+    }
+    assert_eq!(mount.mark_version(&VersionId::new("-", "top"), "deprecated", "").unwrap_err().status, 405);
+    mount.get("/tools/").send().expect(404);
+}
+
+#[test]
+fn a_folder_of_thousands_goes_at_once() {
+    let (_, mount) = hosted(json!({}));
+    for number in 0..2100 {
+        mount.put(&format!("/many/{number}")).body("x").send().expect(201);
+    }
+    mount.delete("/many/").send().expect(204);
+    mount.get("/many/").send().expect(404);
+}
+
+#[test]
+fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Generic>("mirror", "proxy", json!({"immutable": true}));
+    let sum = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+    host.answer_upstream("GET", "/a/foo", 200, &[("x-checksum-sha256", sum)], b"foo");
+    for none in ["/a/foo.sha256", "/a/bar"] {
+        host.answer_upstream("GET", none, 404, &[], b"");
+    }
+    let answer = proxy.get("/a/foo").send().expect(200);
+    assert_eq!((answer.text().as_str(), answer.header("x-checksum-sha256")), ("foo", Some(sum)));
+    assert_eq!(proxy.get("/a/foo.sha256").send().expect(200).text(), format!("{sum}  foo\n"));
+    proxy.get("/a/bar").send().expect(404);
+    host.answer_upstream("GET", "/a/foo", 200, &[("x-checksum-sha256", &sum.replace('2', "3"))], b"foo");
+    proxy.get("/a/foo").send().expect(502);
+    host.answer_upstream("GET", "/a/foo", 500, &[], b"");
+    proxy.get("/a/foo").send().expect(502);
+}
+
+#[test]
+fn a_group_lists_what_all_members_have() {
+    let (host, first) = hosted(json!({}));
+    let second = host.mount::<Generic>("second", "hosted", json!({}));
+    let _proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
+    let group = host.mount::<Generic>("all", "group", json!({})).members(&["releases", "second", "mirror"]);
+    first.put("/a/one").body("1").send().expect(201);
+    second.put("/a/one").body("other").send().expect(201);
+    second.put("/a/two").body("2").send().expect(201);
+    let far = json!({"path": "/", "entries": [{"name": "a", "kind": "folder"}, {"name": "far", "kind": "folder"}], "next": null});
+    let headers = [("content-type", "application/json")];
+    host.answer_upstream("GET", "/?limit=500&after=", 200, &headers, far.to_string().as_bytes());
+    host.answer_upstream("GET", "/a/?limit=500&after=", 200, &headers, far.to_string().as_bytes());
+    let names = |path: &str| {
+        let page = group.get(path).header("accept", "application/json").send().expect(200).json();
+        page["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("/"), ["a", "far"]);
+    assert_eq!(names("/a/"), ["a", "far", "one", "two"]);
+    assert_eq!(group.get("/a/one").send().expect(200).text(), "1");
+    assert_eq!(group.get("/a/two.md5").send().expect(200).text(), "c81e728d9d4c2f636f067f89cc14862c  two\n");
+    // What hosted members hold, no upstream is asked for.
+    host.answer_upstream("GET", "/a/three", 200, &[], b"far");
+    group.get("/a/three").send().expect(404);
+}
+
+#[test]
+fn a_readme_of_the_folder_is_shown() {
+    let (_, mount) = hosted(json!({}));
+    mount.put("/tools/README.md").body("# Tools").send().expect(201);
+    mount.put("/tools/tool").body("x").send().expect(201);
+    let shown = mount.present_version(&VersionId::new("tools", "tool")).unwrap();
+    assert!(shown.to_string().contains("# Tools"), "{shown:?}");
+}

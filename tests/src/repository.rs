@@ -1,0 +1,100 @@
+//! A repository of any format, with a token for it.
+
+use crate::api::{Api, Token};
+use crate::http::{Client, Response};
+use crate::server::{OWNER, Server};
+use serde_json::{Value, json};
+
+/// A repository with a token that may read and write there.
+#[derive(Clone, Debug)]
+pub struct FormatRepository {
+    /// Its name.
+    pub name: String,
+    /// Its id in the API.
+    pub id: String,
+    /// The token.
+    pub token: Token,
+    /// A client that shows the token.
+    pub client: Client,
+    /// Its address without a slash at its end.
+    pub url: String,
+}
+
+impl FormatRepository {
+    /// A hosted one with these settings.
+    #[track_caller]
+    pub fn hosted(server: &Server, format: &str, name: &str, settings: &Value) -> Self {
+        Self::create(server, format, name, &json!({"kind": "hosted", "settings": settings}), &[])
+    }
+
+    /// A proxy of what is at this address, with these settings.
+    #[track_caller]
+    pub fn proxy(server: &Server, format: &str, name: &str, upstream: &str, settings: &Value) -> Self {
+        let more = json!({"kind": "proxy", "upstream": {"url": upstream}, "settings": settings});
+        Self::create(server, format, name, &more, &[])
+    }
+
+    /// A proxy of this repository of another server, which shows that one's token.
+    #[track_caller]
+    pub fn proxy_of(server: &Server, format: &str, name: &str, far: &Self, settings: &Value) -> Self {
+        let proxy = Self::proxy(server, format, name, &format!("{}/", far.url), settings);
+        let api = Api::sign_in(server);
+        let body = json!({
+            "username": OWNER, "password": far.token.secret,
+            "confirmation_token": api.confirm("set_upstream_credentials"),
+        });
+        api.send("PUT", &format!("/v1/repositories/{}/upstream-credentials", proxy.id), &body).expect(204);
+        proxy
+    }
+
+    /// A group of these, whose token reaches them as well.
+    #[track_caller]
+    pub fn group(server: &Server, format: &str, name: &str, members: &[&Self]) -> Self {
+        let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
+        Self::create(server, format, name, &json!({"kind": "group", "members": ids}), &ids)
+    }
+
+    /// One with what `more` says besides name and format; its token reaches these others as well.
+    #[track_caller]
+    pub fn create(server: &Server, format: &str, name: &str, more: &Value, others: &[&str]) -> Self {
+        let api = Api::sign_in(server);
+        let mut body = more.clone();
+        body["name"] = json!(name);
+        body["format"] = json!(format);
+        let id = api.post("/v1/repositories", &body).expect(201).field("id");
+        let reached: Vec<&str> = others.iter().copied().chain([id.as_str()]).collect();
+        let token = api.create_token(&reached, &["read", "write"], None);
+        let client = server.anonymous().basic(OWNER, &token.secret);
+        let url = format!("{}/repositories/{name}", server.base_url());
+        Self { name: name.to_owned(), id, token, client, url }
+    }
+
+    /// A token of the owner's that may do this here and nothing else.
+    #[track_caller]
+    pub fn token_for(&self, server: &Server, scope: &[&str]) -> String {
+        Api::sign_in(server).create_token(&[&self.id], scope, None).secret
+    }
+
+    /// The path of something in it.
+    pub fn path(&self, below: &str) -> String {
+        format!("/repositories/{}/{below}", self.name)
+    }
+
+    /// GET of something in it.
+    #[track_caller]
+    pub fn get(&self, below: &str) -> Response {
+        self.client.get(&self.path(below))
+    }
+
+    /// PUT of these bytes.
+    #[track_caller]
+    pub fn put(&self, below: &str, bytes: impl Into<Vec<u8>>) -> Response {
+        self.client.put(&self.path(below), bytes)
+    }
+
+    /// What the API says of it below `/v1/repositories/ID/`.
+    #[track_caller]
+    pub fn told(&self, server: &Server, below: &str) -> Response {
+        Api::sign_in(server).call("GET", &format!("/v1/repositories/{}/{below}", self.id))
+    }
+}
