@@ -9,6 +9,8 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+#[path = "../../plugins/cargo/tests/table.rs"]
+mod cargo;
 #[path = "../../plugins/generic/tests/table.rs"]
 mod generic;
 #[path = "../../plugins/maven/tests/table.rs"]
@@ -23,6 +25,7 @@ mod wasm_world;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
 
+use packhouse_cargo::Cargo;
 use packhouse_generic::Generic;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
@@ -67,4 +70,10 @@ fn the_tables_of_files_hold_in_both_worlds() {
     in_both_worlds::<Generic>(&json!({"overwrite": false}), &generic::cases());
     in_both_worlds::<Generic>(&json!({"overwrite": true}), &generic::overwriting());
     in_both_worlds::<Generic>(&json!({"overwrite": false, "redeploy": "identical"}), &generic::identical());
+}
+
+#[test]
+fn the_tables_of_crates_hold_in_both_worlds() {
+    in_both_worlds::<Cargo>(&json!({}), &cargo::cases());
+    in_both_worlds::<Cargo>(&json!({"redeploy": "identical"}), &cargo::identical());
 }

@@ -1,0 +1,73 @@
+//! Cargo's registries as a format plugin: a sparse index, the files of crates, and the API by which cargo publishes, yanks and searches.
+//!
+//! Each version is a record that holds its line of the index, so that a publish costs the same however many there are.
+//! docs/formats/cargo.md says what is served and what was decided.
+
+mod archive;
+mod body;
+mod clients;
+mod download;
+mod index;
+mod line;
+mod metadata;
+mod name;
+mod owners;
+mod proxy;
+mod publish;
+mod records;
+mod remove;
+mod search;
+mod upkeep;
+mod withdrawn;
+mod yank;
+
+use packhouse_sdk::{Authorization, Description, ErrorTemplate, Failure, Folding, Format, Plan, Router};
+use serde_json::json;
+
+/// Bytes of the largest crate file: 210 MB.
+const FILE_LIMIT: u64 = 210_000_000;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Cargo;
+
+impl Format for Cargo {
+    fn describe() -> Description {
+        // Cargo shows `errors[].detail` of whatever is refused.
+        let errors =
+            ErrorTemplate::new(json!({"errors": "{problems}"})).problem(json!({"detail": "{message}"}));
+        Description::new("cargo", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy", "group"])
+            .errors(errors)
+            // Cargo sends its token with no scheme before it.
+            .authorization(&[Authorization::Bare, Authorization::Bearer, Authorization::Basic])
+            .upstream_credentials(&["basic", "bearer"])
+            .open_requests(&[])
+            .name_folding(Folding::Pep503)
+            .clients(clients::clients())
+            .install(clients::install())
+            .max_file_bytes(FILE_LIMIT)
+            .max_body_bytes(body::LIMIT)
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/config.json", index::plan_config, index::config);
+        router.get("/api/v1/crates", Plan::read_many, search::search);
+        router.put("/api/v1/crates/new", publish::plan, publish::put);
+        router.get("/api/v1/crates/{name}/owners", Plan::read_many, owners::list);
+        router.put("/api/v1/crates/{name}/owners", Plan::publish, owners::refuse);
+        router.delete("/api/v1/crates/{name}/owners", Plan::publish, owners::refuse);
+        router.get("/api/v1/crates/{name}/{version}/download", download::plan, download::get);
+        router.delete("/api/v1/crates/{name}/{version}/yank", Plan::publish, yank::yank);
+        router.put("/api/v1/crates/{name}/{version}/unyank", Plan::publish, yank::unyank);
+        router.get("/{first}/{name}", index::plan, index::get);
+        router.get("/{first}/{second}/{name}", index::plan, index::get);
+    }
+}
+
+packhouse_sdk::export!(Cargo, upkeep, present, retention);
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::busy("the same crate")
+}

@@ -1,0 +1,83 @@
+//! `cargo search`: what is here, and behind it what upstreams find.
+
+use crate::name::Name;
+use crate::proxy;
+use crate::records::VersionRecord;
+use packhouse_sdk::{Context, Failure, Params, Repository, Request, Response};
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Crates of an answer if the client does not say, and at most.
+const PAGE: u32 = 10;
+const MAX_PAGE: u32 = 100;
+
+/// What is found, as cargo reads it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) crates: Vec<FoundCrate>,
+    pub(crate) meta: Meta,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FoundCrate {
+    pub(crate) name: String,
+    max_version: String,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    total: u64,
+}
+
+pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let (words, limit) = (request.query("q").unwrap_or_default(), limit(request)?);
+    let (mut all, mut names) = (Found::default(), BTreeSet::new());
+    let mut add = |found: Found| {
+        all.meta.total += found.meta.total;
+        let new = |one: &FoundCrate| {
+            Name::new(&one.name).is_some_and(|name| names.insert(name.as_str().to_owned()))
+        };
+        all.crates.extend(found.crates.into_iter().filter(new));
+    };
+    for source in cx.hosted()? {
+        add(hosted(source, words, limit)?);
+    }
+    for source in cx.proxies()? {
+        add(proxy::search(cx, source, words, limit)?);
+    }
+    all.crates.truncate(limit as usize);
+    Ok(Response::json(&all)?.revalidate())
+}
+
+fn limit(request: &Request) -> Result<u32, Failure> {
+    let Some(limit) = request.query("per_page") else { return Ok(PAGE) };
+    let good = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    good.ok_or_else(|| Failure::invalid(format!("`per_page` is a number from 1 to {MAX_PAGE}")))
+}
+
+fn hosted(repository: &Repository, words: &str, limit: u32) -> Result<Found, Failure> {
+    let matches = repository.search(words, 0, limit)?;
+    let mut crates = Vec::new();
+    for text in matches.names {
+        let Some(name) = Name::new(&text) else { continue };
+        crates.extend(newest(VersionRecord::all(repository, &name)?));
+    }
+    Ok(Found { crates, meta: Meta { total: matches.total } })
+}
+
+/// The highest release that is not yanked, else the highest of what there is.
+fn newest(all: Vec<VersionRecord>) -> Option<FoundCrate> {
+    let rank = |record: &VersionRecord| {
+        let version = Version::parse(&record.line.vers).ok();
+        (!record.line.yanked, version.as_ref().is_some_and(|version| version.pre.is_empty()), version)
+    };
+    let newest = all.into_iter().max_by_key(rank)?;
+    Some(FoundCrate {
+        name: newest.line.name,
+        max_version: newest.line.vers,
+        description: Some(newest.summary),
+    })
+}

@@ -1,0 +1,218 @@
+//! The registry's protocol as a table: what cargo asks, and what must come back.
+//!
+//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
+//! include this file). Times differ between the two, so that no row depends on one.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+#[path = "a_crate.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+pub(crate) mod a_crate;
+
+use a_crate::{ACrate, framed, gzip};
+use packhouse_testkit::{Case, tar_archive};
+use serde_json::json;
+
+const NEW: &str = "/api/v1/crates/new";
+
+/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        nothing_published(),
+        publishing(),
+        refused_bodies(),
+        refused_files(),
+        refused_metadata(),
+        names(),
+        yanking(),
+        searching(),
+        owners(),
+    ]
+    .concat()
+}
+
+/// For a repository whose `redeploy` is `identical`.
+pub(crate) fn identical() -> Vec<Case> {
+    let hello = ACrate::new("hello", "1.0.0");
+    let other = hello.clone().file(gzip(&tar_archive(
+        &[("hello-1.0.0/Cargo.toml", b'0', b"package = { name = \"hello\", version = \"1.0.0\" }")],
+        1024,
+    )));
+    vec![
+        published("first", &hello),
+        published("the same again", &hello),
+        put("other bytes", 409, &other).code("version_already_exists"),
+    ]
+}
+
+fn get(name: &str, path: &str, status: u16) -> Case {
+    Case::new(name, "GET", path, status)
+}
+
+fn put(name: &str, status: u16, sent: &ACrate) -> Case {
+    Case::new(name, "PUT", NEW, status).body(sent.body())
+}
+
+fn published(name: &str, sent: &ACrate) -> Case {
+    put(name, 200, sent).contains("\"warnings\":{\"invalid_badges\":[]").lacks("errors")
+}
+
+fn refused(name: &str, sent: &ACrate, words: &str) -> Case {
+    put(name, 400, sent).code("invalid_crate").contains(words)
+}
+
+fn nothing_published() -> Vec<Case> {
+    vec![
+        get("where things are", "/config.json", 200)
+            .header("content-type", "application/json")
+            .contains("\"dl\":\"https://packhouse.test/repositories/releases/api/v1/crates\"")
+            .contains("\"api\":\"https://packhouse.test/repositories/releases\"")
+            .contains("\"auth-required\":true"),
+        get("no page", "/he/ll/hello", 404).code("not_found").contains("no crate hello"),
+        get("no file", "/api/v1/crates/hello/1.0.0/download", 404).code("not_found"),
+        get("no owners", "/api/v1/crates/hello/owners", 404).code("not_found"),
+        get("nothing found", "/api/v1/crates?q=hello", 200).content("{\"crates\":[],\"meta\":{\"total\":0}}"),
+        Case::new("nothing to yank", "DELETE", "/api/v1/crates/hello/1.0.0/yank", 404).code("not_found"),
+        get("nothing is served here", "/hello", 404).code("not_found"),
+    ]
+}
+
+fn publishing() -> Vec<Case> {
+    let (hello, newer) = (ACrate::new("hello", "1.0.0"), ACrate::new("hello", "1.1.0+build.5"));
+    let newer = newer.with(json!({
+        "features": {"a": ["dep:other"]},
+        "deps": [{"name": "other", "version_req": "^1", "features": [], "optional": true, "default_features": true,
+                  "target": null, "kind": "normal", "registry": null, "explicit_name_in_toml": null}],
+    }));
+    let again = ACrate::new("hello", "1.1.0+build.6");
+    vec![
+        published("a first version", &hello),
+        get("its line", "/he/ll/hello", 200)
+            .header("content-type", "text/plain; charset=utf-8")
+            .header("cache-control", "no-cache")
+            .contains("{\"name\":\"hello\",\"vers\":\"1.0.0\",\"deps\":[],\"cksum\":\"")
+            .contains("\"features\":{},\"yanked\":false,\"links\":null,\"v\":1,\"pubtime\":\"20"),
+        get("its file", "/api/v1/crates/hello/1.0.0/download", 200)
+            .content(&hello.file)
+            .header("content-type", "application/gzip")
+            .header("cache-control", "private, max-age=31536000, immutable"),
+        put("again", 409, &hello).code("version_already_exists").contains("already uploaded"),
+        published("with build metadata", &newer),
+        get("both lines", "/he/ll/hello", 200)
+            .contains("\"vers\":\"1.0.0\"")
+            .contains("\"vers\":\"1.1.0+build.5\"")
+            .contains("\"features\":{},\"yanked\":false,\"links\":null,\"v\":2,\"features2\":{\"a\":[\"dep:other\"]}")
+            .contains("{\"name\":\"other\",\"req\":\"^1\",\"features\":[],\"optional\":true,"),
+        get("a plus in a path", "/api/v1/crates/hello/1.1.0%2Bbuild.5/download", 200).content(&newer.file),
+        put("others make no other version", 409, &again).code("version_already_exists").contains("1.1.0+build.5"),
+        get("of the others there is no file", "/api/v1/crates/hello/1.1.0%2Bbuild.6/download", 404),
+    ]
+}
+
+fn refused_bodies() -> Vec<Case> {
+    let body = |name: &str, bytes: Vec<u8>| Case::new(name, "PUT", NEW, 400).body(bytes);
+    let whole = ACrate::new("broken", "1.0.0").body();
+    vec![
+        body("nothing", Vec::new()).code("invalid_request").contains("other lengths"),
+        body("cut off", whole[..whole.len() - 1].to_vec()).code("invalid_request"),
+        body("something behind it", [&whole[..], b"x"].concat()).code("invalid_request"),
+        body("no metadata", framed(b"x", b"")).code("invalid_crate").contains("not as cargo sends them"),
+        body("no name", framed(b"{}", b"")).code("invalid_crate").contains("name"),
+        Case::new("metadata without an end", "PUT", NEW, 413)
+            .body(u32::MAX.to_le_bytes())
+            .code("file_too_large"),
+        get("nothing came of them", "/br/ok/broken", 404),
+    ]
+}
+
+fn refused_files() -> Vec<Case> {
+    let manifest: &[u8] = b"[package]\nname = \"odd\"\nversion = \"1.0.0\"\n";
+    let of =
+        |entries: &[(&str, u8, &[u8])]| ACrate::new("odd", "1.0.0").file(gzip(&tar_archive(entries, 1024)));
+    let toml = |text: &str| of(&[("odd-1.0.0/Cargo.toml", b'0', text.as_bytes())]);
+    let own = ("odd-1.0.0/Cargo.toml", b'0', manifest);
+    vec![
+        refused("no gzip", &ACrate::new("odd", "1.0.0").file(b"odd".to_vec()), "not compressed by gzip"),
+        refused("no tar", &ACrate::new("odd", "1.0.0").file(gzip(&[7; 2048])), "no tar archive"),
+        refused("no manifest", &of(&[("odd-1.0.0/lib.rs", b'0', b"")]), "no odd-1.0.0/Cargo.toml"),
+        refused("another's folder", &of(&[own, ("evil-1.0.0/x", b'0', b"")]), "does not lie in odd-1.0.0/"),
+        refused("a way out", &of(&[own, ("odd-1.0.0/../../x", b'0', b"")]), "does not lie in"),
+        refused("a link", &of(&[own, ("odd-1.0.0/x", b'2', b"")]), "neither a file nor a folder"),
+        refused("two manifests", &of(&[own, own]), "not one file"),
+        refused("a manifest of nothing", &toml("[workspace]"), "says no name and version"),
+        refused(
+            "another's manifest",
+            &toml("[package]\nname = \"evil\"\nversion = \"1.0.0\""),
+            "that of evil 1.0.0",
+        ),
+        refused(
+            "another version's",
+            &toml("[package]\nname = \"odd\"\nversion = \"2.0.0\""),
+            "that of odd 2.0.0",
+        ),
+        get("nothing came of them", "/3/o/odd", 404),
+    ]
+}
+
+fn refused_metadata() -> Vec<Case> {
+    let with = |members| ACrate::new("odd", "1.0.0").with(members);
+    let dep = |name: &str, req: &str, kind: &str| {
+        with(json!({"deps": [{"name": name, "version_req": req, "kind": kind}]}))
+    };
+    vec![
+        refused("no name", &with(json!({"name": "o/d"})), "no name of a crate"),
+        refused("a long name", &with(json!({"name": "o".repeat(65)})), "no name of a crate"),
+        refused("no version", &with(json!({"vers": "1"})), "no version"),
+        refused("a dependency without a name", &dep("", "^1", "normal"), "the name of the dependency"),
+        refused("a requirement that is none", &dep("a", "one", "normal"), "the version of the dependency"),
+        refused("a kind that is none", &dep("a", "^1", "odd"), "the kind of the dependency"),
+    ]
+}
+
+fn names() -> Vec<Case> {
+    vec![
+        published("an author's own spelling", &ACrate::new("Two_Words", "1.0.0")),
+        get("its page is in lower case", "/tw/o_/two_words", 200).contains("\"name\":\"Two_Words\""),
+        get("and nowhere else", "/Tw/o_/Two_Words", 404),
+        get("nor in other folders", "/xx/o_/two_words", 404),
+        get("another spelling has no page", "/tw/o-/two-words", 404),
+        put("another spelling is no other crate", 409, &ACrate::new("two-words", "2.0.0"))
+            .code("conflict")
+            .contains("called Two_Words here"),
+        get("its file", "/api/v1/crates/Two_Words/1.0.0/download", 200),
+        published("of three letters", &ACrate::new("abc", "1.0.0")),
+        get("has its place", "/3/a/abc", 200),
+        published("of one letter", &ACrate::new("z", "1.0.0")),
+        get("has its place too", "/1/z", 200),
+    ]
+}
+
+fn yanking() -> Vec<Case> {
+    let (yank, unyank) = ("/api/v1/crates/hello/1.0.0/yank", "/api/v1/crates/hello/1.0.0/unyank");
+    vec![
+        Case::new("yank", "DELETE", yank, 200).content("{\"ok\":true}"),
+        Case::new("once more", "DELETE", yank, 200).content("{\"ok\":true}"),
+        get("its line says so", "/he/ll/hello", 200).contains("\"yanked\":true"),
+        get("its file is there still", "/api/v1/crates/hello/1.0.0/download", 200),
+        Case::new("take it back", "PUT", unyank, 200).content("{\"ok\":true}"),
+        get("its line says that", "/he/ll/hello", 200).lacks("\"yanked\":true"),
+        Case::new("no such version", "DELETE", "/api/v1/crates/hello/9.0.0/yank", 404).code("not_found"),
+        Case::new("no such crate", "PUT", "/api/v1/crates/none/9.0.0/unyank", 404).code("not_found"),
+    ]
+}
+
+fn searching() -> Vec<Case> {
+    vec![
+        get("no such number", "/api/v1/crates?q=hello&per_page=0", 400).code("invalid_request"),
+        get("too many", "/api/v1/crates?q=hello&per_page=101", 400).code("invalid_request"),
+    ]
+}
+
+fn owners() -> Vec<Case> {
+    let at = "/api/v1/crates/hello/owners";
+    vec![
+        get("nobody has a name here", at, 200).content("{\"users\":[]}"),
+        Case::new("nobody is added", "PUT", at, 403).code("forbidden").contains("Members and their rights"),
+        Case::new("nobody is removed", "DELETE", at, 403).code("forbidden"),
+    ]
+}
