@@ -13,6 +13,8 @@
 mod cargo;
 #[path = "../../plugins/generic/tests/table.rs"]
 mod generic;
+#[path = "../../plugins/go/tests/table.rs"]
+mod go;
 #[path = "../../plugins/maven/tests/table.rs"]
 mod maven;
 #[path = "../../plugins/npm/tests/table.rs"]
@@ -27,6 +29,7 @@ mod wheel;
 
 use packhouse_cargo::Cargo;
 use packhouse_generic::Generic;
+use packhouse_go::Go;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
 use packhouse_oci::Oci;
@@ -76,4 +79,10 @@ fn the_tables_of_files_hold_in_both_worlds() {
 fn the_tables_of_crates_hold_in_both_worlds() {
     in_both_worlds::<Cargo>(&json!({}), &cargo::cases());
     in_both_worlds::<Cargo>(&json!({"redeploy": "identical"}), &cargo::identical());
+}
+
+#[test]
+fn the_tables_of_modules_hold_in_both_worlds() {
+    in_both_worlds::<Go>(&json!({}), &go::cases());
+    in_both_worlds::<Go>(&json!({"redeploy": "identical"}), &go::identical());
 }

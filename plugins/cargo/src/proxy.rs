@@ -6,7 +6,7 @@ use crate::search::Found;
 use crate::{FILE_LIMIT, withdrawn};
 use packhouse_sdk::{
     Blob, Context, Error, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Reply, Repository, Response,
-    percent_encode,
+    Settings, percent_encode,
 };
 use serde::Deserialize;
 
@@ -87,7 +87,7 @@ pub(crate) fn file(
     }
     let path = format!("api/v1/crates/{}/{number}/download", line.name);
     let fetch = cx
-        .upstream("GET", &address(&config(cx, proxy)?.dl, &line))
+        .upstream("GET", &below(proxy, address(&config(cx, proxy)?.dl, &line))?)
         .fresh(Freshness::Immutable)
         .limit(FILE_LIMIT)
         .expect(&line.checksum)
@@ -103,6 +103,13 @@ fn config(cx: &Context, proxy: &Repository) -> Result<Config, Failure> {
     let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT).start(proxy)?;
     let body = found(reply)?.ok_or_else(|| useless("it has no config.json"))?;
     serde_json::from_slice(&body.read_all(DOCUMENT)?).map_err(|_| useless("its config.json is none"))
+}
+
+/// An address that lies below the upstream's own as a target there: to others no credentials are shown.
+fn below(proxy: &Repository, address: String) -> Result<String, Error> {
+    let upstream = Settings::of(proxy)?.upstream.unwrap_or_default();
+    let own = address.strip_prefix(upstream.trim_end_matches('/')).filter(|rest| rest.starts_with('/'));
+    Ok(own.map(str::to_owned).unwrap_or(address))
 }
 
 /// Where a file is: a template with places in braces, or what the name, the version and `download` are added to.
@@ -131,9 +138,8 @@ pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) 
     let Some(api) = config(cx, proxy)?.api else { return Ok(Found::default()) };
     let target =
         format!("{}/api/v1/crates?q={}&per_page={limit}", api.trim_end_matches('/'), percent_encode(words));
-    let reply =
-        cx.upstream("GET", &target).header("accept", "application/json").limit(DOCUMENT).start(proxy)?;
-    let Some(body) = found(reply)? else { return Ok(Found::default()) };
+    let fetch = cx.upstream("GET", &below(proxy, target)?).header("accept", "application/json");
+    let Some(body) = found(fetch.limit(DOCUMENT).start(proxy)?)? else { return Ok(Found::default()) };
     let mut read: Found = serde_json::from_slice(&body.read_all(DOCUMENT)?)
         .map_err(|_| useless("what it finds cannot be read"))?;
     let spelt = |name: &str| Name::new(name).map(|name| name.as_str().to_owned());

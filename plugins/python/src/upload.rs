@@ -39,7 +39,7 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
         return answer;
     }
     let found =
-        archive::inspect(&filename, &form.content).map_err(|fault| fault.into_failure(&form.filename))?;
+        archive::inspect(&filename, &form.content).map_err(|fault| archive::failure(fault, &form.filename))?;
     let upload = Upload::keep(cx, form, filename, &found, sha256)?;
     upload.store(repository, &settings, slot)
 }

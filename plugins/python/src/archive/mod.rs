@@ -1,63 +1,28 @@
 //! What a distribution's archive says of itself: a wheel's METADATA, a source's PKG-INFO. An archive that two programs could
 //! unpack differently is refused, and so is one that grows out of all proportion.
 
-mod directory;
-mod entry;
-mod local_headers;
 mod record;
 mod tar;
-#[cfg(test)]
-#[path = "../../tests/wheel.rs"]
-mod wheel;
-mod window;
-mod zip;
 
 use crate::filename::{Filename, Kind};
 use crate::metadata::{self, Metadata};
 use crate::name;
 use crate::version::Version;
 use packhouse_sdk::{Blob, Error, Failure};
-use zip::Archive;
+use packhouse_zip::{Archive, ArchiveError, most};
 
-/// An archive may unpack to so many times its size …
-const RATIO: u64 = 100;
-/// … and to so many bytes whatever its size, …
-const ALWAYS: u64 = 64 << 20;
-/// … and never to more.
-const NEVER: u64 = 100 << 30;
 /// Bytes of a wheel's RECORD: a line for each file.
 const RECORD_LIMIT: u64 = 16 << 20;
 /// Bytes of a wheel's WHEEL: a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
 
-/// Why an archive was not read.
-#[derive(Debug)]
-pub(crate) enum ArchiveError {
-    /// Its sender's: a sentence that goes on behind the file's name.
-    Refused(String),
-    /// The host's.
-    Host(Error),
-}
-
-impl ArchiveError {
-    pub(crate) fn refused(text: impl Into<String>) -> Self {
-        Self::Refused(text.into())
-    }
-
-    /// The answer to who sent `file`.
-    pub(crate) fn into_failure(self, file: &str) -> Failure {
-        match self {
-            Self::Refused(text) => {
-                Failure::new(400, "invalid_distribution", format!("{file} is refused: {text}"))
-            }
-            Self::Host(error) => error.into(),
+/// The answer to who sent `file`.
+pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
+    match error {
+        ArchiveError::Refused(text) => {
+            Failure::new(400, "invalid_distribution", format!("{file} is refused: {text}"))
         }
-    }
-}
-
-impl From<Error> for ArchiveError {
-    fn from(error: Error) -> Self {
-        Self::Host(error)
+        ArchiveError::Host(error) => error.into(),
     }
 }
 
@@ -141,17 +106,8 @@ fn zipped_source(blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
 fn unpacked(blob: &Blob) -> Result<Blob, ArchiveError> {
     match blob.decode("gzip", most(blob.size()?), &[]) {
         Ok(tar) => Ok(tar),
-        Err(Error::TooLarge(_)) => Err(bomb()),
+        Err(Error::TooLarge(_)) => Err(ArchiveError::bomb()),
         Err(Error::Invalid(_)) => Err(ArchiveError::refused("it is not compressed by gzip, or is damaged")),
         Err(error) => Err(ArchiveError::Host(error)),
     }
-}
-
-/// What an archive of this size may unpack to.
-fn most(size: u64) -> u64 {
-    size.saturating_mul(RATIO).clamp(ALWAYS, NEVER)
-}
-
-fn bomb() -> ArchiveError {
-    ArchiveError::refused(format!("it unpacks to more than {RATIO} times its size"))
 }

@@ -1,7 +1,7 @@
 //! A wheel's RECORD: it must name the files that are in the wheel, all of them and no others, since installers disagree about
 //! which of the two they believe.
 
-use super::ArchiveError;
+use packhouse_zip::ArchiveError;
 use std::collections::HashSet;
 
 /// Checks the lines of a RECORD against the wheel's files. Of the RECORD itself and its signatures nothing need be said.

@@ -1,6 +1,6 @@
 //! A source's tar archive, of which one file is wanted: `NAME-VERSION/PKG-INFO`.
 
-use super::ArchiveError;
+use packhouse_zip::ArchiveError;
 use crate::metadata;
 use packhouse_sdk::{ReadAt, TarError, TarKind, TarReader, TarRules};
 
@@ -15,7 +15,7 @@ pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, Arc
     let mut top: Option<String> = None;
     let mut found: Option<Vec<u8>> = None;
     for _ in 0..MEMBERS {
-        let Some(member) = reader.next_entry()? else {
+        let Some(member) = reader.next_entry().map_err(damaged)? else {
             return found.ok_or_else(|| ArchiveError::refused("it has no file NAME-VERSION/PKG-INFO"));
         };
         let name = file_name(&member.path)?;
@@ -30,14 +30,14 @@ pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, Arc
         if found.is_some() || member.kind != TarKind::File || member.size > metadata::LIMIT {
             return Err(ArchiveError::refused("its PKG-INFO is there twice, is no file or is too large"));
         }
-        found = Some(reader.content(&member)?);
+        found = Some(reader.content(&member).map_err(damaged)?);
     }
     Err(ArchiveError::refused(format!("it has more than {MEMBERS} members")))
 }
 
 /// A name that every program unpacks to the same place, without a slash at its end.
 fn file_name(path: &[u8]) -> Result<String, ArchiveError> {
-    let name = core::str::from_utf8(path).map_err(|_| TarError::Extended)?;
+    let name = core::str::from_utf8(path).map_err(|_| damaged(TarError::Extended))?;
     let name = name.strip_prefix("./").unwrap_or(name).trim_end_matches('/');
     let harmless = name.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
         && !name.contains(|symbol: char| symbol.is_control() || symbol == '\\');
@@ -48,16 +48,14 @@ fn file_name(path: &[u8]) -> Result<String, ArchiveError> {
     }
 }
 
-impl From<TarError> for ArchiveError {
-    fn from(error: TarError) -> Self {
-        Self::refused(match error {
-            TarError::Header | TarError::Size | TarError::Extended | TarError::TooMany => {
-                "the tar archive in it is damaged"
-            }
-            TarError::TooLarge => "a name in it is too long",
-            TarError::Truncated => "it ends too early",
-            TarError::Trailing => "something stands behind its end",
-            TarError::Host(error) => return Self::Host(error),
-        })
-    }
+fn damaged(error: TarError) -> ArchiveError {
+    ArchiveError::refused(match error {
+        TarError::Header | TarError::Size | TarError::Extended | TarError::TooMany => {
+            "the tar archive in it is damaged"
+        }
+        TarError::TooLarge => "a name in it is too long",
+        TarError::Truncated => "it ends too early",
+        TarError::Trailing => "something stands behind its end",
+        TarError::Host(error) => return ArchiveError::Host(error),
+    })
 }

@@ -1,21 +1,24 @@
 //! A zip archive: what is in it, and the content of single files. Only the directory and the headers are read here; what is
 //! compressed is decoded by the host, to a limit.
 
-use super::entry::{Entry, Method};
-use super::window::Window;
-use super::{ArchiveError, bomb, directory, local_headers, most};
+use crate::entry::{Entry, Method};
+use crate::window::Window;
+use crate::{ArchiveError, directory, local_headers, most};
 use packhouse_sdk::{Blob, Error, ReadAt};
 use std::collections::HashSet;
 
 /// An archive whose directory and headers agree.
 #[derive(Debug)]
-pub(crate) struct Archive {
+pub struct Archive {
     entries: Vec<Entry>,
 }
 
 impl Archive {
     /// Reads the directory and checks that every program will find the same files in these bytes.
-    pub(crate) fn read<R: ReadAt + ?Sized>(bytes: &R) -> Result<Self, ArchiveError> {
+    ///
+    /// # Errors
+    /// [`ArchiveError::Refused`] for what is no such archive.
+    pub fn read<R: ReadAt + ?Sized>(bytes: &R) -> Result<Self, ArchiveError> {
         let mut window = Window::new(bytes)?;
         let place = directory::find(&mut window)?;
         let mut entries = directory::entries(&mut window, &place)?;
@@ -31,23 +34,38 @@ impl Archive {
     }
 
     /// Names of files and folders.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
     /// Names of files.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+    pub fn files(&self) -> impl Iterator<Item = &str> {
         self.names().filter(|name| !name.ends_with('/'))
     }
 
+    /// Bytes of all files together, unpacked.
+    pub fn unpacked(&self) -> u64 {
+        self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
+    }
+
+    /// Bytes of a file, unpacked; none where there is no such file.
+    pub fn size_of(&self, name: &str) -> Option<u64> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.size)
+    }
+
     /// Refuses what unpacks to far more than it is.
-    pub(crate) fn check_ratio(&self, size: u64) -> Result<(), ArchiveError> {
-        let unpacked = self.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
-        if unpacked > most(size) { Err(bomb()) } else { Ok(()) }
+    ///
+    /// # Errors
+    /// [`ArchiveError::bomb`].
+    pub fn check_ratio(&self, size: u64) -> Result<(), ArchiveError> {
+        if self.unpacked() > most(size) { Err(ArchiveError::bomb()) } else { Ok(()) }
     }
 
     /// A file's content, where it is no more than `limit` bytes.
-    pub(crate) fn content(&self, blob: &Blob, name: &str, limit: u64) -> Result<Vec<u8>, ArchiveError> {
+    ///
+    /// # Errors
+    /// [`ArchiveError::Refused`] where there is no such file, or it is larger or damaged.
+    pub fn content(&self, blob: &Blob, name: &str, limit: u64) -> Result<Vec<u8>, ArchiveError> {
         let entry = self.entries.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| ArchiveError::refused(format!("it has no file {name}")))?;
         if entry.size > limit {
@@ -70,8 +88,8 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wheel;
     use super::*;
+    use crate::wheel;
     use proptest::prelude::*;
 
     fn names(bytes: &[u8]) -> Option<Vec<String>> {

@@ -1,10 +1,10 @@
 //! The headers before each file of a zip: they must say what the directory says, and with their data lie side by side from the
 //! archive's beginning to its directory. So a program that reads from the front finds what one finds that reads from the end.
 
-use super::ArchiveError;
-use super::directory::long_sizes;
-use super::entry::{Entry, Method};
-use super::window::{Window, number};
+use crate::ArchiveError;
+use crate::directory::long_sizes;
+use crate::entry::{Entry, Method};
+use crate::window::{Window, number};
 use packhouse_sdk::ReadAt;
 
 /// The sizes stand behind the data.
@@ -13,7 +13,7 @@ const SIZES_BEHIND: u64 = 1 << 3;
 const TELLING: u64 = 0b1000_0000_1001;
 
 /// Checks every header, and says in each entry where its data begin. `end` is where the directory begins.
-pub(super) fn check<R: ReadAt + ?Sized>(
+pub(crate) fn check<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     entries: &mut [Entry],
     end: u64,

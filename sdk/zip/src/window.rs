@@ -1,6 +1,6 @@
 //! What a zip's readers read: bytes that must be there, and numbers in them.
 
-use super::ArchiveError;
+use crate::ArchiveError;
 use packhouse_sdk::ReadAt;
 
 /// Bytes that are read at once.

@@ -2,25 +2,25 @@
 
 /// How a file is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Stored,
     Deflated,
 }
 
 /// A file or a folder of an archive.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// A folder's ends with a slash.
-    pub(super) name: String,
-    pub(super) method: Method,
-    pub(super) flags: u64,
-    pub(super) crc: u32,
+    pub(crate) name: String,
+    pub(crate) method: Method,
+    pub(crate) flags: u64,
+    pub(crate) crc: u32,
     /// Bytes in the archive.
-    pub(super) packed: u64,
+    pub(crate) packed: u64,
     /// Bytes unpacked.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Where its header begins.
-    pub(super) header: u64,
+    pub(crate) header: u64,
     /// Where its data begin.
-    pub(super) data: u64,
+    pub(crate) data: u64,
 }

@@ -1,8 +1,8 @@
 //! A zip's end and its central directory, read so strictly that no other reading of the same bytes is possible.
 
-use super::ArchiveError;
-use super::entry::{Entry, Method};
-use super::window::{Window, number};
+use crate::ArchiveError;
+use crate::entry::{Entry, Method};
+use crate::window::{Window, number};
 use packhouse_sdk::ReadAt;
 
 /// The end record and the longest comment behind it.
@@ -23,14 +23,14 @@ const OTHER_NAME: u64 = 0x7075;
 
 /// Where the directory lies, and how many entries it has.
 #[derive(Debug)]
-pub(super) struct DirectoryPlace {
-    pub(super) start: u64,
+pub(crate) struct DirectoryPlace {
+    pub(crate) start: u64,
     end: u64,
     entries: u64,
 }
 
 /// Finds the directory from the archive's end.
-pub(super) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<DirectoryPlace, ArchiveError> {
+pub(crate) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<DirectoryPlace, ArchiveError> {
     let size = archive.size();
     let tail_start = size.saturating_sub(TAIL);
     let tail = archive.get(tail_start, size - tail_start)?.to_vec();
@@ -93,7 +93,7 @@ fn long_end<R: ReadAt + ?Sized>(
 }
 
 /// The directory's entries, in their order.
-pub(super) fn entries<R: ReadAt + ?Sized>(
+pub(crate) fn entries<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     place: &DirectoryPlace,
 ) -> Result<Vec<Entry>, ArchiveError> {
@@ -157,7 +157,7 @@ fn file_name(bytes: &[u8], flags: u64) -> Result<String, ArchiveError> {
 }
 
 /// The true values of those that do not fit 32 bits: an extra field has them, in this order.
-pub(super) fn long_sizes<const COUNT: usize>(
+pub(crate) fn long_sizes<const COUNT: usize>(
     extra: &[u8],
     mut values: [u64; COUNT],
 ) -> Result<[u64; COUNT], ArchiveError> {

@@ -1,0 +1,26 @@
+//! What people are told who use Go. The go command shows a credential of `.netrc`, over TLS alone.
+
+use packhouse_sdk::{Client, Install};
+
+const NETRC: &str = "machine {hostname}\nlogin {email}\npassword {token}";
+
+/// What to write where.
+pub(crate) fn clients() -> Vec<Client> {
+    vec![
+        Client::read("go", NETRC).file("~/.netrc", "text"),
+        Client::read("go", "go env -w GOPROXY={address} GONOSUMDB=OWN.MODULES/*"),
+        Client::publish("curl", NETRC).file("~/.netrc", "text"),
+        Client::publish(
+            "curl",
+            "curl --netrc --fail --upload-file MODULE.zip {address}MODULE/@v/VERSION.zip",
+        ),
+    ]
+}
+
+/// One line.
+pub(crate) fn install() -> Vec<Install> {
+    vec![
+        Install::shell("go", "go get {name}@{version}"),
+        Install::new("go.mod", "text", "require {name} {version}"),
+    ]
+}

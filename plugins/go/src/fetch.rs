@@ -1,0 +1,86 @@
+//! `GET` and `HEAD` of the protocol: versions, what is said of them, their files.
+
+use crate::address::{Address, Asked, Part};
+use crate::module::Module;
+use crate::records::{Info, missing};
+use crate::version::Version;
+use crate::{hosted, proxy};
+use packhouse_sdk::{Context, Failure, Intent, Output, Params, Repository, Request, Response};
+use std::collections::BTreeSet;
+
+pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    let address = Address::of(request)?;
+    Ok(Intent::read().subject(address.subject()).about_package(address.module.as_str()))
+}
+
+pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let address = Address::of(request)?;
+    let module = &address.module;
+    let found = match &address.asked {
+        Asked::List => return list(cx, module),
+        Asked::Latest => latest(cx, module)?,
+        Asked::Query(query) => {
+            cx.first(
+                |source| {
+                    if source.is_proxy() { proxy::query(cx, source, module, query) } else { Ok(None) }
+                },
+            )?
+        }
+        Asked::File(version, part) => cx.first(|source| file(cx, source, module, version, *part))?,
+    };
+    found.ok_or_else(|| missing(&address.subject()))
+}
+
+fn file(
+    cx: &Context,
+    source: &Repository,
+    module: &Module,
+    version: &Version,
+    part: Part,
+) -> Result<Option<Response>, Failure> {
+    if source.is_proxy() {
+        proxy::file(cx, source, module, version, part)
+    } else {
+        hosted::file(source, module, version, part)
+    }
+}
+
+/// All versions but those that name commits, which the protocol leaves out.
+fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
+    let (mut all, mut there) = (BTreeSet::new(), false);
+    for source in cx.sources()? {
+        let versions = if source.is_proxy() {
+            proxy::versions(cx, source, module)?
+        } else {
+            hosted::versions(source, module)?
+        };
+        if let Some(versions) = versions {
+            there = true;
+            all.extend(versions.into_iter().filter(|version| !version.is_pseudo()));
+        }
+    }
+    if !there {
+        return Err(missing(module.as_str()));
+    }
+    let mut out = Output::new(cx);
+    for version in all {
+        out.push(version.as_str())?;
+        out.push("\n")?;
+    }
+    Ok(Response::ok().content_type("text/plain; charset=utf-8").revalidate().content(out.finish()?))
+}
+
+/// The best of what each source calls its latest.
+fn latest(cx: &Context, module: &Module) -> Result<Option<Response>, Failure> {
+    let mut all: Vec<(Version, Info)> = Vec::new();
+    for source in cx.sources()? {
+        let info = if source.is_proxy() {
+            proxy::latest(cx, source, module)?
+        } else {
+            hosted::latest(source, module)?
+        };
+        all.extend(info.and_then(|info| Some((Version::new(&info.version)?, info))));
+    }
+    let best = all.into_iter().max_by(|(one, _), (other, _)| one.rank().cmp(&other.rank()));
+    best.map(|(_, info)| Ok(Response::json(&info)?.revalidate())).transpose()
+}

@@ -1,0 +1,172 @@
+//! A proxy of another module proxy. What it has of a version never changes: it is fetched once, and the go command compares it with what
+//! it knows of it.
+
+use crate::FILE_LIMIT;
+use crate::address::{Part, path};
+use crate::module::{Module, escape};
+use crate::records::{self, Info};
+use crate::version::Version;
+use packhouse_sdk::{
+    Blob, Context, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Reply,
+    Repository, Response, Version as Shown,
+};
+
+/// Bytes of a list, and of what is said of a version.
+const LIST: u64 = 8 << 20;
+const INFO: u64 = 1 << 20;
+/// Bytes of a go.mod.
+const MOD: u64 = 16 << 20;
+/// Versions of which the time is asked for where their age counts: the newest. And how many of them at once.
+const AGED: usize = 300;
+const AT_ONCE: usize = 16;
+
+/// The versions that the upstream lists and that may be offered; none where it does not know the module.
+pub(crate) fn versions(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+) -> Result<Option<Vec<Version>>, Failure> {
+    let target = format!("/{}/@v/list", module.escaped());
+    let Some(body) = found(cx.upstream("GET", &target).limit(LIST).start(proxy)?)? else { return Ok(None) };
+    let text = String::from_utf8(body.read_all(LIST)?).map_err(|_| useless("its list is not UTF-8"))?;
+    let words = text.lines().filter_map(|line| line.split_whitespace().next());
+    let fitting = |version: &Version| version.fits(module);
+    let mut all: Vec<Version> = words.filter_map(Version::new).filter(fitting).collect();
+    if !proxy.needs_age(module.as_str())? {
+        return Ok(Some(all));
+    }
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all.truncate(AGED);
+    let mut aged = Vec::with_capacity(all.len());
+    for some in all.chunks(AT_ONCE) {
+        let asked: Vec<Reply> =
+            some.iter().map(|version| ask_info(cx, proxy, module, version)).collect::<Result<_, _>>()?;
+        for (version, reply) in some.iter().zip(asked) {
+            let info = read_info(reply)?;
+            aged.push((version.clone(), info.and_then(|info| info.published())));
+        }
+    }
+    let release =
+        |(_, published): &(Version, Option<u64>)| Release { published: *published, withdrawn: false };
+    let offered = proxy.offered(module.as_str(), aged, release)?;
+    Ok(Some(offered.into_iter().map(|(version, _)| version).collect()))
+}
+
+fn ask_info(cx: &Context, proxy: &Repository, module: &Module, version: &Version) -> Result<Reply, Error> {
+    let target = format!("/{}", path(module, version, Part::Info));
+    cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(INFO).start(proxy)
+}
+
+fn read_info(reply: Reply) -> Result<Option<Info>, Failure> {
+    let Some(body) = found(reply)? else { return Ok(None) };
+    let info: Info = serde_json::from_slice(&body.read_all(INFO)?)
+        .map_err(|_| useless("what it says of a version is no JSON"))?;
+    Ok(Some(info))
+}
+
+/// Whether a version may be offered, and what is said of it; none where it may not be, or is not there.
+fn offered(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+    version: &Version,
+) -> Result<Option<Info>, Failure> {
+    let Some(info) = read_info(ask_info(cx, proxy, module, version)?)? else { return Ok(None) };
+    Ok(Some(info)
+        .filter(|info| info.version == version.as_str())
+        .filter(|info| is_offered(proxy, module, info)))
+}
+
+fn is_offered(proxy: &Repository, module: &Module, info: &Info) -> bool {
+    let release = Release { published: info.published(), withdrawn: false };
+    proxy.judge_release(module.as_str(), release).is_ok_and(|verdict| verdict == ReleaseVerdict::Offered)
+}
+
+/// A file of a version.
+pub(crate) fn file(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+    version: &Version,
+    part: Part,
+) -> Result<Option<Response>, Failure> {
+    if !version.fits(module) {
+        return Ok(None);
+    }
+    // What is said of it comes first: it tells how old it is.
+    let Some(info) = offered(cx, proxy, module, version)? else { return Ok(None) };
+    let file = path(module, version, part);
+    let fetch = cx.upstream("GET", &format!("/{file}")).fresh(Freshness::Immutable);
+    let (fetch, kind) = match part {
+        Part::Info => return Ok(Some(Response::json(&info)?.immutable())),
+        Part::Mod => (fetch.limit(MOD), "text/plain; charset=utf-8"),
+        Part::Zip => {
+            remember(proxy, module, version, &info)?;
+            let shown = fetch.limit(FILE_LIMIT).show_as(module.as_str(), version.as_str(), &file);
+            (shown, "application/zip")
+        }
+    };
+    let body = found(fetch.start(proxy)?)?;
+    Ok(body.map(|body| Response::blob(body).content_type(kind).immutable()))
+}
+
+/// What the upstream calls the latest, or where that may not be offered the best of what may.
+pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Result<Option<Info>, Failure> {
+    let target = format!("/{}/@latest", module.escaped());
+    if let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).start(proxy)?)?
+        && Version::new(&info.version).is_some_and(|version| version.fits(module))
+        && is_offered(proxy, module, &info)
+    {
+        return Ok(Some(info));
+    }
+    let all = versions(cx, proxy, module)?.unwrap_or_default();
+    match all.iter().max_by(|one, other| one.rank().cmp(&other.rank())) {
+        Some(best) => offered(cx, proxy, module, best),
+        None => Ok(None),
+    }
+}
+
+/// What the upstream makes of a branch or a commit.
+pub(crate) fn query(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+    query: &str,
+) -> Result<Option<Response>, Failure> {
+    let target = format!("/{}/@v/{}.info", module.escaped(), escape(query));
+    let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).start(proxy)?)? else {
+        return Ok(None);
+    };
+    let fits = Version::new(&info.version).is_some_and(|version| version.fits(module));
+    if !fits || !is_offered(proxy, module, &info) {
+        return Ok(None);
+    }
+    Ok(Some(Response::json(&info)?.revalidate()))
+}
+
+/// Shows since when a version is there, by which the host tells how old it is. Whoever is faster has shown the same.
+fn remember(proxy: &Repository, module: &Module, version: &Version, info: &Info) -> Result<(), Failure> {
+    let key = records::fetched(module, version);
+    if proxy.get(&key)?.is_some() {
+        return Ok(());
+    }
+    let mut change = proxy.begin()?;
+    change.put_json(&key, info, Expectation::Absent, &[])?;
+    change.show(&Shown { published: info.published(), ..Shown::new(module.as_str(), version.as_str()) });
+    let _stale_is_shown_already = change.commit()?;
+    Ok(())
+}
+
+/// An upstream's answer; none where it has nothing there.
+pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
+    match reply.status()? {
+        200 => Ok(Some(reply.body()?)),
+        404 | 410 => Ok(None),
+        status => Err(useless(&format!("it answered with status {status}"))),
+    }
+}
+
+/// 502 for what nothing can be done with.
+fn useless(text: &str) -> Failure {
+    Error::Unavailable(format!("the upstream module proxy is no use: {text}")).into()
+}

@@ -1,0 +1,175 @@
+//! The protocol's table over the memory host, and what needs more than rows: proxies, groups, upkeep, what is shown.
+
+mod table;
+
+use packhouse_go::Go;
+use packhouse_sdk::VersionId;
+use packhouse_testkit::{MemoryHost, Mount, run};
+use serde_json::{Value, json};
+
+fn hosted(settings: Value) -> (MemoryHost, Mount<Go>) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Go>("releases", "hosted", settings);
+    (host, mount)
+}
+
+fn publish(mount: &Mount<Go>, path: &str, version: &str) {
+    mount.put(&format!("/{path}/@v/{version}.zip")).body(table::module(path, version)).send().expect(201);
+}
+
+/// A version of an upstream's.
+fn offer(host: &MemoryHost, path: &str, version: &str, time: &str) {
+    let at = |extension: &str| format!("/{path}/@v/{version}.{extension}");
+    let info = json!({"Version": version, "Time": time, "Origin": {"VCS": "git"}}).to_string();
+    host.answer_upstream("GET", &at("info"), 200, &[], info.as_bytes());
+    host.answer_upstream("GET", &at("mod"), 200, &[], format!("module {path}\n").as_bytes());
+    host.answer_upstream("GET", &at("zip"), 200, &[], format!("zip of {version}").as_bytes());
+}
+
+#[test]
+fn the_tables_hold() {
+    let (_, mut mount) = hosted(json!({}));
+    run(&mut mount, &table::cases());
+    let (_, mut mount) = hosted(json!({"redeploy": "identical"}));
+    run(&mut mount, &table::identical());
+}
+
+#[test]
+fn a_refused_publish_changes_nothing() {
+    let (host, mount) = hosted(json!({}));
+    publish(&mount, "example.com/a", "v1.0.0");
+    let before = mount.effects();
+    for (path, zip) in [
+        ("/example.com/a/@v/v1.0.0.zip", table::packed("example.com/a", "v1.0.0", &[("b.go", "")])),
+        ("/example.com/a/@v/v1.1.0.zip", table::module("example.com/a", "v1.0.0")),
+    ] {
+        assert!(mount.put(path).body(zip).send().status >= 400, "{path}");
+    }
+    host.end_grace();
+    assert_eq!(mount.effects(), before);
+}
+
+#[test]
+fn a_deleted_version_stays_used() {
+    let id = VersionId::new("example.com/a", "v1.0.0");
+    let (_, mount) = hosted(json!({}));
+    publish(&mount, "example.com/a", "v1.0.0");
+    mount.delete_version(&id).unwrap();
+    assert_eq!(mount.delete_version(&id).unwrap_err().status, 404);
+    mount.get("/example.com/a/@v/list").send().expect(404);
+    let again =
+        mount.put("/example.com/a/@v/v1.0.0.zip").body(table::module("example.com/a", "v1.0.0")).send();
+    assert!(again.expect(409).text().contains("was deleted here"));
+    let (_, mount) = hosted(json!({"republish_deleted": true}));
+    publish(&mount, "example.com/a", "v1.0.0");
+    mount.delete_version(&id).unwrap();
+    publish(&mount, "example.com/a", "v1.0.0");
+}
+
+#[test]
+fn a_version_is_presented_and_judged() {
+    let (_, mount) = hosted(json!({}));
+    publish(&mount, "example.com/a", "v1.0.0-rc.1");
+    let id = VersionId::new("example.com/a", "v1.0.0-rc.1");
+    let shown = mount.present_version(&id).unwrap();
+    assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# A\n"}));
+    let needed = json!([{"name": "example.com/needed", "requirement": "v1.0.0", "group": "indirect"}]);
+    assert_eq!(shown["dependencies"], needed);
+    let judged = mount.judge_versions(&[id.clone(), VersionId::new("example.com/a", "v9.0.0")]).unwrap();
+    let needs = json!([{"name": "example.com/needed", "version": "v1.0.0"}]);
+    assert_eq!(judged, json!([{"prerelease": true, "needs": needs}, null]));
+    assert_eq!(mount.mark_version(&id, "retracted", "").unwrap_err().status, 405);
+}
+
+#[test]
+fn a_proxy_passes_on_what_the_upstream_has() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Go>("mirror", "proxy", json!({}));
+    offer(&host, "example.com/!far", "v1.0.0", "2026-01-01T00:00:00Z");
+    let list = b"v1.0.0\nv1.1.0\nv2.0.0\nnonsense\n";
+    host.answer_upstream("GET", "/example.com/!far/@v/list", 200, &[], list);
+    let latest = json!({"Version": "v1.1.0", "Time": "2026-01-02T00:00:00Z"}).to_string();
+    host.answer_upstream("GET", "/example.com/!far/@latest", 200, &[], latest.as_bytes());
+    host.answer_upstream("GET", "/example.com/!far/@v/main.info", 200, &[], latest.as_bytes());
+    host.answer_upstream("GET", "/example.com/!far/@v/v9.0.0.info", 404, &[], b"");
+    host.answer_upstream("GET", "/example.com/!far/@v/v1.2.0.info", 410, &[], b"");
+    let get = |path: &str, status: u16| proxy.get(&format!("/example.com/!far/{path}")).send().expect(status);
+    assert_eq!(get("@v/list", 200).text(), "v1.0.0\nv1.1.0\n");
+    assert_eq!(get("@latest", 200).json()["Version"], "v1.1.0");
+    assert_eq!(get("@v/main.info", 200).json()["Version"], "v1.1.0");
+    assert_eq!(
+        get("@v/v1.0.0.info", 200).json(),
+        json!({"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"})
+    );
+    assert_eq!(get("@v/v1.0.0.mod", 200).text(), "module example.com/!far\n");
+    assert_eq!(get("@v/v1.0.0.zip", 200).text(), "zip of v1.0.0");
+    get("@v/v1.2.0.zip", 404);
+    get("@v/v9.0.0.zip", 404);
+    assert!(proxy.effects().to_string().contains("shown example.com/Far v1.0.0"), "{}", proxy.effects());
+    host.answer_upstream("GET", "/example.com/!far/@v/list", 500, &[], b"");
+    get("@v/list", 502);
+    host.answer_upstream("GET", "/example.com/!far/@latest", 200, &[], b"<html>");
+    get("@latest", 502);
+}
+
+#[test]
+fn a_release_waits_for_its_age() {
+    let host = MemoryHost::new();
+    host.set_now(1_795_237_300_000);
+    let proxy = host.mount::<Go>("mirror", "proxy", json!({"min_release_age_s": 86400}));
+    offer(&host, "example.com/far", "v1.0.0", "2026-11-01T00:00:00Z");
+    offer(&host, "example.com/far", "v1.1.0", "2026-11-21T05:00:00Z");
+    host.answer_upstream("GET", "/example.com/far/@v/list", 200, &[], b"v1.0.0\nv1.1.0\n");
+    let latest = json!({"Version": "v1.1.0", "Time": "2026-11-21T05:00:00Z"}).to_string();
+    host.answer_upstream("GET", "/example.com/far/@latest", 200, &[], latest.as_bytes());
+    assert_eq!(proxy.get("/example.com/far/@v/list").send().expect(200).text(), "v1.0.0\n");
+    assert_eq!(proxy.get("/example.com/far/@latest").send().expect(200).json()["Version"], "v1.0.0");
+    for extension in ["info", "mod", "zip"] {
+        proxy.get(&format!("/example.com/far/@v/v1.1.0.{extension}")).send().expect(404);
+    }
+    proxy.get("/example.com/far/@v/v1.0.0.zip").send().expect(200);
+}
+
+#[test]
+fn the_checksum_database_is_passed_through() {
+    let (host, own) = hosted(json!({}));
+    let proxy = host.mount::<Go>("mirror", "proxy", json!({}));
+    let group = host.mount::<Go>("all", "group", json!({})).members(&["releases", "mirror"]);
+    publish(&own, "example.com/ours", "v1.0.0");
+    host.answer_upstream("GET", "/sumdb/sum.golang.org/supported", 200, &[], b"");
+    host.answer_upstream(
+        "GET",
+        "/sumdb/sum.golang.org/lookup/example.com/!far@v1.0.0",
+        200,
+        &[],
+        b"a record",
+    );
+    host.answer_upstream("GET", "/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0", 200, &[], b"ours");
+    for mount in [&proxy, &group] {
+        mount.get("/sumdb/sum.golang.org/supported").send().expect(200);
+        let found = mount.get("/sumdb/sum.golang.org/lookup/example.com/!far@v1.0.0").send().expect(200);
+        assert_eq!(found.text(), "a record");
+    }
+    let asked = host.fetched().len();
+    group.get("/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0").send().expect(404);
+    assert_eq!(host.fetched().len(), asked, "the database hears of our modules");
+}
+
+#[test]
+fn a_group_merges_its_members_and_asks_no_upstream_for_what_is_ours() {
+    let (host, own) = hosted(json!({}));
+    let second = host.mount::<Go>("second", "hosted", json!({}));
+    let _proxy = host.mount::<Go>("mirror", "proxy", json!({}));
+    let group = host.mount::<Go>("all", "group", json!({})).members(&["releases", "second", "mirror"]);
+    publish(&own, "example.com/ours", "v1.0.0");
+    publish(&second, "example.com/ours", "v1.1.0");
+    offer(&host, "example.com/ours", "v9.0.0", "2026-01-01T00:00:00Z");
+    offer(&host, "example.com/far", "v1.0.0", "2026-01-01T00:00:00Z");
+    host.answer_upstream("GET", "/example.com/ours/@v/list", 200, &[], b"v1.9.0\n");
+    host.answer_upstream("GET", "/example.com/far/@v/list", 200, &[], b"v1.0.0\n");
+    assert_eq!(group.get("/example.com/ours/@v/list").send().expect(200).text(), "v1.0.0\nv1.1.0\n");
+    assert_eq!(group.get("/example.com/ours/@latest").send().expect(200).json()["Version"], "v1.1.0");
+    assert_eq!(group.get("/example.com/far/@v/list").send().expect(200).text(), "v1.0.0\n");
+    group.get("/example.com/ours/@v/v1.1.0.zip").send().expect(200);
+    group.get("/example.com/ours/@v/v1.9.0.info").send().expect(404);
+}
