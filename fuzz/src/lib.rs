@@ -6,6 +6,9 @@
 #![allow(unreachable_pub, reason = "public for the targets, which are programs beside this library")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "to fail is how it speaks")]
 
+#[path = "../../plugins/cargo/tests/a_crate.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+mod a_crate;
 #[path = "../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod release;
@@ -15,10 +18,15 @@ mod splitter;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
 
+use a_crate::{ACrate, framed};
+use packhouse_cargo::Cargo;
+use packhouse_generic::Generic;
+use packhouse_go::Go;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
 use packhouse_oci::Oci;
 use packhouse_python::Python;
+use packhouse_sdk::VersionId;
 use packhouse_testkit::{Answer, MemoryHost};
 use release::{Release, gzip};
 use serde_json::json;
@@ -130,6 +138,86 @@ pub fn oci_manifest(bytes: &[u8]) {
         let served = mount.request("GET", "/app/manifests/latest").claim("image").send().expect(200);
         assert_eq!(served.body, manifest, "other bytes are served than were accepted");
     }
+}
+
+/// What cargo publishes: by the first byte the body as it is, metadata beside a file that is right, or the archive within a crate file
+/// whose metadata are. What was accepted is served.
+pub fn cargo_publish(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let right = ACrate::new("hello", "1.0.0");
+    let body = match form % 3 {
+        0 => bytes.to_vec(),
+        1 => framed(bytes, &right.file),
+        _ => right.file(a_crate::gzip(bytes)).body(),
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Cargo>("crates", "hosted", json!({}));
+    if nobodys_fault(mount.put("/api/v1/crates/new").body(body).send()) == 200 && form % 3 == 2 {
+        mount.get("/he/ll/hello").send().expect(200);
+        mount.get("/api/v1/crates/hello/1.0.0/download").send().expect(200);
+    }
+}
+
+/// The page of a crate in another registry, and by the first byte its `config.json`.
+pub fn cargo_upstream(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Cargo>("mirror", "proxy", json!({}));
+    let config =
+        br#"{"dl": "https://files.test/{lowerprefix}/{crate}-{version}.crate", "api": "https://far.test"}"#;
+    let line = br#"{"name":"hello","vers":"1.0.0","deps":[],"cksum":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824","features":{},"yanked":false}"#;
+    let (config, page) = if form % 2 == 0 { (&config[..], bytes) } else { (bytes, &line[..]) };
+    host.answer_upstream("GET", "/config.json", 200, &[], config);
+    host.answer_upstream("GET", "/he/ll/hello", 200, &[], page);
+    host.answer_upstream("GET", "https://far.test/api/v1/crates?q=hello&per_page=10", 200, &[], bytes);
+    for path in
+        ["/he/ll/hello", "/api/v1/crates/hello/1.0.0/download", "/api/v1/crates?q=hello", "/he/ll/hello"]
+    {
+        theirs(&mount.get(path).send());
+    }
+}
+
+/// A module's zip as it is put; or, where it does not begin like one, the `go.mod` within a zip that is right but for it. What was accepted
+/// is served.
+pub fn go_module(bytes: &[u8]) {
+    let zip = if bytes.starts_with(b"PK") {
+        bytes.to_vec()
+    } else {
+        wheel::zip(&[("example.com/a@v1.0.0/go.mod", bytes), ("example.com/a@v1.0.0/a.go", b"package a")])
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Go>("modules", "hosted", json!({}));
+    if nobodys_fault(mount.put("/example.com/a/@v/v1.0.0.zip").body(zip).send()) == 201 {
+        for path in ["@v/list", "@latest", "@v/v1.0.0.info", "@v/v1.0.0.mod", "@v/v1.0.0.zip"] {
+            mount.get(&format!("/example.com/a/{path}")).send().expect(200);
+        }
+        mount.present_version(&VersionId::new("example.com/a", "v1.0.0")).unwrap();
+    }
+}
+
+/// What another module proxy says: a list, or what it says of a version.
+pub fn go_upstream(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Go>("mirror", "proxy", json!({"min_release_age_s": 60}));
+    for path in ["@v/list", "@latest", "@v/v1.0.0.info", "@v/v1.0.0.mod", "@v/v1.0.0.zip", "@v/main.info"] {
+        host.answer_upstream("GET", &format!("/example.com/a/{path}"), 200, &[], bytes);
+    }
+    for path in ["@v/list", "@latest", "@v/v1.0.0.info", "@v/v1.0.0.mod", "@v/v1.0.0.zip", "@v/main.info"] {
+        theirs(&mount.get(&format!("/example.com/a/{path}")).send());
+    }
+}
+
+/// What another repository of files lists; and a digest that a client states.
+pub fn generic_listing(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Generic>("mirror", "proxy", json!({}));
+    host.answer_upstream("GET", "/a/?limit=500&after=", 200, &[("content-type", "application/json")], bytes);
+    for form in ["application/json", "text/html"] {
+        theirs(&mount.get("/a/").header("accept", form).send());
+    }
+    let hosted = host.mount::<Generic>("files", "hosted", json!({}));
+    let digest = String::from_utf8_lossy(bytes).into_owned();
+    nobodys_fault(hosted.put("/a/b").header("content-digest", &digest).body("x").send());
 }
 
 /// The status of a proxy's answer, which is no fault but the upstream's.

@@ -64,6 +64,13 @@ pub(crate) fn readme(
 
 /// Every file lies in the folder, and no two are one where case does not count.
 fn check_names(archive: &Archive, folder: &str) -> Result<(), Failure> {
+    // The go command passes them over when it unpacks, and not when it makes the sum that stands in go.sum.
+    if let Some(entry) = archive.names().find(|name| name.ends_with('/')) {
+        let text = format!(
+            "it has an entry for the folder {entry}, by which `go mod verify` would fail; pack files alone, as `zip -D` does"
+        );
+        return Err(bad(text));
+    }
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for name in archive.files() {
         let Some(inside) = name.strip_prefix(folder) else {

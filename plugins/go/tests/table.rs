@@ -211,6 +211,7 @@ fn refused_zips() -> Vec<Case> {
             &of(&[("GO.MOD", "module example.com/bad")]),
             "is not called go.mod",
         ),
+        refused("an entry for a folder", &of(&[("a.go", ""), ("x/", "")]), "pack files alone"),
         refused("a name that is none", &of(&[("a?.go", "")]), "does not unpack"),
         get("nothing came of them", "/example.com/bad/@v/list", 404),
     ]

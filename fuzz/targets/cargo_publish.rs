@@ -1,0 +1,4 @@
+//! What cargo publishes.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::cargo_publish(bytes));
