@@ -50,6 +50,9 @@ fn every_client_is_told_and_a_proxy_of_reading_alone() {
         ("npm", "npm,pnpm,yarn 1,yarn 4,bun"),
         ("maven", "Maven,Gradle (Kotlin),Gradle (Groovy),sbt"),
         ("docker", "docker podman helm containerd Kubernetes"),
+        ("cargo", "cargo"),
+        ("go", "go curl"),
+        ("generic", "curl wget"),
     ] {
         let make = |name: &str, more: Value| {
             let mut body = json!({"name": name, "format": format});

@@ -43,6 +43,8 @@ const NAMES: &[&str] = &[
     "nuget",
     "rubygems",
     "helm",
+    "goproxy",
+    "sumdb",
 ];
 
 /// Words of a file's own code: without comments, and without the tests at its end.

@@ -1,5 +1,7 @@
 //! The registry's table over the memory host, and what needs more than rows: search, proxies, groups, upkeep, what is shown.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 mod table;
 
 use packhouse_cargo::Cargo;

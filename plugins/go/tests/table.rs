@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
 #[path = "../../python/tests/wheel.rs"]
-#[allow(dead_code, reason = "a part of it is used here")]
 mod wheel;
 
 use packhouse_testkit::Case;

@@ -12,6 +12,7 @@
 mod audit;
 mod formats;
 mod lists;
+mod more_formats;
 mod oci;
 mod released;
 mod scheme;

@@ -34,9 +34,9 @@ impl Wasm {
             let store = Store::open(config).await.unwrap();
             let plugins = packhouse_tests::checkout().join("target/release/plugins");
             assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
-            let runtime = Runtime::load(RuntimeConfig { plugins, ..RuntimeConfig::default() }, store.clone())
-                .await
-                .unwrap();
+            let cache = Some(packhouse_tests::checkout().join("target/compiled-plugins"));
+            let config = RuntimeConfig { plugins, cache, ..RuntimeConfig::default() };
+            let runtime = Runtime::load(config, store.clone()).await.unwrap();
             let view = repository(&store, format, settings).await;
             (runtime, store, view)
         });
