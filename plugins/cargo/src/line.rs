@@ -76,10 +76,17 @@ struct Told {
     pubtime: Option<String>,
 }
 
+/// Bytes of a line, and of a version in it: it is kept in a record of at most 1 MiB, under a key that names the version.
+pub(crate) const LIMIT: usize = 700 << 10;
+const VERSION: usize = 128;
+
 impl ForeignLine {
-    /// Reads a line; none for one that cargo could not use either.
+    /// Reads a line; none for one that cargo could not use either, and one that is larger than any.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let told: Told = serde_json::from_str(text).ok()?;
+        if text.len() > LIMIT {
+            return None;
+        }
+        let told: Told = serde_json::from_str(text).ok().filter(|told: &Told| told.vers.len() <= VERSION)?;
         Some(Self {
             version: semver::Version::parse(&told.vers).ok()?,
             checksum: Digest::new("sha256", &told.cksum.to_ascii_lowercase()).ok()?,

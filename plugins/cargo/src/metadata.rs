@@ -1,6 +1,6 @@
 //! What cargo says of a version when it publishes it, and the line of the index that is made of that.
 
-use crate::line::{Dependency, Line};
+use crate::line::{Dependency, LIMIT as LINE_LIMIT, Line};
 use crate::name::Name;
 use packhouse_sdk::Failure;
 use semver::{Version, VersionReq};
@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 
 /// Dependencies and features of one version.
 const MANY: usize = 10_000;
-/// Bytes of a line, which is kept in a record of at most 1 MiB.
-const LINE_LIMIT: usize = 700 << 10;
 /// Bytes of a line for lists.
 const SUMMARY: usize = 500;
 

@@ -3,7 +3,7 @@
 use crate::name::Name;
 use crate::proxy;
 use crate::records::VersionRecord;
-use packhouse_sdk::{Context, Failure, Params, Repository, Request, Response};
+use packhouse_sdk::{Context, Failure, Output, Params, Repository, Request, Response};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -49,7 +49,9 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         add(proxy::search(cx, source, words, limit)?);
     }
     all.crates.truncate(limit as usize);
-    Ok(Response::json(&all)?.revalidate())
+    let mut out = Output::new(cx);
+    out.json(&all)?;
+    Ok(Response::ok().content_type("application/json").revalidate().content(out.finish()?))
 }
 
 fn limit(request: &Request) -> Result<u32, Failure> {

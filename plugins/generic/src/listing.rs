@@ -3,7 +3,7 @@
 use crate::page::{Entry, Level, Page};
 use crate::records::{self, FileRecord};
 use crate::{missing, proxy};
-use packhouse_sdk::{Accept, Context, Failure, Repository, Request, Response};
+use packhouse_sdk::{Accept, Context, Failure, Output, Repository, Request, Response};
 use std::collections::BTreeMap;
 
 /// Entries of a page if the client does not say, and at most.
@@ -27,9 +27,15 @@ pub(crate) fn folder(cx: &Context, request: &Request, folder: &str) -> Result<Re
     }
     let path = if folder.is_empty() { "/".to_owned() } else { format!("/{folder}/") };
     let page = Page { path, entries, next };
-    let accept = request.header("accept").unwrap_or_default();
-    let response =
-        if prefers_json(accept) { Response::json(&page)? } else { Response::html(page.html(limit)) };
+    let mut out = Output::new(cx);
+    let media_type = if prefers_json(request.header("accept").unwrap_or_default()) {
+        out.json(&page)?;
+        "application/json"
+    } else {
+        page.html(limit).split_inclusive('\n').try_for_each(|line| out.push(line))?;
+        "text/html; charset=utf-8"
+    };
+    let response = Response::ok().content_type(media_type).content(out.finish()?);
     Ok(response.header("vary", "accept").revalidate())
 }
 

@@ -64,8 +64,12 @@ impl Entry {
         if self.is_folder() { format!("{}/", self.name) } else { self.name.clone() }
     }
 
-    /// Whether a path could be so: of an upstream's.
+    /// Whether a path could be so, and a digest: of an upstream's.
     fn is_sound(&self) -> bool {
+        let digest = |hex: &String| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !self.sha256.as_ref().is_none_or(digest) {
+            return false;
+        }
         let odd = |symbol: char| matches!(symbol, '/' | '\\') || symbol.is_control();
         !matches!(self.name.as_str(), "" | "." | "..") && self.name.len() <= 1000 && !self.name.contains(odd)
     }
@@ -76,7 +80,7 @@ impl Page {
     pub(crate) fn into_level(self) -> Level {
         let mut entries: Vec<Entry> = self.entries.into_iter().filter(Entry::is_sound).collect();
         entries.sort_by_key(Entry::key);
-        Level { entries, until: self.next }
+        Level { entries, until: self.next.filter(|next| next.len() <= 1001) }
     }
 
     /// For people.

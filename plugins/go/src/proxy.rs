@@ -13,7 +13,7 @@ use packhouse_sdk::{
 
 /// Bytes of a list, and of what is said of a version.
 const LIST: u64 = 8 << 20;
-const INFO: u64 = 1 << 20;
+const INFO: u64 = 64 << 10;
 /// Bytes of a go.mod.
 const MOD: u64 = 16 << 20;
 /// Versions of which the time is asked for where their age counts: the newest. And how many of them at once.
