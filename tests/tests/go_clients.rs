@@ -270,3 +270,30 @@ fn people_see_what_a_version_is() {
     let refused = own.get("example.com/hello/@v/v9.0.0.info").expect(404);
     assert_eq!(refused.text(), "not found: example.com/hello@v9.0.0 is not in this repository\n");
 }
+
+#[test]
+fn a_module_that_is_packed_as_its_page_says_is_verified() {
+    if !has("zip") || !has("git") {
+        return skip("zip", "neither it nor git may be missing");
+    }
+    let server = Server::start();
+    let own = FormatRepository::hosted(&server, "go", "own", &json!({"public": true}));
+    let Some(go) = Go::new(&own.url) else { return };
+    go.write("tools/go.mod", "module corp.example/tools\n\ngo 1.18\n");
+    go.write("tools/inside/a.go", "package inside\n\nconst Answer = 42\n");
+    let page = fs::read_to_string(packhouse_tests::checkout().join("docs/formats/go.md")).unwrap();
+    let (_, lines) = page.split_once("```sh\nversion=").expect("the page's lines");
+    let (lines, _) = lines.split_once("```").unwrap();
+    let lines = format!("version={lines}").replace("https://packages.example/repositories/NAME", &own.url);
+    go.write(".netrc", &format!("machine 127.0.0.1\nlogin {OWNER}\npassword {}\n", own.token.secret));
+    let script = format!(
+        "git init -q && git add . && git -c user.name=a -c user.email=a@example.com commit -qm one\n{lines}"
+    );
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", &script]).env("HOME", go.home.path());
+    run(command.current_dir(go.home.path().join("tools"))).well();
+    go.project("corp.example/tools/inside");
+    go.run("project", &["get", "corp.example/tools@v1.2.0"]).well();
+    go.run("project", &["build", "./..."]).well();
+    go.run("project", &["mod", "verify"]).well();
+}
