@@ -10,8 +10,8 @@ use packhouse_sdk::{
 };
 use serde::Deserialize;
 
-/// Bytes of a crate's page, and of a line in it.
-const PAGE: u64 = 32 << 20;
+/// Bytes of a crate's page, which is held in memory twice.
+const PAGE: u64 = 12 << 20;
 /// Bytes of the upstream's other documents.
 const DOCUMENT: u64 = 4 << 20;
 
