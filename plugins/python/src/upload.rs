@@ -38,8 +38,8 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     if let Some(answer) = slot.taken(&settings, &sha256) {
         return answer;
     }
-    let found =
-        archive::inspect(&filename, &form.content).map_err(|fault| archive::failure(fault, &form.filename))?;
+    let found = archive::inspect(&filename, &form.content)
+        .map_err(|fault| archive::failure(fault, &form.filename))?;
     let upload = Upload::keep(cx, form, filename, &found, sha256)?;
     upload.store(repository, &settings, slot)
 }

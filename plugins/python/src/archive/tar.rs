@@ -1,8 +1,8 @@
 //! A source's tar archive, of which one file is wanted: `NAME-VERSION/PKG-INFO`.
 
-use packhouse_zip::ArchiveError;
 use crate::metadata;
 use packhouse_sdk::{ReadAt, TarError, TarKind, TarReader, TarRules};
+use packhouse_zip::ArchiveError;
 
 /// Members of an archive.
 const MEMBERS: u32 = 200_000;
