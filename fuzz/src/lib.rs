@@ -9,6 +9,10 @@
 #[path = "../../plugins/cargo/tests/a_crate.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod a_crate;
+#[path = "../../plugins/helm/tests/chart.rs"]
+mod chart;
+#[path = "../../plugins/rubygems/tests/gem.rs"]
+mod gem;
 #[path = "../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod release;
@@ -17,15 +21,20 @@ mod release;
 mod splitter;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
+#[path = "../../plugins/composer/tests/zip.rs"]
+mod zip;
 
 use a_crate::{ACrate, framed};
 use packhouse_cargo::Cargo;
+use packhouse_composer::Composer;
 use packhouse_generic::Generic;
 use packhouse_go::Go;
+use packhouse_helm::Helm;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
 use packhouse_oci::Oci;
 use packhouse_python::Python;
+use packhouse_rubygems::RubyGems;
 use packhouse_sdk::VersionId;
 use packhouse_testkit::{Answer, MemoryHost};
 use release::{Release, gzip};
@@ -254,4 +263,91 @@ fn split(body: &[u8], size: usize) -> Option<Vec<(Head, Vec<u8>)>> {
         }
     }
     splitter.is_complete().then_some(found)
+}
+
+/// A chart: by the first byte the archive within its gzip, or its Chart.yaml. One that was accepted is in the index.
+pub fn helm_chart(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let file = match form % 2 {
+        0 => chart::gzip(bytes),
+        _ => chart::archive(&[("demo/Chart.yaml", bytes)]),
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Helm>("charts", "hosted", json!({}));
+    if nobodys_fault(mount.post("/api/charts").body(&file).send()) == 201 {
+        let index = mount.get("/index.yaml").send().expect(200).text();
+        assert!(index.contains("urls:"), "what was published is not in the index");
+    }
+}
+
+/// The upstream's index of a proxy's charts. One that can be read is passed on.
+pub fn helm_upstream(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<Helm>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
+    host.answer_upstream("GET", "index.yaml", 200, &[], bytes);
+    if theirs(&mount.get("/index.yaml").send()) == 200 {
+        mount.get("/api/charts").send().expect(200);
+    }
+    theirs(&mount.get("/charts/demo-1.0.0.tgz").send());
+}
+
+/// A gem: by the first byte its archive, or its YAML. One that was accepted is in every index.
+pub fn rubygems_gem(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let file = match form % 2 {
+        0 => bytes.to_vec(),
+        _ => gem::archive(&gem::gzip(bytes), &gem::gzip(b""), None),
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<RubyGems>("gems", "hosted", json!({}));
+    if nobodys_fault(mount.post("/api/v1/gems").body(&file).send()) == 200 {
+        let versions = mount.get("/versions").send().expect(200).text();
+        let line = versions.lines().last().unwrap_or_default();
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(words.len(), 3, "no line of three words: {line}");
+        mount.get(&format!("/info/{}", words[0])).send().expect(200);
+        mount.get(&format!("/quick/Marshal.4.8/{}-{}.gemspec.rz", words[0], words[1])).send().expect(200);
+        mount.get("/specs.4.8.gz").send().expect(200);
+    }
+}
+
+/// The upstream's `info` and `versions` of a proxy's gems.
+pub fn rubygems_upstream(bytes: &[u8]) {
+    let host = MemoryHost::new();
+    let mount = host.mount::<RubyGems>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
+    host.answer_upstream("GET", "info/demo", 200, &[], bytes);
+    host.answer_upstream("GET", "versions", 200, &[], bytes);
+    for path in ["/info/demo", "/versions", "/names", "/latest_specs.4.8.gz", "/gems/demo-1.0.gem"] {
+        theirs(&mount.get(path).send());
+    }
+}
+
+/// A package: by the first byte its zip, or its composer.json. One that was accepted is in its metadata.
+pub fn composer_package(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let file = match form % 2 {
+        0 => bytes.to_vec(),
+        _ => zip::zip(&[("composer.json", bytes)]),
+    };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Composer>("php", "hosted", json!({}));
+    let answer = mount.put("/?version=1.0").body(&file).send();
+    let name = answer.text();
+    if nobodys_fault(answer) == 201 {
+        let name = name.split('"').nth(3).unwrap_or_default().to_owned();
+        mount.get(&format!("/p2/{name}.json")).send().expect(200);
+    }
+}
+
+/// The upstream's metadata of a proxy's package: by the first byte its `packages.json`, or the package's own document.
+pub fn composer_upstream(bytes: &[u8]) {
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let host = MemoryHost::new();
+    let mount = host.mount::<Composer>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
+    let root: &[u8] = br#"{"metadata-url": "/p2/%package%.json"}"#;
+    host.answer_upstream("GET", "packages.json", 200, &[], if form % 2 == 0 { bytes } else { root });
+    host.answer_upstream("GET", "https://upstream.test/p2/acme/demo.json", 200, &[], bytes);
+    if theirs(&mount.get("/p2/acme/demo.json").send()) == 200 {
+        theirs(&mount.get("/dists/acme/demo/1.0.zip").send());
+    }
 }

@@ -11,6 +11,7 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+pub mod any_format;
 pub mod api;
 pub mod authority;
 pub mod chromium;

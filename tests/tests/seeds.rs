@@ -24,6 +24,10 @@ fn every_seed_is_answered() {
         ("generic_listing", fuzz::generic_listing),
         ("go_module", fuzz::go_module),
         ("go_upstream", fuzz::go_upstream),
+        ("composer_package", fuzz::composer_package),
+        ("composer_upstream", fuzz::composer_upstream),
+        ("helm_chart", fuzz::helm_chart),
+        ("helm_upstream", fuzz::helm_upstream),
         ("maven_metadata", fuzz::maven_metadata),
         ("multipart", fuzz::multipart),
         ("npm_publish", fuzz::npm_publish),
@@ -32,6 +36,8 @@ fn every_seed_is_answered() {
         ("python_metadata", fuzz::python_metadata),
         ("python_upstream", fuzz::python_upstream),
         ("python_wheel", fuzz::python_wheel),
+        ("rubygems_gem", fuzz::rubygems_gem),
+        ("rubygems_upstream", fuzz::rubygems_upstream),
     ];
     let folders = std::fs::read_dir(checkout().join("fuzz/seeds")).unwrap();
     assert_eq!(folders.count(), targets.len(), "each target has a folder, and each folder a target");

@@ -11,10 +11,18 @@
 
 #[path = "../../plugins/cargo/tests/table.rs"]
 mod cargo;
+#[path = "../../plugins/helm/tests/chart.rs"]
+mod chart;
+#[path = "../../plugins/composer/tests/table.rs"]
+mod composer;
+#[path = "../../plugins/rubygems/tests/gem.rs"]
+mod gem;
 #[path = "../../plugins/generic/tests/table.rs"]
 mod generic;
 #[path = "../../plugins/go/tests/table.rs"]
 mod go;
+#[path = "../../plugins/helm/tests/table.rs"]
+mod helm;
 #[path = "../../plugins/maven/tests/table.rs"]
 mod maven;
 #[path = "../../plugins/npm/tests/table.rs"]
@@ -23,17 +31,24 @@ mod npm;
 mod oci;
 #[path = "../../plugins/python/tests/table/mod.rs"]
 mod python;
+#[path = "../../plugins/rubygems/tests/table.rs"]
+mod rubygems;
 mod wasm_world;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
+#[path = "../../plugins/composer/tests/zip.rs"]
+mod zip;
 
 use packhouse_cargo::Cargo;
+use packhouse_composer::Composer;
 use packhouse_generic::Generic;
 use packhouse_go::Go;
+use packhouse_helm::Helm;
 use packhouse_maven::Maven;
 use packhouse_npm::Npm;
 use packhouse_oci::Oci;
 use packhouse_python::Python;
+use packhouse_rubygems::RubyGems;
 use serde_json::json;
 use wasm_world::in_both_worlds;
 
@@ -85,4 +100,25 @@ fn the_tables_of_crates_hold_in_both_worlds() {
 fn the_tables_of_modules_hold_in_both_worlds() {
     in_both_worlds::<Go>(&json!({}), &go::cases());
     in_both_worlds::<Go>(&json!({"redeploy": "identical"}), &go::identical());
+}
+
+#[test]
+fn the_tables_of_charts_hold_in_both_worlds() {
+    in_both_worlds::<Helm>(&json!({}), &helm::cases());
+    in_both_worlds::<Helm>(&json!({"redeploy": "identical"}), &helm::identical());
+    in_both_worlds::<Helm>(&json!({"republish_deleted": true}), &helm::republished());
+}
+
+#[test]
+fn the_tables_of_gems_hold_in_both_worlds() {
+    in_both_worlds::<RubyGems>(&json!({}), &rubygems::cases());
+    in_both_worlds::<RubyGems>(&json!({"redeploy": "identical"}), &rubygems::identical());
+    in_both_worlds::<RubyGems>(&json!({"republish_deleted": true}), &rubygems::republished());
+}
+
+#[test]
+fn the_tables_of_composers_packages_hold_in_both_worlds() {
+    in_both_worlds::<Composer>(&json!({}), &composer::cases());
+    in_both_worlds::<Composer>(&json!({"redeploy": "identical"}), &composer::identical());
+    in_both_worlds::<Composer>(&json!({"republish_deleted": true}), &composer::republished());
 }

@@ -1,0 +1,163 @@
+//! The protocol of Composer's repositories as a table: what clients send, and what must come back.
+//!
+//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests include
+//! this file). Times differ between the two, so that no row depends on one. All run in one repository, in their order.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+use super::zip::{package, sha1, zip};
+use packhouse_testkit::Case;
+
+/// For a repository with the settings that it has if nothing is said, in which nothing is published.
+pub(crate) fn cases() -> Vec<Case> {
+    [nothing_published(), uploads(), metadata(), files(), refused(), deletions()].concat()
+}
+
+/// For a repository whose `redeploy` is `identical`.
+pub(crate) fn identical() -> Vec<Case> {
+    vec![
+        put("first", "1.0", &package("acme/same", "1.0", ""), 201),
+        put("the same bytes again", "1.0", &package("acme/same", "1.0", ""), 201),
+        put("other bytes", "1.0.0", &package("acme/same", "1.1", ""), 409).code("version_already_exists"),
+    ]
+}
+
+/// For a repository whose `republish_deleted` is true.
+pub(crate) fn republished() -> Vec<Case> {
+    let (first, second) = (package("acme/again", "1.0", ""), package("acme/again", "1.1", ""));
+    vec![
+        put("first", "1.0", &first, 201),
+        put("while it is there", "1.0", &second, 409),
+        Case::new("deleted", "DELETE", "/packages/acme/again/1.0", 204),
+        put("its number again", "1.0", &second, 201),
+        get("the other bytes", "/dists/acme/again/1.0.zip", 200).content(&second),
+    ]
+}
+
+fn get(name: &str, path: &str, status: u16) -> Case {
+    Case::new(name, "GET", path, status)
+}
+
+fn put(name: &str, version: &str, zip: &[u8], status: u16) -> Case {
+    Case::new(name, "PUT", &format!("/?version={version}"), status).body(zip)
+}
+
+fn nothing_published() -> Vec<Case> {
+    vec![
+        get("the address works", "/", 200),
+        get("the root", "/packages.json", 200)
+            .header("content-type", "application/json")
+            .contains("/p2/%package%.json\"")
+            .contains(r#""available-packages":[]"#)
+            .contains(r#""packages":[]"#),
+        get("no package", "/p2/acme/demo.json", 404).code("not_found"),
+        get("no file", "/dists/acme/demo/1.0.zip", 404).code("not_found"),
+        get("nothing listed", "/packages/list.json", 200).content(r#"{"packageNames":[]}"#),
+        get("no such address", "/nothing/at/all", 404),
+        Case::new("what was installed", "POST", "/downloads", 200).body(r#"{"downloads": []}"#),
+        Case::new("a method that is not there", "PUT", "/packages.json", 405).header("allow", "GET, HEAD"),
+    ]
+}
+
+fn uploads() -> Vec<Case> {
+    let more = r#", "version": "2.0.0", "require": {"php": ">=7", "acme/lib": "^1"}, "scripts": {"x": "y"}"#;
+    vec![
+        put("a zip with its version in the address", "1.9.0", &package("acme/demo", "1.9.0", ""), 201)
+            .content(r#"{"name":"acme/demo","version":"1.9.0"}"#),
+        Case::new("with its version in composer.json", "POST", "/", 201).body(package(
+            "acme/demo",
+            "2.0.0",
+            more,
+        )),
+        Case::new("in a form", "POST", "/", 201)
+            .with("content-type", "multipart/form-data; boundary=x")
+            .part("version", None, "1.10.0")
+            .part("package", Some("demo.zip"), package("acme/demo", "1.10.0", "")),
+        Case::new("at an address of its own", "PUT", "/packages/upload/acme/demo/2.1.0-beta1", 201)
+            .body(package("acme/demo", "2.1.0-beta1", "")),
+        put("a branch", "dev-main", &package("acme/demo", "dev-main", ""), 201),
+        put("another", "v1.0", &package("acme/lib", "1.0", ""), 201),
+        put("the same again", "1.9.0", &package("acme/demo", "1.9.0", ""), 409)
+            .code("version_already_exists"),
+        put("in another spelling", "v1.9", &package("acme/demo", "1.9.0", ""), 409)
+            .code("version_already_exists"),
+    ]
+}
+
+fn metadata() -> Vec<Case> {
+    let sum = format!(r#""shasum":"{}""#, sha1(&package("acme/demo", "1.9.0", "")));
+    vec![
+        get("versions", "/p2/acme/demo.json", 200)
+            .contains(r#"{"minified":"composer/2.0","packages":{"acme/demo":[{"#)
+            .contains(r#""version":"2.1.0-beta1""#)
+            .contains(r#""require":{"acme/lib":"^1","php":">=7"}"#)
+            .contains(r#""require":"__unset""#)
+            .contains(&sum)
+            .contains("/dists/acme/demo/1.9.0.zip\"")
+            .lacks("scripts")
+            .lacks("dev-main"),
+        get("branches", "/p2/acme/demo~dev.json", 200).contains(r#""version":"dev-main""#).lacks("1.9.0"),
+        get("no branches", "/p2/acme/lib~dev.json", 200)
+            .content(r#"{"minified":"composer/2.0","packages":{"acme/lib":[]}}"#),
+        get("the root", "/packages.json", 200).contains(r#""available-packages":["acme/demo","acme/lib"]"#),
+        get("a list", "/packages/list.json?filter=*/l*", 200).content(r#"{"packageNames":["acme/lib"]}"#),
+        get("a search", "/search.json?q=demo", 200).contains(r#""name":"acme/demo""#),
+        get("in upper case", "/p2/Acme/demo.json", 404),
+    ]
+}
+
+fn files() -> Vec<Case> {
+    vec![
+        get("a file", "/dists/acme/demo/1.9.0.zip", 200)
+            .content(package("acme/demo", "1.9.0", ""))
+            .header("content-type", "application/zip")
+            .header("cache-control", "private, max-age=31536000, immutable"),
+        get("in another spelling", "/dists/acme/demo/v1.9.zip", 404),
+        get("of another kind", "/dists/acme/demo/1.9.0.tar", 404),
+        get("no version", "/dists/acme/demo/x", 404),
+    ]
+}
+
+fn refused() -> Vec<Case> {
+    let demo = package("acme/bad", "1.0", "");
+    let json = br#"{"name": "acme/bad"}"#;
+    let mut damaged = demo.clone();
+    damaged[60] ^= 1;
+    vec![
+        put("nothing", "1.0", b"", 400).code("invalid_package"),
+        put("no zip", "1.0", b"nonsense", 400).code("invalid_package"),
+        put("a damaged one", "1.0", &damaged, 400).code("invalid_package"),
+        put("no composer.json", "1.0", &zip(&[("a/b/composer.json", json)]), 400).code("invalid_package"),
+        put("two of them", "1.0", &zip(&[("a/composer.json", json), ("b/composer.json", json)]), 400)
+            .code("invalid_package"),
+        put("a name that leads out", "1.0", &zip(&[("composer.json", json), ("../x", b"")]), 400)
+            .code("invalid_package"),
+        put("too large a composer.json", "1.0", &zip(&[("composer.json", &vec![b' '; 600 << 10])]), 400)
+            .code("invalid_package"),
+        put("no JSON", "1.0", &zip(&[("composer.json", b"{")]), 400).code("invalid_package"),
+        put("no name", "1.0", &zip(&[("composer.json", b"{}")]), 400).code("invalid_package"),
+        put("no version", "", &demo, 400).code("invalid_package"),
+        put("a version that is none", "latest", &demo, 400).code("invalid_package"),
+        put("another version", "1.0", &package("acme/bad", "1.0", r#", "version": "2.0""#), 400)
+            .code("invalid_package"),
+        Case::new("another package", "PUT", "/packages/upload/acme/other/1.0", 400)
+            .code("invalid_package")
+            .body(&demo),
+        Case::new("a form without a file", "POST", "/", 400)
+            .with("content-type", "multipart/form-data; boundary=x")
+            .part("version", None, "1.0"),
+        get("nothing of it was kept", "/p2/acme/bad.json", 404),
+    ]
+}
+
+fn deletions() -> Vec<Case> {
+    vec![
+        Case::new("a version", "DELETE", "/packages/acme/lib/1.0.0", 204),
+        Case::new("again", "DELETE", "/packages/acme/lib/1.0.0", 404).code("not_found"),
+        Case::new("none", "DELETE", "/packages/acme/lib/latest", 404).code("not_found"),
+        get("it is gone", "/p2/acme/lib.json", 404),
+        get("its file too", "/dists/acme/lib/v1.0.zip", 404),
+        put("its number stays used", "1.0", &package("acme/lib", "1.0", ""), 409)
+            .code("version_already_exists"),
+    ]
+}

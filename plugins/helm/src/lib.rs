@@ -1,0 +1,72 @@
+//! Helm's classic chart repository as a format plugin: `index.yaml`, the charts that it names, and the requests of ChartMuseum by which
+//! `helm cm-push`, curl and others publish.
+//!
+//! What a chart says of itself is read from its archive, never from its file's name. docs/formats/helm.md says what is served and what
+//! was decided.
+
+mod api;
+mod archive;
+mod chart;
+mod clients;
+mod delete;
+mod files;
+mod index;
+mod join;
+mod listing;
+mod name;
+mod present;
+mod provenance;
+mod proxy;
+mod records;
+mod retention;
+mod upkeep;
+mod upload;
+mod upstream_index;
+mod yaml;
+
+use packhouse_sdk::{Description, Failure, Format, Router};
+
+/// Bytes of the largest chart. Helm itself unpacks no more than 100 MiB.
+const FILE_LIMIT: u64 = 100 << 20;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Helm;
+
+impl Format for Helm {
+    fn describe() -> Description {
+        Description::new("helm", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy", "group"])
+            .open_requests(&[])
+            .upstream_credentials(&["basic", "bearer"])
+            .clients(clients::clients())
+            .install(clients::install())
+            .counted_files(&["*.tgz"])
+            .max_file_bytes(FILE_LIMIT)
+            .max_body_bytes(upload::FORM_LIMIT)
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", api::plan_many, api::root);
+        router.get("/index.yaml", api::plan_many, index::get);
+        router.get("/charts/{file}", files::plan, files::get);
+        router.put("/charts/{file}", upload::plan_put, upload::put);
+        router.delete("/charts/{file}", delete::plan_file, delete::file);
+        router.get("/api/charts", api::plan_many, api::all);
+        router.post("/api/charts", upload::plan_post, upload::post);
+        router.post("/api/prov", upload::plan_provenance, upload::post_provenance);
+        router.get("/api/charts/{name}", api::plan, api::versions);
+        router.get("/api/charts/{name}/{version}", api::plan, api::version);
+        router.delete("/api/charts/{name}/{version}", delete::plan, delete::version);
+        router.get("/{file}", files::plan, files::get);
+        router.put("/{file}", upload::plan_put, upload::put);
+        router.delete("/{file}", delete::plan_file, delete::file);
+    }
+}
+
+packhouse_sdk::export!(Helm, upkeep, present, retention);
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::busy("the same chart")
+}

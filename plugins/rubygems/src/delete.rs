@@ -1,0 +1,147 @@
+//! Yanking, which leaves the gem where it is and out of every index, and deleting.
+
+use crate::records::{self, GemRecord};
+use crate::{busy, files, name};
+use packhouse_sdk::{
+    Context, Expectation, Failure, Intent, Params, Repository, Request, Response, Step, VersionId,
+};
+
+/// Bytes of the form that `gem yank` sends.
+const FORM: u64 = 64 << 10;
+
+pub(crate) fn plan_yank(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::delete().body(FORM))
+}
+
+pub(crate) fn plan_file(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    Ok(Intent::delete().subject(params.segment("file")))
+}
+
+/// `DELETE /api/v1/gems/yank`, with a form in its body or its query.
+pub(crate) fn yank(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
+    let body = match request.take_body() {
+        Some(body) => body.text(FORM).map_err(|_| Failure::invalid("The body is no form"))?,
+        None => String::new(),
+    };
+    let form = fields(&body);
+    let field = |wanted: &str| {
+        let sent = form.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        sent.or_else(|| request.query(wanted)).unwrap_or_default().to_owned()
+    };
+    let (gem, version, platform) = (field("gem_name"), field("version"), field("platform"));
+    if gem.is_empty() || version.is_empty() {
+        return Err(Failure::invalid("To yank needs the fields gem_name and version"));
+    }
+    let number = name::number(&version, if platform.is_empty() { "ruby" } else { &platform });
+    mark(cx.target()?, &gem, &number, Some(String::new()))?;
+    Ok(Response::text(format!("Successfully deleted gem: {gem} ({number})")))
+}
+
+/// The fields of a form as browsers send it.
+fn fields(body: &str) -> Vec<(String, String)> {
+    let pairs = body.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (byte, part.get(2..)) {
+            (Some(byte), Some(rest)) => {
+                bytes.push(byte);
+                bytes.extend(rest.as_bytes());
+            }
+            _ => {
+                bytes.push(b'%');
+                bytes.extend(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Yanks a version for this reason, or takes that back.
+pub(crate) fn mark(
+    repository: &Repository,
+    gem: &str,
+    number: &str,
+    yanked: Option<String>,
+) -> Result<(), Failure> {
+    let missing = || missing(gem, number);
+    if !name::is_name(gem) || name::parts(number).is_none() {
+        return Err(missing());
+    }
+    let key = records::version(gem, number);
+    repository.update_if_needed(busy, |change| {
+        let there = repository.get_json::<GemRecord>(&key)?.ok_or_else(missing)?;
+        if there.value.yanked == yanked {
+            return Ok(Step::Done(()));
+        }
+        let record = GemRecord { yanked: yanked.clone(), ..there.value };
+        change.put_json(
+            &key,
+            &record,
+            Expectation::Revision(there.revision),
+            std::slice::from_ref(&record.sha256),
+        )?;
+        change.show(&record.shown());
+        Ok(Step::Commit(()))
+    })
+}
+
+pub(crate) fn missing(gem: &str, number: &str) -> Failure {
+    Failure::not_found(format!("There is no version {number} of the gem {gem} in this repository"))
+}
+
+/// `DELETE` of a gem by its file.
+pub(crate) fn file(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
+    let (repository, asked) = (cx.target()?, params.segment("file"));
+    let stem = asked.strip_suffix(".gem").ok_or_else(|| files::missing(asked))?;
+    let record = records::by_stem(repository, stem)?.ok_or_else(|| files::missing(asked))?;
+    if remove(repository, &record.spec.name, &record.spec.number())? {
+        Ok(Response::no_content())
+    } else {
+        Err(files::missing(asked))
+    }
+}
+
+/// Removes a version; false where there is none.
+pub(crate) fn remove(repository: &Repository, gem: &str, number: &str) -> Result<bool, Failure> {
+    if !name::is_name(gem) || name::parts(number).is_none() {
+        return Ok(false);
+    }
+    let key = records::version(gem, number);
+    repository.update_if_needed(busy, |change| {
+        let Some(record) = repository.get_json::<GemRecord>(&key)? else { return Ok(Step::Done(false)) };
+        change.remove(&key, Expectation::Revision(record.revision));
+        change.require(&records::file(&record.value.spec.stem()), Expectation::Anything);
+        change.hide(&VersionId::new(gem, number));
+        Ok(Step::Commit(true))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fields;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_form_is_read() {
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(
+            fields("gem_name=a%2Db&version=1.0+x&none"),
+            [pair("gem_name", "a-b"), pair("version", "1.0 x")]
+        );
+        assert_eq!(fields("a=%zz%4"), [pair("a", "%zz%4")]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in ".{0,60}") {
+            let _ = fields(&text);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! RubyGems as a format plugin: the compact index that gem and Bundler read, the older indexes in Ruby's Marshal, and the requests by
+//! which gems are pushed and yanked.
+//!
+//! What a gem says of itself is read from its archive. Indexes are rendered from records. docs/formats/rubygems.md says what is served
+//! and what was decided.
+
+mod account;
+mod archive;
+mod clients;
+mod compact;
+mod delete;
+mod documents;
+mod files;
+mod gems;
+mod marshal;
+mod name;
+mod present;
+mod proxy;
+mod push;
+mod quick;
+mod records;
+mod retention;
+mod spec;
+mod specs;
+mod upkeep;
+mod version;
+
+use packhouse_sdk::{Authorization, Description, Failure, Format, Router};
+
+/// Bytes of the largest gem: 1 GiB.
+const FILE_LIMIT: u64 = 1 << 30;
+
+/// The format. It holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct RubyGems;
+
+impl Format for RubyGems {
+    fn describe() -> Description {
+        Description::new("rubygems", env!("CARGO_PKG_VERSION"))
+            .kinds(&["hosted", "proxy", "group"])
+            .authorization(&[Authorization::Basic, Authorization::Bearer, Authorization::Bare])
+            .open_requests(&[])
+            .upstream_credentials(&["basic"])
+            .request_headers(&["user-agent", "if-none-match"])
+            .clients(clients::clients())
+            .install(clients::install())
+            .counted_files(&["gems/*.gem"])
+            .max_file_bytes(FILE_LIMIT)
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/", documents::plan_many, documents::root);
+        router.get("/versions", documents::plan_many, documents::versions);
+        router.get("/names", documents::plan_many, documents::names);
+        router.get("/info/{name}", documents::plan_info, documents::info);
+        router.get("/specs.4.8.gz", documents::plan_many, specs::released);
+        router.get("/latest_specs.4.8.gz", documents::plan_many, specs::latest);
+        router.get("/prerelease_specs.4.8.gz", documents::plan_many, specs::prerelease);
+        router.get("/quick/Marshal.4.8/{file}", files::plan, quick::get);
+        router.get("/gems/{file}", files::plan, files::get);
+        router.delete("/gems/{file}", delete::plan_file, delete::file);
+        router.post("/api/v1/gems", push::plan, push::post);
+        router.delete("/api/v1/gems/yank", delete::plan_yank, delete::yank);
+        router.get("/api/v1/api_key", documents::plan_many, account::api_key);
+        router.post("/api/v1/api_key", documents::plan_many, account::api_key);
+    }
+}
+
+packhouse_sdk::export!(RubyGems, upkeep, present, retention);
+
+/// What a change ends with that others were faster than each time.
+fn busy() -> Failure {
+    Failure::busy("the same gem")
+}

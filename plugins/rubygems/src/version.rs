@@ -1,0 +1,96 @@
+//! Versions of gems, compared as Gem::Version does it.
+
+use std::cmp::Ordering;
+
+/// Bytes of a version.
+const LONGEST: usize = 80;
+
+/// Whether it is a version as a gem is published under: numbers and words with dots between them, a number first.
+pub(crate) fn is_version(text: &str) -> bool {
+    let mut parts = text.split('.');
+    let first =
+        parts.next().is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    first
+        && text.len() <= LONGEST
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// Whether it is a pre-release: there is a letter in it.
+pub(crate) fn is_prerelease(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// A number, or a word, which is before any number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Segment<'a> {
+    Word(&'a str),
+    /// Its digits, without zeros at the front: how many, and which.
+    Number(usize, &'a str),
+}
+
+/// As Gem::Version compares them: zeros at the end count for nothing.
+pub(crate) fn compare(one: &str, other: &str) -> Ordering {
+    let (one, other) = (segments(one), segments(other));
+    let zero = Segment::Number(0, "");
+    for at in 0..one.len().max(other.len()) {
+        let order = one.get(at).unwrap_or(&zero).cmp(other.get(at).unwrap_or(&zero));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+/// Runs of digits and of letters.
+fn segments(text: &str) -> Vec<Segment<'_>> {
+    let mut found = Vec::new();
+    for part in text.split(|symbol: char| !symbol.is_ascii_alphanumeric()) {
+        let mut rest = part;
+        while let Some(first) = rest.chars().next() {
+            let digits = first.is_ascii_digit();
+            let end = rest.find(|symbol: char| symbol.is_ascii_digit() != digits).unwrap_or(rest.len());
+            let (run, after) = rest.split_at(end);
+            let bare = run.trim_start_matches('0');
+            found.push(if digits { Segment::Number(bare.len(), bare) } else { Segment::Word(run) });
+            rest = after;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn versions_are_compared_as_ruby_does_it() {
+        for (lower, higher) in [
+            ("1.9", "1.10"),
+            ("1.0.rc1", "1.0"),
+            ("1.0.a", "1.0.b"),
+            ("1.0.a9", "1.0.a10"),
+            ("1.0.0.beta.2", "1.0.0.rc.1"),
+            ("1.0", "1.0.1"),
+            ("2", "10"),
+        ] {
+            assert_eq!(compare(lower, higher), Ordering::Less, "{lower} {higher}");
+            assert_eq!(compare(higher, lower), Ordering::Greater, "{lower} {higher}");
+        }
+        assert_eq!(compare("1.0", "1.0.0"), Ordering::Equal);
+        assert!(
+            is_version("1.0.0.pre1")
+                && !is_version("1..0")
+                && !is_version("a.1")
+                && !is_version("1.0-java")
+                && !is_version("")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_compared(one in ".{0,20}", other in "[0-9a-z.]{0,20}") {
+            let _ = (compare(&one, &other), is_version(&one), is_version(&other));
+        }
+    }
+}
