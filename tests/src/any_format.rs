@@ -63,6 +63,31 @@ impl FormatRepository {
         }
     }
 
+    /// Tells a proxy what to show to its upstream.
+    #[track_caller]
+    pub fn show_upstream(&self, server: &Server, username: &str, password: &str) {
+        let api = Api::sign_in(server);
+        let body = json!({
+            "username": username, "password": password,
+            "confirmation_token": api.confirm("set_upstream_credentials"),
+        });
+        api.send("PUT", &format!("/v1/repositories/{}/upstream-credentials", self.id), &body).expect(204);
+    }
+
+    /// What Connection Settings say to this client for a purpose, in this file or as a command, with the token in it.
+    #[track_caller]
+    pub fn told(&self, server: &Server, client: &str, purpose: &str, file: Option<&str>) -> String {
+        let path = format!("/v1/repositories/{}/connection", self.id);
+        let said = Api::sign_in(server).call("GET", &path).expect(200).json();
+        let all = said["clients"].as_array().expect("a list of clients");
+        let wanted = |one: &&Value| {
+            one["client"] == client && one["purpose"] == purpose && one["file"].as_str() == file
+        };
+        let found = all.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {said}"));
+        let text = found["text"].as_str().expect("a text");
+        text.replace("<EMAIL>", OWNER).replace("<REPOSITORY_TOKEN>", &self.token.secret)
+    }
+
     /// The address below the repository host.
     pub fn path(&self, path: &str) -> String {
         format!("/repositories/{}/{path}", self.name)
@@ -103,6 +128,12 @@ impl ClientHome {
     /// Reads one.
     pub fn read(&self, path: &str) -> String {
         fs::read_to_string(self.folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Runs these lines of a shell in a folder of the workspace.
+    #[track_caller]
+    pub fn shell(&self, folder: &str, lines: &str, variables: &[(&str, &str)]) -> Said {
+        self.run(folder, "bash", &["-e", "-c", lines], variables)
     }
 
     /// Runs a program with these arguments and variables in a folder of the workspace.

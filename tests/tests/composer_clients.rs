@@ -157,13 +157,13 @@ fn composer_installs_through_a_proxy_and_a_group() {
     let Some(first) = home() else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let open = json!({"kind": "hosted", "settings": {"public": true}});
-    let origin = FormatRepository::create(&far, COMPOSER, "origin", &open, &[]);
+    let origin = FormatRepository::hosted(&far, COMPOSER, "origin");
     publish(&origin, "acme/lib", "1.0", "");
     publish(&origin, "acme/own", "9.0", "");
     let hosted = FormatRepository::hosted(&near, COMPOSER, "hosted");
     publish(&hosted, "acme/own", "1.0", r#", "require": {"acme/lib": "*"}"#);
     let proxy = FormatRepository::proxy(&near, COMPOSER, "proxy", &origin.url);
+    proxy.show_upstream(&near, OWNER, &origin.token.secret);
     let group = FormatRepository::group(&near, COMPOSER, "all", &[&hosted, &proxy]);
     project(&first, &group, &group.token.secret);
     composer(&first, "app", &["require", "acme/own"]).well();
@@ -179,4 +179,22 @@ fn composer_installs_through_a_proxy_and_a_group() {
     let refused =
         proxy.client.send(Request::new("PUT", &proxy.path("?version=1.0")).body(package("x/y", "1.0", "")));
     assert_eq!(refused.status, 405, "{}", refused.text());
+}
+
+#[test]
+fn composer_and_curl_work_with_what_is_pasted() {
+    let Some(home) = home() else { return };
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, COMPOSER, "php");
+    home.write("PACKAGE.zip", package("acme/demo", "1.0", ""));
+    home.shell("", &repository.told(&server, "curl", "publish", None).replace("VERSION", "1.0"), &[]).well();
+    home.write("app/composer.json", repository.told(&server, COMPOSER, "read", Some("composer.json")));
+    let own = home.folder().to_str().unwrap().to_owned();
+    let variables = [("COMPOSER_HOME", own.as_str()), ("COMPOSER_ALLOW_SUPERUSER", "1")];
+    let told = repository.told(&server, COMPOSER, "read", None);
+    let lines = format!(
+        "{told}\ncomposer config repositories.packagist.org false\ncomposer require --no-interaction acme/demo"
+    );
+    home.shell("app", &lines, &variables).well();
+    assert_eq!(installed(&home, "acme/demo"), says("1.0"));
 }

@@ -160,8 +160,7 @@ fn helm_installs_through_a_proxy_and_a_group() {
     let Some(helm) = helm() else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let open = json!({"kind": "hosted", "settings": {"public": true}});
-    let origin = FormatRepository::create(&far, HELM, "origin", &open, &[]);
+    let origin = FormatRepository::hosted(&far, HELM, "origin");
     publish(&origin, "lib", "1.0.0", "");
     publish(&origin, "own", "9.0.0", "");
     let signature = provenance("lib-1.0.0.tgz", &chart("lib", "1.0.0", ""));
@@ -172,6 +171,7 @@ fn helm_installs_through_a_proxy_and_a_group() {
     let hosted = FormatRepository::hosted(&near, HELM, "hosted");
     publish(&hosted, "own", "1.0.0", "");
     let proxy = FormatRepository::proxy(&near, HELM, "proxy", &origin.url);
+    proxy.show_upstream(&near, OWNER, &origin.token.secret);
     let group = FormatRepository::group(&near, HELM, "all", &[&hosted, &proxy]);
     add(&helm, &group, &group.token.secret).well();
     helm.run(&["template", "one", "own/lib", "--version", "1.0.0"]).well();
@@ -191,4 +191,23 @@ fn helm_installs_through_a_proxy_and_a_group() {
         let refused = repository.client.send(post(repository, chart("x", "1.0.0", "")));
         assert_eq!(refused.status, status, "{}", refused.text());
     }
+}
+
+#[test]
+fn helm_and_curl_work_with_what_is_pasted() {
+    let Some(helm) = helm() else { return };
+    let Some(home) = ClientHome::with("curl").map_err(|reason| skip("curl", &reason)).ok() else { return };
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, HELM, "charts");
+    home.write("CHART.tgz", chart("demo", "1.0.0", ""));
+    home.shell("", &repository.told(&server, "curl", "publish", None), &[]).well();
+    // Helm is not on the path.
+    let program = packhouse_tests::checkout().join(".tools/go/bin/helm");
+    let read =
+        repository.told(&server, HELM, "read", None).replacen("helm ", &format!("{} ", program.display()), 1);
+    home.shell("", &format!("{read}\n{} pull charts/demo --version 1.0.0", program.display()), &[]).well();
+    assert!(home.folder().join("demo-1.0.0.tgz").is_file());
+    let manifest = repository.told(&server, "Argo CD", "read", Some("repository.yaml"));
+    assert!(manifest.contains(&format!("url: {}/", repository.url)), "{manifest}");
+    drop(helm);
 }

@@ -15,6 +15,7 @@ mod gem;
 use gem::{gem, needs};
 use packhouse_tests::any_format::{ClientHome, FormatRepository};
 use packhouse_tests::clients::Said;
+use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Request, Server, skip};
 use serde_json::json;
@@ -187,13 +188,13 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
     let Some(first) = home("bundle") else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let open = json!({"kind": "hosted", "settings": {"public": true}});
-    let origin = FormatRepository::create(&far, FORMAT, "origin", &open, &[]);
+    let origin = FormatRepository::hosted(&far, FORMAT, "origin");
     push(&origin, "lib_rb", "1.0", "");
     push(&origin, "own_rb", "9.0", "");
     let hosted = FormatRepository::hosted(&near, FORMAT, "hosted");
     push(&hosted, "own_rb", "1.0", &needs("lib_rb", ">=", "1"));
     let proxy = FormatRepository::proxy(&near, FORMAT, "proxy", &origin.url);
+    proxy.show_upstream(&near, OWNER, &origin.token.secret);
     let group = FormatRepository::group(&near, FORMAT, "all", &[&hosted, &proxy]);
     bundle(&first, &group, "own_rb");
     let lock = first.read("Gemfile.lock");
@@ -211,4 +212,33 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
     let refused =
         proxy.client.send(Request::new("POST", &proxy.path("api/v1/gems")).body(gem("x", "1.0", "")));
     assert_eq!(refused.status, 405, "{}", refused.text());
+}
+
+#[test]
+fn gem_and_bundler_work_with_what_is_pasted() {
+    let Some(home) = home("bundle") else { return };
+    let server = Server::start();
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
+    let told =
+        |client: &str, purpose: &str, file: Option<&str>| repository.told(&server, client, purpose, file);
+    home.write("lib_rb-1.0.gem", gem("lib_rb", "1.0", ""));
+    home.write(".gem/credentials", told("gem", "publish", Some(".gem/credentials")));
+    home.shell("", &told("gem", "publish", None).replace("NAME-VERSION", "lib_rb-1.0"), &[]).well();
+    let gems = home.folder().join("gems");
+    let gems = [("GEM_HOME", gems.to_str().unwrap()), ("GEM_PATH", gems.to_str().unwrap())];
+    let sources = told("gem", "read", None).replace(OWNER, &OWNER.replace('@', "%40"));
+    home.shell(
+        "",
+        &format!(
+            "{sources}\ngem sources --remove https://rubygems.org/\ngem install --remote --no-document lib_rb"
+        ),
+        &gems,
+    )
+    .well();
+    assert_eq!(installed(&home, "lib_rb-1.0"), "LIB_RB_VERSION = \"1.0\"\n");
+    home.write("app/Gemfile", told("bundler", "read", Some("Gemfile")) + "\ngem \"lib_rb\", \"1.0\"\n");
+    let bundle = told("bundler", "read", None);
+    home.shell("app", &format!("{bundle}\nbundle config set --local path vendor\nbundle install"), &[])
+        .well();
+    assert!(home.read("app/Gemfile.lock").contains("    lib_rb (1.0)\n"));
 }

@@ -27,17 +27,19 @@ pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Re
 
 /// `GET /packages.json`.
 pub(crate) fn packages(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let mut document = json!({
+    let Value::Object(mut document) = json!({
         "packages": [],
         "metadata-url": request.link("p2/%package%.json"),
         "notify-batch": request.link("downloads"),
         "search": request.link("search.json?q=%query%&type=%type%"),
         "list": request.link("packages/list.json"),
-    });
+    }) else {
+        return Err(Failure::internal("an object that is none"));
+    };
     if cx.proxies()?.is_empty() {
         let names = names(cx)?;
         if names.len() <= LISTED {
-            document["available-packages"] = json!(names);
+            document.insert("available-packages".to_owned(), json!(names));
         }
     }
     Ok(Response::json(&document)?.revalidate())
@@ -70,7 +72,7 @@ pub(crate) fn list(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     if let Some(filter) = request.query("filter") {
         names.retain(|name| fits(filter, name));
     }
-    Ok(packhouse_sdk::Response::json(&json!({"packageNames": names}))?.revalidate())
+    Ok(Response::json(&json!({"packageNames": names}))?.revalidate())
 }
 
 /// Whether a name is as a pattern says, in which `*` stands for any text.

@@ -56,6 +56,7 @@ impl Format for Composer {
         router.post("/downloads", documents::plan_notify, documents::notify);
         router.get("/dists/{vendor}/{package}/{file}", dists::plan, dists::get);
         router.put("/packages/upload/{vendor}/{package}/{version}", upload::plan_named, upload::upload);
+        router.put("/{file}", upload::plan_file, upload::upload);
         router.delete("/packages/{vendor}/{package}/{version}", delete::plan, delete::delete);
     }
 }

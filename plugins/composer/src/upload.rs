@@ -21,6 +21,18 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     Ok(intent.digests(&["sha1"]))
 }
 
+/// `PUT /NAME.zip`: curl puts the file's name behind an address that ends with a slash. What it is called tells nothing.
+pub(crate) fn plan_file(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    let file = params.segment("file");
+    if file.ends_with(".json") {
+        return Err(Failure::method_not_allowed("GET, HEAD"));
+    }
+    if !file.ends_with(".zip") {
+        return Err(Failure::not_found("A package is put as a file called .zip"));
+    }
+    Ok(plan(request, params)?.subject(file))
+}
+
 pub(crate) fn plan_named(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(plan(request, params)?.subject(named(params)))
 }

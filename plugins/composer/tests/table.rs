@@ -75,6 +75,12 @@ fn uploads() -> Vec<Case> {
             .part("package", Some("demo.zip"), package("acme/demo", "1.10.0", "")),
         Case::new("at an address of its own", "PUT", "/packages/upload/acme/demo/2.1.0-beta1", 201)
             .body(package("acme/demo", "2.1.0-beta1", "")),
+        Case::new("as curl puts a file", "PUT", "/demo.zip?version=0.1", 201).body(package(
+            "acme/demo",
+            "0.1",
+            "",
+        )),
+        Case::new("as something else", "PUT", "/demo.txt?version=0.1", 404),
         put("a branch", "dev-main", &package("acme/demo", "dev-main", ""), 201),
         put("another", "v1.0", &package("acme/lib", "1.0", ""), 201),
         put("the same again", "1.9.0", &package("acme/demo", "1.9.0", ""), 409)

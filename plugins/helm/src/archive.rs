@@ -32,7 +32,7 @@ pub(crate) fn file(file: &Blob, name: &str, limit: u64) -> Result<Option<Vec<u8>
 }
 
 fn unpack(file: &Blob) -> Result<Blob, Failure> {
-    let limit = file.size()?.saturating_mul(TIMES).max(SMALL).min(UNPACKED);
+    let limit = file.size()?.saturating_mul(TIMES).clamp(SMALL, UNPACKED);
     file.decode("gzip", limit, &[]).map_err(|error| match error {
         Error::TooLarge(_) => bad(format!("It unpacks to more than {limit} bytes")),
         Error::Invalid(_) => bad("It is no gzip file, or a damaged one"),

@@ -6,6 +6,7 @@
 
 mod api;
 mod archive;
+mod block_yaml;
 mod chart;
 mod clients;
 mod delete;

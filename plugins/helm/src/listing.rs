@@ -83,6 +83,7 @@ fn sorted(mut found: Listing) -> Listing {
         versions.sort_by_cached_key(|one| {
             Reverse((name::version(&one.chart.version), one.chart.version.clone()))
         });
+        versions.dedup_by(|one, before| one.chart.version == before.chart.version);
     }
     found.retain(|_, versions| !versions.is_empty());
     found

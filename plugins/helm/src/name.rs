@@ -37,7 +37,10 @@ pub(crate) fn file(name: &str, version: &str) -> String {
 /// The chart and the version that a file's name may be of, in each way in which it can be cut.
 pub(crate) fn cuts(file: &str) -> Vec<(&str, &str)> {
     let Some(stem) = file.strip_suffix(".tgz") else { return Vec::new() };
-    let cuts = stem.match_indices('-').map(|(at, _)| (&stem[..at], &stem[at + 1..]));
+    let cuts = stem.match_indices('-').filter_map(|(at, _)| {
+        let (name, rest) = stem.split_at_checked(at)?;
+        Some((name, rest.strip_prefix('-')?))
+    });
     cuts.filter(|(name, number)| is_name(name) && version(number).is_some()).take(WAYS).collect()
 }
 

@@ -18,7 +18,7 @@ const INDEX: u64 = 20 << 20;
 
 /// What the upstream has, as far as it may be offered.
 pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Listing, Failure> {
-    let mut listing = upstream(cx, proxy)?;
+    let mut listing = upstream(cx, proxy, None)?;
     let gone = withdraw(proxy, &listing)?;
     for (name, versions) in &mut listing {
         let all = std::mem::take(versions);
@@ -33,7 +33,8 @@ pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Listing, Failu
     Ok(listing)
 }
 
-fn upstream(cx: &Context, proxy: &Repository) -> Result<Listing, Failure> {
+/// The upstream's index, or what it has of one chart.
+fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Listing, Failure> {
     let reply = cx.upstream("GET", "index.yaml").limit(INDEX).start(proxy)?;
     match reply.status()? {
         200 => {}
@@ -41,7 +42,7 @@ fn upstream(cx: &Context, proxy: &Repository) -> Result<Listing, Failure> {
     }
     let base = reply.address()?;
     let bytes = reply.body()?.read_all(INDEX)?;
-    upstream_index::read(&bytes, &base).ok_or_else(|| unexpected("index.yaml: no index of charts"))
+    upstream_index::read(&bytes, &base, only).ok_or_else(|| unexpected("index.yaml: no index of charts"))
 }
 
 /// 502: what the upstream sent makes no sense here.
@@ -97,9 +98,8 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, asked: &str) -> Result<Opti
             return Ok(Some(response));
         }
     }
-    let mut listing = upstream(cx, proxy)?;
     for (name, version) in name::cuts(file) {
-        let versions = listing.remove(name).unwrap_or_default();
+        let versions = upstream(cx, proxy, Some(name))?.remove(name).unwrap_or_default();
         if let Some(one) = versions.into_iter().find(|one| one.chart.version == version) {
             return serve(cx, proxy, &one, false, signed.is_some());
         }

@@ -1,6 +1,7 @@
 //! An upstream's `index.yaml`. What it says is a stranger's word: what cannot be understood of it is left out, version by version, and
 //! each version is read before the next, since the largest indexes have some ten thousand.
 
+use crate::block_yaml;
 use crate::chart::Chart;
 use crate::join::join;
 use crate::listing::{Listed, Listing};
@@ -9,22 +10,96 @@ use serde::{Deserialize, de};
 use serde_json::Value;
 use std::fmt;
 
-/// Reads an index that came from `base`. None for what is none.
-pub(crate) fn read(bytes: &[u8], base: &str) -> Option<Listing> {
+/// Bytes of an index that the reader of all YAML is given: it takes a second for about as many.
+const WHOLE: usize = 2 << 20;
+
+/// Reads an index that came from `base`; of one chart alone where that is all that is asked for. None for what is none.
+pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<Listing> {
     let index = Index { base };
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         let mut text = serde_json::Deserializer::from_slice(bytes);
         return index.deserialize(&mut text).ok();
     }
+    let text = std::str::from_utf8(bytes).ok()?;
+    if let Some(listing) = in_blocks(text, base, only) {
+        return Some(listing);
+    }
+    if bytes.len() > WHOLE {
+        return None;
+    }
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: 8_000_000, max_nodes: 8_000_000, max_depth: 64, max_documents: 1, max_anchors: 1_000,
-            max_total_scalar_bytes: 64 << 20,
-        },
+        budget: serde_saphyr::budget! { max_events: 1_000_000, max_depth: 64, max_documents: 1, max_anchors: 1_000 },
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
     };
-    let text = std::str::from_utf8(bytes).ok()?;
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |text| index.deserialize(text)).ok()
+}
+
+/// Reads an index as Helm writes it: names of charts on lines of their own, below them their versions, each behind a dash. None for another.
+fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<Listing> {
+    let mut listing = Listing::new();
+    let (mut known, mut inside) = (false, false);
+    let mut chart: Option<(usize, String)> = None;
+    let mut item: Option<(usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let (start, content) = (at, line.trim_start_matches(' ').trim_end());
+        at += line.len();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if content.is_empty() || (indent == 0 && (content.starts_with('#') || content == "---")) {
+            continue;
+        }
+        if item.is_some_and(|(_, own)| indent > own) {
+            continue;
+        }
+        if let (Some((from, _)), Some((_, name))) = (item.take(), &chart) {
+            take(&mut listing, text.get(from..start)?, base, name, only);
+        }
+        if indent == 0 {
+            let (name, rest) = block_yaml::pair(content)?;
+            inside = name == "entries" && rest.is_empty();
+            known |= name == "apiVersion" && block_yaml::scalar(rest)? == "v1";
+            chart = None;
+        } else if !inside {
+            // It belongs to another member, which is of no use here.
+        } else if content.starts_with("- ") && chart.as_ref().is_some_and(|(own, _)| indent >= *own) {
+            item = Some((start, indent));
+        } else {
+            let (name, rest) = block_yaml::pair(content)?;
+            let own = chart.as_ref().map_or(indent, |(own, _)| *own);
+            if own != indent || !matches!(rest, "" | "[]" | "null") {
+                return None;
+            }
+            chart = Some((indent, name));
+        }
+    }
+    if let (Some((from, _)), Some((_, name))) = (item, &chart) {
+        take(&mut listing, text.get(from..)?, base, name, only);
+    }
+    known.then_some(listing)
+}
+
+/// Adds a version, which these lines are, unless it is one that cannot be offered.
+fn take(listing: &mut Listing, text: &str, base: &str, name: &str, only: Option<&str>) {
+    if only.is_some_and(|only| only != name) {
+        return;
+    }
+    // The dash is a space more of its first line's indentation.
+    let text = text.replacen('-', " ", 1);
+    let version = match block_yaml::mapping(&text) {
+        Some(version) => Value::Object(version),
+        None => {
+            let options = serde_saphyr::options! {
+                budget: serde_saphyr::budget! { max_events: 20_000, max_depth: 64, max_documents: 1, max_anchors: 100 },
+            };
+            match serde_saphyr::from_str_with_options(&text, options) {
+                Ok(version) => version,
+                Err(_) => return,
+            }
+        }
+    };
+    let Some(listed) = listed(version, base, name) else { return };
+    let versions = listing.entry(name.to_owned()).or_default();
+    versions.push(listed);
 }
 
 /// The index that came from there.
@@ -171,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_can_be_offered_is_read() {
-        let listing = read(INDEX.as_bytes(), "https://a.test/x/index.yaml").unwrap();
+        let listing = read(INDEX.as_bytes(), "https://a.test/x/index.yaml", None).unwrap();
         assert_eq!(listing.keys().collect::<Vec<_>>(), ["demo"]);
         let demo = &listing["demo"];
         let urls: Vec<&str> = demo.iter().map(|one| one.url.as_str()).collect();
@@ -181,17 +256,34 @@ mod tests {
             ("2026-01-02T03:04:05.6-06:00", None)
         );
         let json = "{\"apiVersion\": \"v1\", \"entries\": {\"a\": [{\"name\": \"a\", \"version\": \"1.0.0\", \"urls\": [\"a.tgz\"]}]}}";
-        assert_eq!(read(json.as_bytes(), "https://a.test/").unwrap().len(), 1);
-        assert!(read(b"apiVersion: v1\nentries:\n", "https://a.test/").unwrap().is_empty());
+        assert_eq!(read(json.as_bytes(), "https://a.test/", None).unwrap().len(), 1);
+        assert!(read(b"apiVersion: v1\nentries:\n", "https://a.test/", None).unwrap().is_empty());
         for none in ["", "<html>", "entries: {}", "apiVersion: v2\nentries: {}", "[]"] {
-            assert!(read(none.as_bytes(), "https://a.test/").is_none(), "{none}");
+            assert!(read(none.as_bytes(), "https://a.test/", None).is_none(), "{none}");
         }
+    }
+
+    #[test]
+    fn both_readers_read_the_same() {
+        let blocks = super::in_blocks(INDEX, "https://a.test/", None).unwrap();
+        let flow = INDEX
+            .replace("    created: 2026", "    annotations: {}\n    created: 2026")
+            .replace("apiVersion: v1\n", "{apiVersion: v1, entries: {}}\n");
+        assert!(super::in_blocks(&flow, "https://a.test/", None).is_none());
+        let index = super::Index { base: "https://a.test/" };
+        let options =
+            serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough };
+        let whole = serde_saphyr::with_deserializer_from_str_with_options(INDEX, options, |text| {
+            serde::de::DeserializeSeed::deserialize(index, text)
+        });
+        assert_eq!(blocks, whole.unwrap());
+        assert!(super::in_blocks(INDEX, "https://a.test/", Some("other")).unwrap().is_empty());
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "(apiVersion: v1\nentries:\n)?[a-z:\\-\n \\[\\]{}&*!'\"|>#,0-9.]{0,120}") {
-            let _ = read(text.as_bytes(), "https://a.test/");
+            let _ = (read(text.as_bytes(), "https://a.test/", None), read(text.as_bytes(), "https://a.test/", Some("a")));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The protocol's table over the memory host, and what needs more than rows: the order of the index, marks, what is shown.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 mod chart;
 mod table;
 

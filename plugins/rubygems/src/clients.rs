@@ -4,10 +4,14 @@ use packhouse_sdk::{Client, Install};
 
 const GEMFILE: &str = "source \"{address}\"";
 const BUNDLE: &str = "bundle config set --global {address} {email}:{token}";
-const GEM: &str = "# Once: gem sources --add ADDRESS, with e-mail address (@ as %40) and token before the host\n\
-                   gem install NAME --clear-sources --source {address}";
-const CREDENTIALS: &str = "---\n{address}: {token}";
-const PUSH: &str = "chmod 0600 ~/.gem/credentials\ngem push NAME-VERSION.gem --host {address}";
+const GEM: &str = "# The e-mail address with %40 for its @\n\
+                   {http}gem sources --add http://{email}:{token}@{host}/{path}/\n\
+                   {https}gem sources --add https://{email}:{token}@{host}/{path}/";
+// Gem puts a slash between what stands here and what it asks for, so that there is none at its end.
+const CREDENTIALS: &str = "---\n{http}http://{host}/{path}: {token}\n{https}https://{host}/{path}: {token}";
+const PUSH: &str = "chmod 0600 ~/.gem/credentials\n\
+                    {http}gem push NAME-VERSION.gem --host http://{host}/{path}\n\
+                    {https}gem push NAME-VERSION.gem --host https://{host}/{path}";
 
 /// What to write where.
 pub(crate) fn clients() -> Vec<Client> {
@@ -24,6 +28,6 @@ pub(crate) fn clients() -> Vec<Client> {
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::new("bundler", "text", "gem \"{name}\", \"{version}\""),
-        Install::shell("gem", "gem install {name} --version {version} --source {address}"),
+        Install::shell("gem", "gem install {name} --version {version}"),
     ]
 }

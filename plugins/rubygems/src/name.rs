@@ -36,7 +36,10 @@ pub(crate) fn parts(number: &str) -> Option<(&str, &str)> {
 
 /// The gem and the number that a file's stem may be of, in each way in which it can be cut.
 pub(crate) fn cuts(stem: &str) -> Vec<(&str, &str)> {
-    let cuts = stem.match_indices('-').map(|(at, _)| (&stem[..at], &stem[at + 1..]));
+    let cuts = stem.match_indices('-').filter_map(|(at, _)| {
+        let (name, rest) = stem.split_at_checked(at)?;
+        Some((name, rest.strip_prefix('-')?))
+    });
     cuts.filter(|(name, number)| is_name(name) && parts(number).is_some()).take(WAYS).collect()
 }
 

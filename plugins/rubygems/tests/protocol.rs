@@ -1,6 +1,8 @@
 //! The protocol's table over the memory host, and what needs more than rows: what grows at its end, marks, what is shown, and that Ruby
 //! itself reads what is written in its Marshal.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
 mod gem;
 mod table;
 

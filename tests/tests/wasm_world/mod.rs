@@ -34,6 +34,7 @@ impl Wasm {
             let store = Store::open(config).await.unwrap();
             let plugins = packhouse_tests::checkout().join("target/release/plugins");
             assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
+            // Each world loads all plugins: compiled once, they are there for the others.
             let cache = Some(packhouse_tests::checkout().join("target/compiled-plugins"));
             let config = RuntimeConfig { plugins, cache, ..RuntimeConfig::default() };
             let runtime = Runtime::load(config, store.clone()).await.unwrap();

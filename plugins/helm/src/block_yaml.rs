@@ -1,0 +1,340 @@
+//! Reads the YAML that Helm itself writes: block style with scalars that are plain, quoted or literal. It is many times faster than a
+//! reader of all YAML, which an index of ten thousand versions leaves no time for. Whatever else a text holds is for the other reader.
+
+use serde_json::{Map, Value};
+
+/// Levels of a document.
+const DEPTH: usize = 32;
+
+/// A line that is not blank: its indentation, and what follows.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    indent: usize,
+    text: &'a str,
+}
+
+/// A mapping of these lines; none where there is anything in it that only the other reader knows.
+pub(crate) fn mapping(text: &str) -> Option<Map<String, Value>> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let content = line.trim_start_matches(' ');
+        if content.is_empty() {
+            // It may be a part of a text.
+            lines.push(Line { indent: usize::MAX, text: "" });
+        } else if content.starts_with(['#', '\t']) || content.contains('\t') {
+            return None;
+        } else {
+            lines.push(Line { indent: line.len() - content.len(), text: content.trim_end() });
+        }
+    }
+    let mut reader = Reader { lines: &lines, at: 0 };
+    reader.skip_blank();
+    let indent = reader.peek()?.indent;
+    let found = reader.mapping(indent, 0)?;
+    reader.skip_blank();
+    reader.peek().is_none().then_some(found)
+}
+
+/// A name or a text that ends on its line; none for one that does not.
+pub(crate) fn scalar(text: &str) -> Option<Value> {
+    if text.starts_with('"') {
+        return serde_json::from_str::<String>(text).ok().map(Value::String);
+    }
+    if let Some(rest) = text.strip_prefix('\'') {
+        let inner = rest.strip_suffix('\'')?;
+        let plain = inner.replace("''", "");
+        return (!plain.contains('\'')).then(|| inner.replace("''", "'").into());
+    }
+    match text {
+        "[]" => return Some(Value::Array(Vec::new())),
+        "{}" => return Some(Value::Object(Map::new())),
+        "null" | "~" | "Null" | "NULL" | "" => return Some(Value::Null),
+        "true" | "True" | "TRUE" => return Some(true.into()),
+        "false" | "False" | "FALSE" => return Some(false.into()),
+        _ => {}
+    }
+    let odd =
+        text.starts_with(['&', '*', '!', '|', '>', '%', '@', '`', '[', ']', '{', '}', ',', '?', '#', '-']);
+    let dash = text.starts_with('-') && !text.starts_with("- ") && text.len() > 1;
+    let fine = (!odd || dash) && !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
+    // A number is left as it is written: what a chart says of itself has no numbers.
+    fine.then(|| text.into())
+}
+
+/// What stands before and behind the colon of a mapping's line.
+pub(crate) fn pair(text: &str) -> Option<(String, &str)> {
+    let (name, rest) = match text.as_bytes().first()? {
+        b'"' | b'\'' => {
+            let quote = text.chars().next()?;
+            let end = text.get(1..)?.find(quote)? + 2;
+            let (name, rest) = text.split_at_checked(end)?;
+            (scalar(name)?.as_str()?.to_owned(), rest.strip_prefix(':')?)
+        }
+        _ => {
+            let at = text.find(": ").or_else(|| text.strip_suffix(':').map(str::len))?;
+            let name = text.get(..at)?;
+            let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+            let word = plain && !name.is_empty() && !name.starts_with('-');
+            (word.then(|| name.to_owned())?, text.get(at + 1..)?)
+        }
+    };
+    (rest.is_empty() || rest.starts_with(' ')).then(|| (name, rest.trim_start()))
+}
+
+struct Reader<'a> {
+    lines: &'a [Line<'a>],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<Line<'a>> {
+        self.lines.get(self.at).copied()
+    }
+
+    fn skip_blank(&mut self) {
+        while self.peek().is_some_and(|line| line.text.is_empty()) {
+            self.at += 1;
+        }
+    }
+
+    fn mapping(&mut self, indent: usize, depth: usize) -> Option<Map<String, Value>> {
+        let mut found = Map::new();
+        loop {
+            self.skip_blank();
+            let Some(line) = self.peek().filter(|line| line.indent == indent) else { break };
+            if line.text.starts_with("- ") || line.text == "-" {
+                break;
+            }
+            let (name, rest) = pair(line.text)?;
+            self.at += 1;
+            let value = self.value(rest, indent, depth)?;
+            if found.insert(name, value).is_some() {
+                return None;
+            }
+        }
+        // What is deeper now belongs to nothing.
+        self.peek().is_none_or(|line| line.indent < indent || line.text.starts_with('-')).then_some(found)
+    }
+
+    /// What stands behind a colon or a dash, whose line is indented so far.
+    fn value(&mut self, rest: &str, indent: usize, depth: usize) -> Option<Value> {
+        if depth > DEPTH {
+            return None;
+        }
+        if rest.is_empty() {
+            return self.nested(indent, depth);
+        }
+        if rest.starts_with('|') {
+            return self.literal(rest, indent);
+        }
+        let Some(next) = self.peek().filter(|next| next.indent > indent) else { return scalar(rest) };
+        if next.text.is_empty() && self.deeper_text_follows(indent) {
+            return None;
+        }
+        if next.text.is_empty() {
+            return scalar(rest);
+        }
+        self.folded(rest, indent)
+    }
+
+    /// Whether behind blank lines a text goes on.
+    fn deeper_text_follows(&self, indent: usize) -> bool {
+        let rest = self.lines.get(self.at..).unwrap_or_default();
+        rest.iter().find(|line| !line.text.is_empty()).is_some_and(|line| line.indent > indent)
+    }
+
+    fn nested(&mut self, indent: usize, depth: usize) -> Option<Value> {
+        self.skip_blank();
+        let Some(next) = self.peek() else { return Some(Value::Null) };
+        let is_item = next.text.starts_with("- ");
+        if next.indent < indent || (next.indent == indent && !is_item) {
+            return Some(Value::Null);
+        }
+        if is_item {
+            return self.sequence(next.indent, depth + 1).map(Value::Array);
+        }
+        self.mapping(next.indent, depth + 1).map(Value::Object)
+    }
+
+    fn sequence(&mut self, indent: usize, depth: usize) -> Option<Vec<Value>> {
+        let mut found = Vec::new();
+        loop {
+            self.skip_blank();
+            let Some(line) = self.peek().filter(|line| line.indent == indent) else { break };
+            let Some(content) = line.text.strip_prefix("- ") else { break };
+            let inner = content.trim_start();
+            if inner.starts_with("- ") {
+                return None;
+            }
+            if pair(inner).is_some() {
+                found.push(self.item(inner, indent + line.text.len() - inner.len(), depth)?);
+            } else {
+                self.at += 1;
+                found.push(self.value(inner, indent, depth)?);
+            }
+        }
+        Some(found)
+    }
+
+    /// A mapping whose first pair stands behind a dash.
+    fn item(&mut self, first: &str, indent: usize, depth: usize) -> Option<Value> {
+        let (name, rest) = pair(first)?;
+        self.at += 1;
+        let value = self.value(rest, indent, depth + 1)?;
+        let mut found = Map::from_iter([(name.clone(), value)]);
+        self.skip_blank();
+        if self.peek().is_some_and(|next| next.indent == indent) {
+            let more = self.mapping(indent, depth + 1)?;
+            if more.contains_key(&name) {
+                return None;
+            }
+            found.extend(more);
+        }
+        Some(found.into())
+    }
+
+    /// A text whose line ends are kept.
+    fn literal(&mut self, head: &str, indent: usize) -> Option<Value> {
+        let keeps_end = match head {
+            "|" => true,
+            "|-" => false,
+            _ => return None,
+        };
+        let (mut text, mut own, mut blank) = (String::new(), None, 0);
+        while let Some(line) = self.peek().filter(|line| line.text.is_empty() || line.indent > indent) {
+            self.at += 1;
+            if line.text.is_empty() {
+                blank += 1;
+                continue;
+            }
+            let own = *own.get_or_insert(line.indent);
+            let deeper = line.indent.checked_sub(own)?;
+            if !text.is_empty() {
+                (0..=blank).for_each(|_| text.push('\n'));
+            } else if blank > 0 {
+                return None;
+            }
+            blank = 0;
+            (0..deeper).for_each(|_| text.push(' '));
+            text.push_str(line.text);
+        }
+        if keeps_end && !text.is_empty() {
+            text.push('\n');
+        }
+        Some(text.into())
+    }
+
+    /// A plain text that goes on in the lines that follow, which are deeper.
+    fn folded(&mut self, first: &str, indent: usize) -> Option<Value> {
+        scalar(first)?.as_str().filter(|_| !first.starts_with(['"', '\'']))?;
+        let mut text = first.to_owned();
+        while let Some(line) = self.peek().filter(|line| line.indent > indent) {
+            if line.text.is_empty() {
+                if self.deeper_text_follows(indent) {
+                    return None;
+                }
+                break;
+            }
+            self.at += 1;
+            text.push(' ');
+            text.push_str(line.text);
+        }
+        let fine = !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
+        fine.then(|| text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mapping;
+    use crate::yaml;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    const ITEM: &str = "    annotations:\n      category: Infrastructure\n      images: |\n        - name: app\n          image: docker.io/app:1\n\n        - name: b\n      \
+        artifacthub.io/changes: |-\n        one\n    apiVersion: v2\n    appVersion: 1.16.0\n    created: \"2026-01-02T03:04:05Z\"\n    dependencies:\n    - name: common\n      \
+        tags:\n      - a\n      - b\n      version: 2.x.x\n    - condition: x.enabled\n      name: 'it''s'\n    deprecated: true\n    description: A chart that is long enough to be\n      \
+        folded by who writes it\n    digest: abab\n    home: https://example.org/?a=b\n    keywords: []\n    maintainers:\n      - name: Ann\n        email: ann@example.org\n    \
+        name: demo\n    urls:\n    - https://files.test/demo-1.0.0.tgz\n    version: 1.0.0\n";
+
+    #[test]
+    fn what_helm_writes_is_read_as_the_other_reader_does() {
+        let read = Value::Object(mapping(ITEM).unwrap());
+        let other: Value = serde_saphyr::from_str(ITEM).unwrap();
+        assert_eq!(read, other);
+        assert_eq!(read["annotations"]["images"], "- name: app\n  image: docker.io/app:1\n\n- name: b\n");
+    }
+
+    #[test]
+    fn what_it_does_not_know_is_left_to_the_other() {
+        for text in [
+            "a: &x b",
+            "a: *x",
+            "a: !t b",
+            "a: [b, c]",
+            "a: {b: c}",
+            "a: >\n  b",
+            "a: \"b\n  c\"",
+            "a: 'b\n  c'",
+            "a: b # c",
+            "a: b: c",
+            "a: b\na: c",
+            "? a\n: b",
+            "a: b\n\n  c",
+            "a:\n  b\n  c",
+            "- a",
+            "a: |2\n  b",
+            "a: b\n c: d",
+            "\"a\" : b",
+            "a: |\n\n  b",
+            "a: |\n    b\n  c",
+            "<<: b",
+            "a: \"\\x41\"",
+        ] {
+            assert_eq!(mapping(text), None, "{text}");
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+            any::<String>().prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z./-]{1,8}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// What it answers at all is what the other reader answers, but for numbers.
+        #[test]
+        fn it_agrees_with_the_other_reader(text in "([ ]{0,4}(- )?[a-c]{1,2}:?( [a-c'\"|>-]{0,4}| \\|)?\n){1,6}") {
+            if let Some(read) = mapping(&text) {
+                let other: Result<Value, _> = serde_saphyr::from_str(&text);
+                if let Ok(other) = other {
+                    prop_assert_eq!(Value::Object(read), other, "{}", text);
+                }
+            }
+        }
+
+        #[test]
+        fn what_this_plugin_writes_is_read(value in prop::collection::btree_map("[a-z]{1,6}", values(), 1..4)) {
+            let value: serde_json::Map<String, Value> = value.into_iter().collect();
+            let mut text = String::new();
+            yaml::fields(&mut text, &value, 0);
+            if let Some(read) = mapping(&text) {
+                prop_assert_eq!(json!(read), json!(value), "{}", text);
+            }
+        }
+
+        #[test]
+        fn any_text_is_read(text in "[a-z:\\-\n \\[\\]{}&*!'\"|>#,]{0,80}") {
+            let _ = mapping(&text);
+        }
+    }
+}
