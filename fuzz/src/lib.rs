@@ -346,7 +346,7 @@ pub fn composer_upstream(bytes: &[u8]) {
     let mount = host.mount::<Composer>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
     let root: &[u8] = br#"{"metadata-url": "/p2/%package%.json"}"#;
     host.answer_upstream("GET", "packages.json", 200, &[], if form % 2 == 0 { bytes } else { root });
-    host.answer_upstream("GET", "https://upstream.test/p2/acme/demo.json", 200, &[], bytes);
+    host.answer_upstream("GET", "p2/acme/demo.json", 200, &[], bytes);
     if theirs(&mount.get("/p2/acme/demo.json").send()) == 200 {
         theirs(&mount.get("/dists/acme/demo/1.0.zip").send());
     }

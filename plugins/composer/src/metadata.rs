@@ -43,7 +43,12 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     for (at, found) in versions.iter().enumerate() {
         let now = addressed(request, &name, &found.json)?;
         out.push(if at > 0 { "," } else { "" })?;
-        out.json(&minify::difference(&before, &now))?;
+        let mut written = minify::difference(&before, &now);
+        // Two versions of one moment are written as any two.
+        if let Some(time) = now.get("time") {
+            written.insert("time".to_owned(), time.clone());
+        }
+        out.json(&written)?;
         before = now;
     }
     out.push("]}}")?;

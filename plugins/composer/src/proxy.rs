@@ -4,13 +4,14 @@
 //! metadata.
 
 use crate::FILE_LIMIT;
+use crate::join::below;
 use crate::metadata::Found;
 use crate::records::{self, Fetched};
 use crate::upstream_metadata::{self, Dist, Listed, Root};
 use crate::version::Version;
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
-    Reply, Repository, Response, Version as Shown,
+    Reply, Repository, Response, Settings, Version as Shown,
 };
 use std::collections::BTreeSet;
 
@@ -50,7 +51,9 @@ fn upstream(cx: &Context, proxy: &Repository, name: &str, dev: bool) -> Result<O
             drop(bytes);
             let file = if dev { format!("{name}~dev") } else { name.to_owned() };
             let target = template.replace("%package%", &file);
-            let reply = cx.upstream("GET", &target).limit(DOCUMENT).start(proxy)?;
+            let settings = Settings::of(proxy)?;
+            let upstream = settings.upstream.as_deref().unwrap_or_default();
+            let reply = cx.upstream("GET", below(upstream, &target)).limit(DOCUMENT).start(proxy)?;
             let base = reply.address()?;
             let Some(body) = found(reply, &target)? else { return Ok(None) };
             (body.read_all(DOCUMENT)?, base, target)
@@ -152,7 +155,10 @@ fn serve(
         return Ok(None);
     }
     remember(proxy, name, one, dist, withdrawn)?;
-    let mut fetch = cx.upstream("GET", &dist.url).fresh(Freshness::Immutable).limit(FILE_LIMIT);
+    let settings = Settings::of(proxy)?;
+    let upstream = settings.upstream.as_deref().unwrap_or_default();
+    let mut fetch =
+        cx.upstream("GET", below(upstream, &dist.url)).fresh(Freshness::Immutable).limit(FILE_LIMIT);
     if let Some(hex) = &dist.sha1 {
         fetch = fetch.expect(&Digest::new("sha1", hex)?);
     }

@@ -32,13 +32,7 @@ fn lay(host: &MemoryHost, name: &str, versions: &[&str]) {
         })
         .collect();
     let document = json!({"packages": {name: listed}}).to_string();
-    host.answer_upstream(
-        "GET",
-        &format!("https://upstream.test/p2/{name}.json"),
-        200,
-        &[],
-        document.as_bytes(),
-    );
+    host.answer_upstream("GET", &format!("p2/{name}.json"), 200, &[], document.as_bytes());
 }
 
 fn versions(mount: &Mount<Composer>, name: &str) -> Vec<String> {
@@ -61,7 +55,7 @@ fn addresses_become_the_proxys_own() {
     assert_eq!(mount.get("/dists/acme/lib/1.9.zip").send().expect(200).body, package("acme/lib", "1.9", ""));
     mount.get("/dists/acme/lib/3.0.zip").send().expect(404);
     for absent in ["lib~dev", "absent"] {
-        let address = format!("https://upstream.test/p2/acme/{absent}.json");
+        let address = format!("p2/acme/{absent}.json");
         host.answer_upstream("GET", &address, 404, &[], b"");
     }
     mount.get("/p2/acme/lib~dev.json").send().expect(404);
@@ -110,7 +104,7 @@ fn what_is_no_metadata_is_the_upstreams_fault() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     for body in ["<html>", "", "{}", r#"{"packages": {"acme/lib": 7}}"#] {
-        host.answer_upstream("GET", "https://upstream.test/p2/acme/lib.json", 200, &[], body.as_bytes());
+        host.answer_upstream("GET", "p2/acme/lib.json", 200, &[], body.as_bytes());
         mount.get("/p2/acme/lib.json").send().expect(502);
     }
     host.answer_upstream("GET", "packages.json", 200, &[], b"[]");

@@ -30,6 +30,12 @@ pub(crate) fn join(base: &str, reference: &str) -> Option<String> {
     Some(format!("{scheme}://{host}/{}{query}", without_dots(&merged)))
 }
 
+/// The same address as a target below the upstream's own, where it is one: there the host shows the credentials that it was given.
+pub(crate) fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
+    let rest = address.strip_prefix(upstream.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
+    rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains("://")).unwrap_or(address)
+}
+
 fn without_dots(path: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     let last = path.rsplit('/').next().unwrap_or_default();
@@ -50,7 +56,7 @@ fn without_dots(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::join;
+    use super::{below, join};
     use proptest::prelude::*;
 
     #[test]
@@ -73,6 +79,20 @@ mod tests {
         }
         assert_eq!(join("https://a.test", "f").as_deref(), Some("https://a.test/f"));
         assert_eq!(join("nothing", "f"), None);
+    }
+
+    #[test]
+    fn what_lies_below_the_upstream_is_a_target() {
+        for (upstream, address, target) in [
+            ("https://a.test/x", "https://a.test/x/f.tgz", "f.tgz"),
+            ("https://a.test/x/", "https://a.test/x/y/f.tgz?z=1", "y/f.tgz?z=1"),
+            ("https://a.test/x", "https://a.test/xy/f.tgz", "https://a.test/xy/f.tgz"),
+            ("https://a.test/x", "https://b.test/x/f.tgz", "https://b.test/x/f.tgz"),
+            ("https://a.test", "https://a.test//f", "https://a.test//f"),
+            ("https://a.test", "https://a.test/https://b.test/f", "https://a.test/https://b.test/f"),
+        ] {
+            assert_eq!(below(upstream, address), target, "{upstream} {address}");
+        }
     }
 
     proptest! {

@@ -4,13 +4,14 @@
 //! versions whose file was fetched: they tell later what the upstream has no longer, and serve a file without the index.
 
 use crate::files::{MEDIA_TYPE, PROVENANCE_TYPE};
+use crate::join::below;
 use crate::listing::{Listed, Listing};
 use crate::provenance;
 use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name, upstream_index};
 use packhouse_sdk::{
     Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
-    Repository, Response, Timestamp, Version,
+    Repository, Response, Settings, Timestamp, Version,
 };
 
 /// Bytes of an index: those of the largest repositories have some millions.
@@ -123,7 +124,10 @@ fn serve(
     }
     remember(proxy, one, withdrawn)?;
     let path = format!("charts/{}", name::file(name, version));
-    let mut fetch = cx.upstream("GET", &one.url).fresh(Freshness::Immutable).limit(FILE_LIMIT);
+    let settings = Settings::of(proxy)?;
+    let upstream = settings.upstream.as_deref().unwrap_or_default();
+    let mut fetch =
+        cx.upstream("GET", below(upstream, &one.url)).fresh(Freshness::Immutable).limit(FILE_LIMIT);
     if let Some(hex) = &one.digest {
         fetch = fetch.expect(&Digest::new("sha256", hex)?);
     }
@@ -139,8 +143,9 @@ fn serve(
 fn provenance(cx: &Context, proxy: &Repository, one: &Listed) -> Result<Option<Response>, Failure> {
     let (path, query) = one.url.split_once('?').map_or((one.url.as_str(), ""), |(path, query)| (path, query));
     let mark = if query.is_empty() { "" } else { "?" };
-    let reply =
-        cx.upstream("GET", &format!("{path}.prov{mark}{query}")).limit(provenance::LIMIT).start(proxy)?;
+    let (settings, target) = (Settings::of(proxy)?, format!("{path}.prov{mark}{query}"));
+    let upstream = settings.upstream.as_deref().unwrap_or_default();
+    let reply = cx.upstream("GET", below(upstream, &target)).limit(provenance::LIMIT).start(proxy)?;
     match reply.status()? {
         200 => Ok(Some(Response::blob(reply.body()?).content_type(PROVENANCE_TYPE).revalidate())),
         404 | 410 => Ok(None),

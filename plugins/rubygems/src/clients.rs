@@ -1,12 +1,11 @@
-//! What Ruby's clients are told.
+//! What Ruby's clients are told. The user name beside a token is any: that of a person would have to be written with `%40`.
 
 use packhouse_sdk::{Client, Install};
 
 const GEMFILE: &str = "source \"{address}\"";
-const BUNDLE: &str = "bundle config set --global {address} {email}:{token}";
-const GEM: &str = "# The e-mail address with %40 for its @\n\
-                   {http}gem sources --add http://{email}:{token}@{host}/{path}/\n\
-                   {https}gem sources --add https://{email}:{token}@{host}/{path}/";
+const BUNDLE: &str = "bundle config set --global {address} __token__:{token}";
+const GEM: &str = "{http}gem sources --add http://__token__:{token}@{host}/{path}/\n\
+                   {https}gem sources --add https://__token__:{token}@{host}/{path}/";
 // Gem puts a slash between what stands here and what it asks for, so that there is none at its end.
 const CREDENTIALS: &str = "---\n{http}http://{host}/{path}: {token}\n{https}https://{host}/{path}: {token}";
 const PUSH: &str = "chmod 0600 ~/.gem/credentials\n\
