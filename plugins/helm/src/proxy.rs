@@ -10,12 +10,14 @@ use crate::provenance;
 use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name, upstream_index};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
+    Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Repository, Response, Settings, Timestamp, Version,
 };
 
 /// Bytes of an index: those of the largest repositories have some millions.
-const INDEX: u64 = 20 << 20;
+const INDEX: u64 = 16 << 20;
+/// Bytes that are read at once.
+const PIECE: u32 = 1 << 20;
 
 /// What the upstream has, as far as it may be offered.
 pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Listing, Failure> {
@@ -42,8 +44,24 @@ fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<List
         status => return Err(unexpected(&format!("index.yaml: status {status}"))),
     }
     let base = reply.address()?;
-    let bytes = reply.body()?.read_all(INDEX)?;
+    let bytes = whole(&reply.body()?)?;
     upstream_index::read(&bytes, &base, only).ok_or_else(|| unexpected("index.yaml: no index of charts"))
+}
+
+/// All of an index, in memory that is asked for once: what grows by doubling takes three times as much for a while.
+fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
+    let size = body.size()?;
+    if size > INDEX {
+        return Err(unexpected("index.yaml: larger than 16 MiB"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    loop {
+        let piece = body.read_at(bytes.len() as u64, PIECE)?;
+        if piece.is_empty() {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&piece);
+    }
 }
 
 /// 502: what the upstream sent makes no sense here.
