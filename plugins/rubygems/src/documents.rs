@@ -4,7 +4,7 @@ use crate::compact;
 use crate::gems;
 use crate::name;
 use crate::proxy::{self, VersionLines};
-use crate::records::{self};
+use crate::records;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{Blob, Content, Context, Error, Failure, Intent, Params, Request, Response, Writer};
