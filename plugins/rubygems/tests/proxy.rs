@@ -46,6 +46,7 @@ fn what_the_upstream_has_is_passed_on() {
     lay(&host, &["1.0", "1.1"]);
     let info = mount.get("/info/lib").send().expect(200).text();
     assert!(info.contains("1.1 dep:>= 1&< 3|checksum:"), "{info}");
+    host.answer_upstream("GET", "info/absent", 404, &[], b"");
     mount.get("/info/absent").send().expect(404);
     assert_eq!(mount.get("/names").send().expect(200).text(), "---\nlib\nown\n");
     let versions = mount.get("/versions").send().expect(200).text();
