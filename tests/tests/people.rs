@@ -205,6 +205,17 @@ fn downloads_are_counted_and_nothing_else_is() {
     assert_eq!((&own["downloads"], &usage["downloads"]), (&json!(5), &json!(5)));
     assert_eq!((&own["bytes"], &own["packages"], &own["versions"]), (&json!(10), &json!(1), &json!(1)));
     assert!(usage["stored_bytes"].as_u64() >= Some(10));
+    // By day, of the package, the repository and the organization: a version that was published, and what was fetched of it.
+    let base = format!("/v1/repositories/{}", maven.id);
+    for path in
+        ["/v1/activity", &format!("{base}/activity"), &format!("{base}/packages/org.example%3Aa/activity")]
+    {
+        let days = api.call("GET", path).expect(200).json()["days"].as_array().unwrap().clone();
+        let sum = |of: &str| days.iter().map(|day| day[of].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((days.len(), sum("publishes"), sum("downloads")), (30, 1, 5), "{path}");
+        assert!(days.windows(2).all(|pair| pair[0]["day"].as_u64() < pair[1]["day"].as_u64()));
+    }
+    api.call("GET", &format!("{base}/packages/org.example%3Ab/activity")).expect(404);
     assert_eq!(own["quota_bytes"], Value::Null);
     let listed = api.call("GET", "/v1/repositories").expect(200).json();
     let listed = |id: &str| {
@@ -214,6 +225,8 @@ fn downloads_are_counted_and_nothing_else_is() {
     assert!(listed(&maven.id)["last_published_at"].is_u64());
     let member = sign_in(&server, "m@example.com", &json!([]));
     assert_eq!(member.call("GET", "/v1/usage").expect(403).field("error"), "insufficient_permissions");
+    assert_eq!(member.call("GET", "/v1/activity").expect(403).field("error"), "insufficient_permissions");
+    member.call("GET", &format!("{base}/activity")).expect(404);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! passes `call::serve`, which judges in the order of the API's description and lets no answer out whose right was not judged.
 
 mod access_keys;
+mod activity;
 mod audit;
 mod body;
 mod cache;
@@ -77,6 +78,7 @@ pub struct Peer(pub IpAddr);
 fn endpoints() -> Vec<UtoipaMethodRouter> {
     let modules = [
         sessions::endpoints(),
+        activity::endpoints(),
         sso::endpoints(),
         members::endpoints(),
         subscribers::endpoints(),

@@ -5,9 +5,10 @@
 //! as the body of the call would be (`packhouse_api::forms`).
 //!
 //! `seat` is who sits at a page, `visit` finds out who that is and takes a form in, `sent` makes of a double click one thing, `confirm` asks once more who sits there;
-//! `frame` is what every page has around it, `parts` and `field` what they are made of; `pages` are the pages, one file for each.
+//! `frame` is what every page has around it, `chart` draws numbers by day, `parts` and `field` what they are made of; `pages` are the pages, one file for each.
 
 mod assets;
+mod chart;
 mod confirm;
 mod dates;
 mod draft;

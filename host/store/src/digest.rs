@@ -11,7 +11,7 @@ pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
     /// Of these bytes, which are few: at most those of a record.
-    pub(crate) fn of(bytes: &[u8]) -> Sha256 {
+    pub fn of(bytes: &[u8]) -> Sha256 {
         Sha256(<sha2::Sha256 as sha2::Digest>::digest(bytes).into())
     }
 

@@ -4,6 +4,7 @@
 //! before a record names them; the database alone decides who was first.
 
 mod accounts;
+mod activity;
 mod answers;
 mod backup;
 mod blobs;
@@ -46,6 +47,7 @@ mod write_behind;
 mod writer;
 
 pub use accounts::*;
+pub use activity::{ACTIVITY_DAYS, ActivityOf, DayOfActivity};
 pub use answers::{AnswerChange, StoredAnswer};
 pub use backup::{
     BackupRun, BackupSize, BlobHold, Cell, RestoredRows, Restoring, Snapshot, SnapshotBlob, SnapshotTable,

@@ -28,7 +28,7 @@ const AT_ONCE: [&str; 5] = [
 ];
 
 /// What goes in pieces besides the records, what refers to others before them.
-const IN_PIECES: [&str; 6] = [
+const IN_PIECES: [&str; 7] = [
     "DELETE FROM trash WHERE id IN (SELECT id FROM trash WHERE repository = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM files WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM files \
      WHERE repository = $1 ORDER BY name, version, path LIMIT $2)",
@@ -38,6 +38,8 @@ const IN_PIECES: [&str; 6] = [
      WHERE repository = $1 ORDER BY name LIMIT $2)",
     "DELETE FROM cached_answers WHERE (repository, name) IN (SELECT repository, name FROM cached_answers \
      WHERE repository = $1 ORDER BY name LIMIT $2)",
+    "DELETE FROM activity WHERE (repository, name, day) IN (SELECT repository, name, day FROM activity \
+     WHERE repository = $1 ORDER BY name, day LIMIT $2)",
     "DELETE FROM leases WHERE (blob, repository) IN (SELECT blob, repository FROM leases \
      WHERE repository = $1 LIMIT $2)",
 ];

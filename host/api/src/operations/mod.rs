@@ -4,6 +4,7 @@
 //! An id is taken as it was written: one that cannot be an id names nothing, which is told only where an unknown id is told.
 
 pub mod access_keys;
+pub mod activity;
 mod actor;
 pub mod audit;
 pub mod backups;

@@ -74,6 +74,12 @@ pub async fn versions(actor: &Actor, id: &str, package: &str) -> Result<Vec<Vers
     if versions.is_empty() { Err(ApiError::from(&catalogue::NOT_FOUND)) } else { Ok(versions) }
 }
 
+/// 404 `not_found` where the repository shows no package of this name.
+pub(super) async fn known(actor: &Actor, repository: &RepositoryRow, package: &str) -> Result<(), ApiError> {
+    let found = actor.app.store.package_summaries(repository.id, vec![package.to_owned()]).await?;
+    if found.iter().any(|one| one.versions > 0) { Ok(()) } else { Err(ApiError::from(&catalogue::NOT_FOUND)) }
+}
+
 /// A version with all that people are shown of it.
 #[derive(Debug)]
 pub struct VersionPage {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
+use packhouse_api::operations::activity;
 use packhouse_api::operations::organization::{self, Organization, Usage};
 use packhouse_api::operations::sso;
 use packhouse_app::sso::Settings;
@@ -18,7 +19,7 @@ use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{Answer, chart, dates, fault, parts};
 
 /// Repositories that are shown with what they hold.
 const ROWS: usize = 50;
@@ -45,7 +46,7 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
                 dt { "Quota" } dd { @match own.row.quota_bytes { Some(bytes) => (parts::size(bytes)), None => "none" } }
             }
         }
-        @if manages { (usage(&organization::usage(&seat.actor).await?)) (retention::section(seat, None).await?) }
+        @if manages { (usage(&organization::usage(&seat.actor).await?)) (chart::activity(&activity::of_organization(&seat.actor).await?)) (retention::section(seat, None).await?) }
         @if owner { (own_form(seat, &own, of("own"))) (sso_form(seat, of("sso")).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));

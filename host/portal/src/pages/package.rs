@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
-use packhouse_api::operations::packages;
 use packhouse_api::operations::upkeep::{self, Deleted};
+use packhouse_api::operations::{activity, packages};
 use packhouse_identity::access::Rights;
 use packhouse_store::{RepositoryRow, Version};
 
@@ -13,7 +13,7 @@ use super::repository::named;
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{Answer, chart, dates, fault, parts};
 
 /// Versions of a page.
 const ROWS: usize = 60;
@@ -34,12 +34,14 @@ async fn page(seat: &Seat, wrong: Option<&packhouse_api::error::ApiError>) -> An
     let begin = seat.query.text("after").parse::<usize>().unwrap_or_default();
     let next = (begin.saturating_add(ROWS) < versions.len()).then(|| (begin + ROWS).to_string());
     let shown: Vec<&Version> = versions.iter().skip(begin).take(ROWS).collect();
+    let days = activity::of_package(&seat.actor, &row.id.to_string(), package).await?;
     let rows = html! { @for version in &shown { (one(&row, package, version)) } };
     let body = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if let Some(newest) = versions.first() { @if !newest.summary.is_empty() { p { (parts::said(&newest.summary)) } } }
         (parts::table("Versions", &["Version", "State", "Published", "Files", "Size"], &rows))
         (parts::further(&seat.path, &[], next.as_deref()))
+        @if begin == 0 { (chart::activity(&days)) }
         @if may_delete(seat, &row) {
             div.card.danger {
                 h2 { "Delete" }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
+use packhouse_api::operations::activity;
 use packhouse_api::operations::packages::{self, Packages, Search};
 use packhouse_api::operations::repositories;
 use packhouse_identity::permissions::Permission::ManageRepositories;
@@ -14,7 +15,7 @@ use super::repositories::ROWS;
 use crate::frame::{self, Sheet};
 use crate::seat::Seat;
 use crate::visit;
-use crate::{Answer, dates, parts};
+use crate::{Answer, chart, dates, parts};
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {
@@ -77,6 +78,11 @@ async fn show(seat: Arc<Seat>) -> Answer {
     };
     let path = parts::repository(&row.name);
     let begins = words.is_empty() && !seat.query.has("after");
+    // A group holds nothing of its own, so nothing is counted of it.
+    let activity = match row.members.is_empty() && begins {
+        true => chart::activity(&activity::of_repository(&seat.actor, &row.id.to_string()).await?),
+        false => Markup::default(),
+    };
     let body = html! {
         (tabs(&seat, &row, ""))
         @if summaries.is_empty() && begins { (empty(&row, &path)) } @else {
@@ -86,6 +92,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
             }
         }
         (parts::further(&path, &[("q", words)], next.as_deref()))
+        (activity)
     };
     Ok(frame::page(&seat, sheet(&row), &body))
 }

@@ -54,6 +54,18 @@ pub(crate) async fn forget_audit(app: Arc<App>) {
     }
 }
 
+/// Forgets what happened on days long ago, until the stop.
+pub(crate) async fn forget_activity(app: Arc<App>) {
+    loop {
+        if let Err(error) = app.store.forget_activity().await {
+            tracing::warn!(%error, "what happened long ago could not be forgotten; the next time will do");
+        }
+        if !pause(FORGET, &app.stop).await {
+            return;
+        }
+    }
+}
+
 /// Removes what deleted repositories held until the stop, which what is being removed does not hold up.
 pub(crate) async fn remove_deleted(app: Arc<App>) {
     loop {

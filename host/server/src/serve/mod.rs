@@ -223,6 +223,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     let background = vec![
         tokio::spawn(background::collect(Arc::clone(app))),
         tokio::spawn(background::forget_audit(Arc::clone(app))),
+        tokio::spawn(background::forget_activity(Arc::clone(app))),
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(background::empty_trash(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),

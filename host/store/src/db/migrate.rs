@@ -48,6 +48,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step::of_both(include_str!("../migrations/0014_trash.sql")),
     Step::of_both(include_str!("../migrations/0015_retention.sql")),
     Step::of_both(include_str!("../migrations/0016_backups.sql")),
+    Step {
+        both: include_str!("../migrations/0017_activity.sql"),
+        sqlite: include_str!("../migrations/0017_activity.sqlite.sql"),
+        postgres: include_str!("../migrations/0017_activity.postgres.sql"),
+    },
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::DeferredWrite;
+use crate::activity::day_of;
 use crate::db::{MultiRow, Transaction, Value, signed};
 use crate::digest::Sha256;
 use crate::error::StoreError;
@@ -184,6 +185,11 @@ const REPOSITORIES: [&str; 2] = [
     ") UPDATE repository_usage SET downloads = downloads + (SELECT g.times FROM got g \
       WHERE g.repository = repository_usage.repository) WHERE repository IN (SELECT repository FROM got)",
 ];
+/// By package and day, and by repository and day under an empty name.
+const DAYS: [&str; 2] = [
+    "INSERT INTO activity (repository, name, day, downloads) VALUES ",
+    " ON CONFLICT (repository, name, day) DO UPDATE SET downloads = activity.downloads + excluded.downloads",
+];
 
 /// Adds to the counters, in one order for all, so that two servers never wait for each other.
 async fn add(
@@ -194,6 +200,7 @@ async fn add(
     let mut files: BTreeMap<File, Downloads> = BTreeMap::new();
     let mut versions: BTreeMap<(i64, String, String), Downloads> = BTreeMap::new();
     let mut repositories: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut days: BTreeMap<(i64, String, i64), u64> = BTreeMap::new();
     for (number, downloads) in (0..).zip(counted.values()) {
         for (at, file) in found.get(&number).into_iter().flatten().enumerate() {
             let version = (file.0, file.1.clone(), file.2.clone());
@@ -202,6 +209,9 @@ async fn add(
             versions.entry(version).and_modify(sum).or_insert(*downloads);
             if at == 0 {
                 *repositories.entry(file.0).or_default() += downloads.of_version;
+                for name in [String::new(), file.1.clone()].into_iter().filter(|_| downloads.of_version > 0) {
+                    *days.entry((file.0, name, day_of(downloads.last))).or_default() += downloads.of_version;
+                }
             }
         }
     }
@@ -213,10 +223,14 @@ async fn add(
         [repository.into(), name.into(), version.into(), times, downloads.last.into()]
     };
     let repository = |(id, times): (i64, u64)| [Value::from(id), Value::from(signed(times))];
+    let day = |((repository, name, day), times): ((i64, String, i64), u64)| {
+        [Value::from(repository), name.into(), day.into(), signed(times).into()]
+    };
     let statements = vec![
         MultiRow::new(REPOSITORIES[0], repositories.into_iter().map(repository).collect(), REPOSITORIES[1]),
         MultiRow::new(VERSIONS[0], versions.into_iter().map(version).collect(), VERSIONS[1]),
         MultiRow::new(FILES[0], files.into_iter().map(file).collect(), FILES[1]),
+        MultiRow::new(DAYS[0], days.into_iter().map(day).collect(), DAYS[1]),
     ];
     transaction.execute_each(statements).await.map(drop)
 }

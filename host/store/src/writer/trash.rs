@@ -28,6 +28,15 @@ const FILES: [&str; 2] = [
      f.digest, f.size, f.downloads FROM gone g JOIN files f ON f.repository = g.repository AND f.name = g.name \
      AND f.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
 ];
+/// What is brought back was not published anew: what the commit's own new versions have added to the days is taken away again.
+const PUBLISHES_AGAIN: [&str; 2] = [
+    "UPDATE activity SET publishes = publishes - x.times FROM (SELECT v.repository, COALESCE(v.published, v.shown_at) / 86400000 AS day, \
+     COUNT(*) AS times FROM trash_versions t JOIN trash e ON e.id = t.entry JOIN versions v ON v.repository = e.repository \
+     AND v.name = t.name AND v.version = t.version WHERE v.shown_at = v.updated_at \
+     AND COALESCE(v.published, v.shown_at) >= v.shown_at - 2592000000 AND e.id IN (VALUES ",
+    ") GROUP BY v.repository, COALESCE(v.published, v.shown_at) / 86400000) x \
+     WHERE activity.repository = x.repository AND activity.name = '' AND activity.day = x.day",
+];
 /// What an undo gives back besides what a publish would show.
 const VERSIONS_AGAIN: [&str; 2] = [
     "UPDATE versions SET shown_at = t.shown_at, updated_at = t.updated_at, published = t.published, published_by = t.published_by, \
@@ -93,7 +102,7 @@ fn hides(change: &CatalogChange) -> Option<(&str, &str)> {
 }
 
 /// What comes after an undo's own statements: with it the entry is gone.
-pub(super) fn give_back(entry: TrashId) -> [MultiRow; 3] {
-    [VERSIONS_AGAIN, FILES_AGAIN, EMPTY]
+pub(super) fn give_back(entry: TrashId) -> [MultiRow; 4] {
+    [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, EMPTY]
         .map(|[before, after]| MultiRow::new(before, vec![[Value::from(entry.0)]], after).later())
 }

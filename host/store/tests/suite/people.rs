@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use packhouse_store::{
-    Algorithm, AuditEvent, CatalogChange, Commit, Digest, Readable, RepositoryId, SearchQuery, SessionRow,
-    Sha256, Version, VersionFile, now_ms,
+    ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Digest, Readable,
+    RepositoryId, SearchQuery, SessionRow, Sha256, Version, VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, in_both, member, organization, repository};
 
 in_both! {
     what_is_found_follows_the_commits, exact_names_stand_first_and_pages_follow, only_what_may_be_read_is_found,
-    counters_are_what_a_count_would_be, downloads_are_counted_behind, who_showed_it_first_published_it,
+    counters_are_what_a_count_would_be, downloads_are_counted_behind, days_are_counted_and_forgotten, who_showed_it_first_published_it,
     sessions_are_listed_and_end_with_a_password, an_organization_is_renamed, a_search_among_very_many_is_quick,
 }
 
@@ -34,6 +34,8 @@ fn version(name: &str, number: &str, summary: &str, files: &[(&str, u64)]) -> Ve
         ..Version::default()
     }
 }
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
 
 async fn show_in(world: &World, repository: RepositoryId, versions: Vec<Version>) {
     let catalog = versions.into_iter().map(CatalogChange::Show).collect();
@@ -272,6 +274,71 @@ async fn downloads_are_counted_behind(world: &World) {
     show(world, vec![version("lib", "1", "another", &[("lib/1", 1)])]).await;
     assert_eq!(of("1").await.0, 4);
     assert_eq!(counted(world).await, [6, 1, 2]);
+}
+
+/// The days on which something happened, counted back from today: publishes and downloads.
+async fn days(world: &World, of: ActivityOf<'_>) -> Vec<(usize, u64, u64)> {
+    let days = world.store.activity(of).await.unwrap();
+    assert_eq!(days.len() as i64, ACTIVITY_DAYS);
+    assert!(days.windows(2).all(|pair| pair[1].begins - pair[0].begins == DAY));
+    assert!((0..DAY).contains(&(now_ms() - days.last().unwrap().begins)));
+    let told = |(at, day): (usize, &DayOfActivity)| (at, day.publishes, day.downloads);
+    days.iter()
+        .rev()
+        .enumerate()
+        .map(told)
+        .filter(|(_, publishes, downloads)| publishes + downloads > 0)
+        .collect()
+}
+
+async fn days_are_counted_and_forgotten(world: &World) {
+    let (store, own) = (&world.store, world.repository);
+    let [of_all, of_own] = [ActivityOf::Organization(world.organization), ActivityOf::Repository(own)];
+    assert_eq!(days(world, of_all).await, []);
+    let at = |back: i64, name: &str, number: &str| Version {
+        published: Some((now_ms() - back * DAY) as u64),
+        ..version(name, number, "", &[(&format!("{name}/{number}"), 1)])
+    };
+    // One that came with an old date, as from another server, is no news.
+    show(
+        world,
+        vec![
+            at(0, "a", "1"),
+            at(2, "a", "2"),
+            at(2, "b", "1"),
+            at(400, "a", "0"),
+            version("b", "2", "", &[]),
+        ],
+    )
+    .await;
+    let other = world.another("other").await;
+    show_in(world, other, vec![version("c", "1", "", &[])]).await;
+    // Shown again is not published again, and what is gone was published.
+    show(world, vec![at(0, "a", "1")]).await;
+    hide(world, "b", "1").await;
+    for (path, back, of_version) in [
+        ("a/1", 0, true),
+        ("a/1", 29, true),
+        ("a/1", 29, false),
+        ("a/2", 0, true),
+        ("b/2", 0, true),
+        ("a/1", 30, true),
+    ] {
+        store.downloaded(own, Arc::from(path), None, of_version, now_ms() - back * DAY);
+        store.write_downloads().await.unwrap();
+    }
+    assert_eq!(days(world, of_own).await, [(0, 2, 2), (2, 2, 0), (29, 0, 1)]);
+    assert_eq!(days(world, of_all).await, [(0, 3, 2), (2, 2, 0), (29, 0, 1)]);
+    assert_eq!(days(world, ActivityOf::Package(own, "a")).await, [(0, 1, 2), (2, 1, 0), (29, 0, 1)]);
+    assert_eq!(days(world, ActivityOf::Package(own, "b")).await, [(0, 1, 0)]);
+    assert_eq!(days(world, ActivityOf::Package(own, "")).await.len(), 0, "the whole is no package");
+    // Of the day before the first that is told of, a row for the package and one for the repository.
+    assert_eq!((store.forget_activity().await.unwrap(), store.forget_activity().await.unwrap()), (2, 0));
+    assert_eq!(days(world, of_own).await, [(0, 2, 2), (2, 2, 0), (29, 0, 1)]);
+    assert!(store.delete_repository(world.organization, own, None).await.unwrap());
+    assert_eq!(days(world, of_all).await, [(0, 1, 0)]);
+    store.remove_deleted().await.unwrap();
+    assert_eq!(days(world, of_own).await, []);
 }
 
 async fn who_showed_it_first_published_it(world: &World) {

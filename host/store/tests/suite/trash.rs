@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use packhouse_store::{
-    AuditEvent, Blob, CatalogChange, Change, Commit, Expectation, Outcome, QuotaOf, Restored, Store,
-    StoreConfig, StoreError, TrashId, Version, VersionDetails, VersionFile, now_ms,
+    ActivityOf, AuditEvent, Blob, CatalogChange, Change, Commit, DayOfActivity, Expectation, Outcome,
+    QuotaOf, Restored, Store, StoreConfig, StoreError, TrashId, Version, VersionDetails, VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, commit, in_both, put};
@@ -96,6 +96,7 @@ struct Whole {
     shown: Vec<VersionDetails>,
     bytes: u64,
     versions: u64,
+    activity: Vec<DayOfActivity>,
 }
 
 async fn whole(world: &World) -> Whole {
@@ -114,6 +115,7 @@ async fn whole(world: &World) -> Whole {
         shown,
         bytes: usage.bytes,
         versions: usage.versions,
+        activity: world.store.activity(ActivityOf::Repository(world.repository)).await.unwrap(),
     }
 }
 

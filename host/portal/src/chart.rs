@@ -1,0 +1,88 @@
+//! Numbers by day, as a picture: an SVG within the page, which needs no script. What it shows is said in words too.
+
+use maud::{Markup, html};
+use packhouse_store::DayOfActivity;
+
+use crate::dates;
+
+/// Of a day's place, and of the whole picture's height, in the picture's own units.
+const STEP: usize = 10;
+const HEIGHT: f64 = 48.0;
+
+/// Publishes and downloads of the last days; nothing where there were none.
+pub(crate) fn activity(days: &[DayOfActivity]) -> Markup {
+    let downloads = bars("Downloads", days, |day| day.downloads);
+    let publishes = bars("Publishes", days, |day| day.publishes);
+    if downloads.is_none() && publishes.is_none() {
+        return Markup::default();
+    }
+    html! {
+        section.card aria-labelledby="activity" {
+            h2 id="activity" { "The last " (days.len()) " days" }
+            div.charts { @for one in [downloads, publishes].iter().flatten() { (one) } }
+        }
+    }
+}
+
+/// One picture; none where there is nothing on it.
+fn bars(name: &str, days: &[DayOfActivity], of: fn(&DayOfActivity) -> u64) -> Option<Markup> {
+    let (first, last) = (days.first()?, days.last()?);
+    let all = days.iter().map(of).fold(0, u64::saturating_add);
+    let most = days.iter().max_by_key(|day| of(day)).filter(|day| of(day) > 0)?;
+    let most_on = dates::day(most.begins);
+    let said = format!("{name} by day: {all} in all, {} of them on {most_on}", of(most));
+    let height = |count: u64| (count as f64 / of(most) as f64 * (HEIGHT - 2.0)).max(1.5);
+    Some(html! {
+        figure {
+            figcaption { (name) " " strong { (all) } }
+            svg.days viewBox={ "0 0 " (days.len() * STEP) " " (HEIGHT) } role="img" aria-label=(said) {
+                @for (at, day) in days.iter().enumerate().filter(|(_, day)| of(day) > 0) {
+                    @let high = height(of(day));
+                    rect x=(at * STEP + 1) y=(format!("{:.1}", HEIGHT - high)) width=(STEP - 2) height=(format!("{high:.1}")) {
+                        title { (dates::day(day.begins)) ": " (of(day)) }
+                    }
+                }
+            }
+            p.axis { span { (dates::day(first.begins)) } span { (dates::day(last.begins)) " UTC" } }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn days(downloads: &[u64]) -> Vec<DayOfActivity> {
+        let day = |(at, downloads): (i64, &u64)| DayOfActivity {
+            begins: at * dates::DAY_MS,
+            publishes: 0,
+            downloads: *downloads,
+        };
+        (0..).zip(downloads).map(day).collect()
+    }
+
+    #[test]
+    fn a_bar_is_as_high_as_its_share_of_the_highest() {
+        let html = activity(&days(&[0, 46, 23, 1])).into_string();
+        assert!(
+            html.contains("aria-label=\"Downloads by day: 70 in all, 46 of them on 1970-01-02\""),
+            "{html}"
+        );
+        assert_eq!(html.matches("<rect").count(), 3, "a day without any has no bar");
+        for bar in [
+            "x=\"11\" y=\"2.0\" width=\"8\" height=\"46.0\"",
+            "x=\"21\" y=\"25.0\"",
+            "height=\"1.5\"><title>1970-01-04: 1<",
+        ] {
+            assert!(html.contains(bar), "{bar} in {html}");
+        }
+        assert!(!html.contains("Publishes"), "of nothing there is no picture");
+    }
+
+    #[test]
+    fn where_nothing_happened_nothing_is_shown() {
+        assert_eq!(activity(&days(&[0; 30])).into_string(), "");
+        assert_eq!(activity(&[]).into_string(), "");
+        assert!(activity(&days(&[u64::MAX, u64::MAX])).into_string().contains("18446744073709551615"));
+    }
+}

@@ -1,0 +1,12 @@
+-- What happened in a repository on each day, kept for some weeks: `day` counts from 1970-01-01 UTC. An empty name is the repository as a
+-- whole; of a package there are `downloads` alone, for what was published of it stands in `versions`. Triggers, in the databases' own
+-- files, count `publishes`: each version by the day of its publication, unless that was long before it came.
+CREATE TABLE activity (
+    repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {text_collate_c} NOT NULL, day BIGINT NOT NULL,
+    publishes BIGINT NOT NULL DEFAULT 0, downloads BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (repository, name, day)
+){without_rowid};
+CREATE INDEX activity_by_day ON activity (day);
+INSERT INTO activity (repository, name, day, publishes)
+    SELECT repository, '', COALESCE(published, shown_at) / 86400000, COUNT(*) FROM versions
+    WHERE COALESCE(published, shown_at) >= (SELECT MAX(shown_at) FROM versions) - 2592000000
+    GROUP BY repository, COALESCE(published, shown_at) / 86400000;
