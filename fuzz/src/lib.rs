@@ -64,6 +64,32 @@ pub fn python_wheel(bytes: &[u8]) {
     upload(bytes);
 }
 
+/// A README in reStructuredText. What is made of it is bounded, and holds no element that was not written for it.
+pub fn readme_rst(bytes: &[u8]) {
+    const MOST: usize = 100_000;
+    let text = String::from_utf8_lossy(bytes);
+    let Some(made) = packhouse_rst::rendered(&text, packhouse_rst::Bounds { depth: 12, bytes: MOST }) else {
+        return;
+    };
+    let html = made.blocks.concat();
+    assert!(html.len() <= MOST, "{} bytes", html.len());
+    let mut open: Vec<&str> = Vec::new();
+    for piece in html.split('<').skip(1) {
+        let tag = piece.split_once('>').unwrap().0;
+        let name = tag.split(' ').next().unwrap();
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'/'),
+            "{tag}"
+        );
+        match name.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "{html}"),
+            None if name == "br" || name == "hr" => {}
+            None => open.push(name),
+        }
+    }
+    assert!(!made.whole || open.is_empty(), "{html}");
+}
+
 /// The METADATA of a wheel that is right but for them.
 pub fn python_metadata(bytes: &[u8]) {
     let mut files = wheel::wheel_files("hello", "1.0", "");

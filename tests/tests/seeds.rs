@@ -38,6 +38,7 @@ fn every_seed_is_answered() {
         ("python_wheel", fuzz::python_wheel),
         ("rubygems_gem", fuzz::rubygems_gem),
         ("rubygems_upstream", fuzz::rubygems_upstream),
+        ("readme_rst", fuzz::readme_rst),
     ];
     let folders = std::fs::read_dir(checkout().join("fuzz/seeds")).unwrap();
     assert_eq!(folders.count(), targets.len(), "each target has a folder, and each folder a target");

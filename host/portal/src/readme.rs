@@ -14,13 +14,19 @@ const DEPTH: usize = 24;
 /// How long making one may take.
 const TIME: Duration = Duration::from_secs(1);
 
-/// What a page shows of it in at most `room` bytes: Markdown as HTML, anything else as the text that it is.
+/// What a page shows of it in at most `room` bytes: Markdown and reStructuredText as HTML, anything else as the text that it is.
 pub(crate) async fn shown(media_type: &str, text: &str, room: usize) -> Markup {
     let (text, cut) = cut(text, MOST);
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("text/markdown") {
+    let make: Option<fn(&str, usize, Instant) -> Option<Rendered>> =
+        match essence.to_ascii_lowercase().as_str() {
+            "text/markdown" => Some(rendered),
+            "text/x-rst" => Some(rendered_rst),
+            _ => None,
+        };
+    if let Some(make) = make {
         let owned = text.to_owned();
-        let made = tokio::task::spawn_blocking(move || rendered(&owned, room, Instant::now() + TIME));
+        let made = tokio::task::spawn_blocking(move || make(&owned, room, Instant::now() + TIME));
         if let Ok(Some(Rendered { html, whole })) = made.await {
             return html! { (PreEscaped(html)) (more(cut || !whole)) };
         }
@@ -44,7 +50,7 @@ fn cut(text: &str, most: usize) -> (&str, bool) {
     (text.get(..end).unwrap_or_default(), end < text.len())
 }
 
-/// Markdown as HTML.
+/// A text as HTML.
 struct Rendered {
     html: String,
     /// Whether it is all of it.
@@ -85,6 +91,20 @@ fn rendered(text: &str, room: usize, until: Instant) -> Option<Rendered> {
         blocks += 1;
     }
     Some(Rendered { html: safe, whole: true })
+}
+
+/// reStructuredText as HTML, as [`rendered`] has Markdown.
+fn rendered_rst(text: &str, room: usize, until: Instant) -> Option<Rendered> {
+    let made = packhouse_rst::rendered(text, packhouse_rst::Bounds { depth: DEPTH / 2, bytes: 2 * room })?;
+    let (sanitiser, mut safe) = (sanitiser(), String::new());
+    for (number, block) in made.blocks.iter().enumerate() {
+        let html = sanitiser.clean(block).to_string();
+        if safe.len() + html.len() > room || Instant::now() > until {
+            return (number > 0).then_some(Rendered { html: safe, whole: false });
+        }
+        safe.push_str(&html);
+    }
+    Some(Rendered { html: safe, whole: made.whole })
 }
 
 /// How deep elements of HTML in a text can stand at most: opening tags, which a parser would have to nest.
@@ -259,6 +279,31 @@ mod tests {
                 assert!(!html.contains(part), "{part} of {text} in {html}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn restructured_text_becomes_html_that_does_nothing() {
+        let text = "Title\n=====\n\nA *b* `c <https://example.com/x>`_ |badge|\n\n.. |badge| image:: https://evil.example/p.png\n   :alt: Badge\n\n\
+            .. raw:: html\n\n   <script>alert(1)</script>\n\n`x <javascript:alert(1)>`_ <img src=x onerror=alert(1)>\n";
+        let html = shown("text/x-rst; charset=UTF-8", text, ROOM).await.into_string();
+        for part in [
+            "<h2>Title</h2>",
+            "<em>b</em>",
+            "href=\"https://example.com/x\" rel=\"nofollow noopener noreferrer\"",
+            "Badge",
+            "&lt;img src=x",
+        ] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        for part in ["<script", "<img", "javascript:"] {
+            assert!(!html.contains(part), "{part} in {html}");
+        }
+        let deep = shown("text/x-rst", &"* ".repeat(300_000), ROOM).await.into_string();
+        assert!(deep.starts_with("<pre") && deep.len() < ROOM + 500, "what is too deep is text");
+        let long = shown("text/x-rst", &"A paragraph.\n\n".repeat(4000), ROOM).await.into_string();
+        assert!(
+            long.contains("<p>A paragraph.</p>") && long.contains("It goes on") && long.len() < ROOM + 500
+        );
     }
 
     #[test]

@@ -1,0 +1,180 @@
+//! What begins with `.. `: directives, footnotes, targets, substitutions, comments.
+
+use crate::blocks::Reader;
+use crate::inline::unescaped;
+use crate::lines::{dedented, indented};
+use crate::names::named;
+use crate::{Stop, inline};
+
+/// Directives of which nothing is shown: they fetch, they include, or they say how a document is made.
+const LEFT_OUT: [&str; 15] = [
+    "raw",
+    "include",
+    "contents",
+    "sectnum",
+    "section-numbering",
+    "meta",
+    "role",
+    "default-role",
+    "class",
+    "index",
+    "toctree",
+    "highlight",
+    "target-notes",
+    "title",
+    "restructuredtext-test-directive",
+];
+/// Those whose content is shown as it is.
+const LITERAL: [&str; 8] =
+    ["code", "code-block", "sourcecode", "parsed-literal", "math", "doctest", "testcode", "prompt"];
+/// Those whose content is a text under a word of its own.
+const ADMONITIONS: [&str; 14] = [
+    "attention",
+    "caution",
+    "danger",
+    "error",
+    "hint",
+    "important",
+    "note",
+    "tip",
+    "warning",
+    "seealso",
+    "todo",
+    "versionadded",
+    "versionchanged",
+    "deprecated",
+];
+
+impl Reader {
+    /// What begins with `..` at this line; how many lines it has.
+    pub(crate) fn explicit(&mut self, lines: &[&str], at: usize) -> Result<usize, Stop> {
+        let below = indented(lines, at + 1);
+        let first = lines.get(at).and_then(|line| line.get(2..)).unwrap_or_default().trim_start();
+        let body = lines.get(at + 1..at + 1 + below).unwrap_or_default();
+        // What stands alone above a blank line is a comment of no lines.
+        if first.is_empty() && body.first().is_none_or(|line| line.is_empty()) {
+            return Ok(1);
+        }
+        if let Some((label, text)) = footnote(first) {
+            self.writer.html("<p>")?;
+            self.writer.element("sup", label)?;
+            self.writer.html(" ")?;
+            let words = [&[text], dedented(body, usize::MAX).as_slice()].concat();
+            self.inline(words.join("\n").trim())?;
+            self.writer.html("</p>\n")?;
+        } else if let Some((name, argument)) = directive(first) {
+            self.directive(&name, argument, &dedented(body, usize::MAX))?;
+        }
+        Ok(1 + below)
+    }
+
+    fn directive(&mut self, name: &str, argument: &str, body: &[&str]) -> Result<(), Stop> {
+        let (options, content) = split(body);
+        let option = |name: &str| {
+            let value =
+                options.iter().find_map(|line| line.strip_prefix(':')?.strip_prefix(name)?.strip_prefix(':'));
+            value.map(str::trim).filter(|value| !value.is_empty())
+        };
+        match name {
+            _ if LEFT_OUT.contains(&name) => Ok(()),
+            _ if LITERAL.contains(&name) => {
+                let takes_words = matches!(name, "math" | "parsed-literal") && !argument.is_empty();
+                let words = takes_words.then_some(argument);
+                self.literal(&words.into_iter().chain(below(content).iter().copied()).collect::<Vec<_>>())
+            }
+            "image" | "figure" => {
+                let words = option("alt").map_or_else(|| named(argument), str::to_owned);
+                let target = option("target").map(|target| match target.strip_suffix('_') {
+                    Some(name) if !target.contains(':') => {
+                        self.names.target(name.trim_matches('`')).unwrap_or_default().to_owned()
+                    }
+                    _ => target.split_whitespace().collect(),
+                });
+                self.writer.html("<p><em>")?;
+                self.writer.link(target.as_deref().unwrap_or_default(), &unescaped(&words))?;
+                self.writer.html("</em></p>\n")?;
+                if name == "figure" { self.body(content) } else { Ok(()) }
+            }
+            "rubric" | "centered" => self.strong(argument),
+            _ if ADMONITIONS.contains(&name) => self.admonition(&spoken(name), argument, content),
+            "admonition" | "topic" | "sidebar" => self.admonition(argument, "", content),
+            "container" | "compound" | "epigraph" | "highlights" | "pull-quote" | "only" | "details"
+            | "tab" | "tabs" => self.within("blockquote", content),
+            "list-table" | "table" | "csv-table" => {
+                if !argument.is_empty() {
+                    self.strong(argument)?;
+                }
+                if name == "csv-table" { self.literal(below(content)) } else { self.body(content) }
+            }
+            // Of others it is not known what their content is.
+            _ if !below(content).is_empty() => self.literal(below(content)),
+            _ => Ok(()),
+        }
+    }
+
+    fn strong(&mut self, text: &str) -> Result<(), Stop> {
+        self.writer.html("<p><strong>")?;
+        inline::write(text, &mut self.names, &mut self.writer)?;
+        self.writer.html("</strong></p>\n")
+    }
+
+    fn admonition(&mut self, title: &str, first: &str, content: &[&str]) -> Result<(), Stop> {
+        self.writer.html("<blockquote>\n")?;
+        self.strong(title)?;
+        let lines = [&[first], content].concat();
+        self.body(&lines)?;
+        self.writer.html("</blockquote>\n")
+    }
+}
+
+/// The name of a directive as the heading of what it says.
+fn spoken(name: &str) -> String {
+    match name {
+        "seealso" => "See also".to_owned(),
+        "versionadded" => "New in version".to_owned(),
+        "versionchanged" => "Changed in version".to_owned(),
+        name => name
+            .chars()
+            .take(1)
+            .map(|letter| letter.to_ascii_uppercase())
+            .chain(name.chars().skip(1))
+            .collect(),
+    }
+}
+
+/// `name:: argument`. None: it is a comment, a target or a substitution.
+fn directive(first: &str) -> Option<(String, &str)> {
+    let (name, argument) = first.split_once("::")?;
+    let name = name.trim_end();
+    let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && name.len() <= 64
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+:".contains(&byte));
+    // Those of a domain are written with its name.
+    named.then(|| (name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase(), argument.trim()))
+}
+
+/// `[1] what it says`.
+fn footnote(first: &str) -> Option<(&str, &str)> {
+    let end = first.bytes().take(64).position(|byte| byte == b']')?;
+    let label = first.get(..=end).filter(|label| label.starts_with('[') && label.len() > 2)?;
+    let text = first.get(end + 1..)?;
+    (text.is_empty() || text.starts_with(' ')).then_some((label, text.trim()))
+}
+
+/// The content without the blank lines above it.
+fn below<'a, 'b>(content: &'b [&'a str]) -> &'b [&'a str] {
+    let blank = content.iter().take_while(|line| line.is_empty()).count();
+    content.get(blank..).unwrap_or_default()
+}
+
+/// Options of a directive, and its content, which stands below them or below a blank line.
+fn split<'a, 'b>(body: &'b [&'a str]) -> (&'b [&'a str], &'b [&'a str]) {
+    let is_option = |line: &&&str| {
+        line.strip_prefix(':')
+            .and_then(|rest| rest.split_once(':'))
+            .is_some_and(|(name, _)| !name.is_empty() && !name.contains(' '))
+    };
+    let options = body.iter().take_while(is_option).count();
+    let (options, content) = body.split_at(options.min(body.len()));
+    (options, content)
+}
