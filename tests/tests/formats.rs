@@ -8,7 +8,7 @@
     reason = "test code: to fail is how it speaks"
 )]
 
-use packhouse_tests::{Api, MavenRepository, Server};
+use packhouse_tests::{Api, MavenRepository, Server, checkout, digests};
 use serde_json::{Value, json};
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
@@ -28,6 +28,15 @@ fn a_format_is_switched_off_and_on_without_a_restart() {
     assert_eq!(maven(&api)["enabled"], true);
     assert!(maven(&api)["limits"]["memory_bytes"].as_u64().unwrap() > 0);
     assert!(!maven(&api)["version"].as_str().unwrap().is_empty());
+    // Which plugin it is, and how it fares.
+    let file = std::fs::read(checkout().join("target/release/plugins/maven.wasm")).unwrap();
+    assert_eq!(maven(&api)["digest"], json!(format!("sha256:{}", digests::sha256(&file))));
+    let calls = || maven(&api)["calls"].as_u64().unwrap();
+    let before = calls();
+    assert!(before >= 3, "a publish is routed, checked and handled");
+    repository.get("org/example/a/1.0/a-1.0.pom").expect(404);
+    assert!(calls() > before);
+    assert_eq!(maven(&api)["failures"], 0);
 
     let changed = api.patch("/v1/formats/maven", &json!({"enabled": false})).expect(200).json();
     assert_eq!(changed["enabled"], false);

@@ -43,6 +43,12 @@ pub(crate) struct FormatView {
     loaded: bool,
     /// What is amiss, for the operator; null where nothing is.
     problem: Option<String>,
+    /// SHA-256 of the plugin's file: `sha256:` and hexadecimal digits; null where none is loaded.
+    digest: Option<String>,
+    /// Calls of the plugin that ended since this server started.
+    calls: u64,
+    /// Those of them that failed, and not by what a caller did wrong.
+    failures: u64,
     /// Whether it can delete and mark versions.
     upkeep: bool,
     limits: FormatLimits,
@@ -54,6 +60,7 @@ impl FormatView {
         let runtime = &app.config.runtime;
         let own = runtime.per_plugin.get(&description.format).and_then(|plugin| plugin.limits.as_ref());
         let limits = own.unwrap_or(&runtime.default_limits);
+        let (calls, failures) = plugin.calls();
         FormatView {
             format: description.format.clone(),
             version: plugin.version().to_owned(),
@@ -61,6 +68,9 @@ impl FormatView {
             enabled: *enabled,
             loaded: true,
             problem: None,
+            digest: Some(plugin.digest().to_string()),
+            calls,
+            failures,
             upkeep: plugin.has_upkeep(),
             limits: FormatLimits {
                 max_file_bytes: plugin.max_file_bytes(),
@@ -85,6 +95,9 @@ impl FormatView {
             kinds: Vec::new(),
             enabled: false,
             loaded: false,
+            digest: None,
+            calls: 0,
+            failures: 0,
             upkeep: false,
             limits: FormatLimits::default(),
         }

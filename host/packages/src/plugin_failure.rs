@@ -2,7 +2,6 @@
 //! next request is none the worse.
 
 use packhouse_runtime::{CallError, Plugin, RequestHead};
-use packhouse_store::StoreError;
 
 use crate::error_response::HttpError;
 
@@ -13,7 +12,7 @@ pub(crate) fn failed(
     head: &RequestHead,
     error: CallError,
 ) -> HttpError {
-    if matches!(error, CallError::TooMany { .. } | CallError::Store(StoreError::QuotaExceeded { .. })) {
+    if error.is_callers() {
         // The caller's doing, which a stranger can repeat: no fault of the plugin's, and nothing to fill a log with.
         return HttpError::from(error);
     }

@@ -61,6 +61,11 @@ impl CallError {
         matches!(self, CallError::Store(_))
     }
 
+    /// Whether the caller is to blame, who can do it again: no fault of the plugin's, and nothing to fill a log with.
+    pub fn is_callers(&self) -> bool {
+        matches!(self, CallError::TooMany { .. } | CallError::Store(StoreError::QuotaExceeded { .. }))
+    }
+
     /// Whether the request may succeed when it is sent again later: 503 instead of 500.
     pub fn is_temporary(&self) -> bool {
         matches!(self, CallError::Store(_) | CallError::Busy(_))

@@ -199,6 +199,7 @@ impl Runner {
     fn report(&self, name: &CallName, error: Option<&CallError>, spent: Duration, memory: usize) {
         let (function, outcome) = (name.function, error.map_or("ok", CallError::kind));
         self.meters.count(function, outcome, spent, memory);
+        self.meters.ended(error.is_some_and(|error| !error.is_callers()));
         let (plugin, duration_ms) = (&*self.plugin, spent.as_secs_f64() * 1e3);
         let (repository, request_id) = (name.repository(), name.head.request_id.as_str());
         match error {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use packhouse_store::Store;
+use packhouse_store::{Sha256, Store};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -36,6 +36,7 @@ pub(crate) struct Loaded {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
     pub(crate) abilities: Vec<String>,
+    digest: Sha256,
     code: Code,
 }
 
@@ -138,6 +139,7 @@ fn plugin(
         storage: storage.clone(),
         code: loaded.code,
         memos: memos.for_plugin(),
+        digest: loaded.digest,
         format,
         file,
     })
@@ -146,7 +148,7 @@ fn plugin(
 /// Compiles one file and asks it what it is, under the default limits.
 pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<Loaded, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: file.to_owned(), reason };
-    let component = compile(engine, file).await.map_err(refuse)?;
+    let (component, digest) = compile(engine, file).await.map_err(refuse)?;
     let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
     let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
     let objections = contract::objections(borrowed(&imports), borrowed(&exports), wasi);
@@ -159,14 +161,17 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     let description = describe(engine, &code, file).await.map_err(refuse)?;
     let abilities =
         exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
-    Ok(Loaded { description, imports, abilities, code })
+    Ok(Loaded { description, imports, abilities, digest, code })
 }
 
-async fn compile(engine: &Engine, file: &Path) -> Result<Component, String> {
+/// The component, and SHA-256 of the very bytes that it was made of.
+async fn compile(engine: &Engine, file: &Path) -> Result<(Component, Sha256), String> {
     let (engine, file) = (engine.clone(), file.to_owned());
     let compiled = tokio::task::spawn_blocking(move || {
         check_layer(&file)?;
-        Component::from_file(&engine, &file).map_err(|error| format!("{error:#}"))
+        let bytes = std::fs::read(&file).map_err(|error| format!("cannot be read: {error}"))?;
+        let component = Component::from_binary(&engine, &bytes).map_err(|error| format!("{error:#}"))?;
+        Ok((component, Sha256::of(&bytes)))
     });
     compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
 }

@@ -1,6 +1,7 @@
 //! Metrics of plugin calls. Handles on the usual ones are made once; install the recorder before plugins are loaded.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
@@ -19,6 +20,9 @@ pub(crate) struct Meters {
     functions: Vec<(&'static str, FunctionMeters)>,
     /// Made by the first call that waits.
     waited: OnceLock<Histogram>,
+    /// Calls that ended, and those of them that failed.
+    calls: AtomicU64,
+    failures: AtomicU64,
 }
 
 struct FunctionMeters {
@@ -47,6 +51,8 @@ impl Meters {
             plugin: plugin.to_owned(),
             functions: FUNCTIONS.iter().map(meters).collect(),
             waited: OnceLock::new(),
+            calls: AtomicU64::default(),
+            failures: AtomicU64::default(),
         }
     }
 
@@ -63,6 +69,17 @@ impl Meters {
                 counter!(CALLS, "plugin" => self.plugin.clone(), "function" => function, "outcome" => outcome).increment(0);
             }
         }
+    }
+
+    /// How many calls ended, and how many of them failed.
+    pub(crate) fn calls(&self) -> (u64, u64) {
+        (self.calls.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
+    }
+
+    /// That a call ended, for people; `failed` where it is the plugin's or the host's fault.
+    pub(crate) fn ended(&self, failed: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
     }
 
     pub(crate) fn count(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packhouse_store::{Blob, RepositoryId, Store};
+use packhouse_store::{Blob, Digest, RepositoryId, Sha256, Store};
 use wasmtime::component::{Instance, InstancePre, Resource};
 
 use crate::answer::{self, Answer, Failure};
@@ -29,6 +29,7 @@ pub struct Plugin {
     pub(crate) description: Description,
     pub(crate) format: Arc<str>,
     pub(crate) file: PathBuf,
+    pub(crate) digest: Sha256,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
@@ -75,6 +76,16 @@ impl Plugin {
     /// The file it was loaded from.
     pub fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// SHA-256 of the component that it is.
+    pub fn digest(&self) -> Digest {
+        self.digest.digest()
+    }
+
+    /// How many calls of it have ended since the server started, and how many of them failed: what callers do wrong is no failure.
+    pub fn calls(&self) -> (u64, u64) {
+        self.runner.meters.calls()
     }
 
     /// Bytes of a request's body at most: the operator's limit, else the description's.

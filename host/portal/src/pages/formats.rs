@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
+use packhouse_runtime::Plugin;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
@@ -39,6 +40,7 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
     let runtime = &seat.actor.app.config.runtime;
     let own = runtime.per_plugin.get(format).and_then(|plugin| plugin.limits.as_ref());
     let limits = own.unwrap_or(&runtime.default_limits);
+    let (calls, failures) = plugin.calls();
     let (to, button) = if *enabled { ("off", "Switch off") } else { ("on", "Switch on") };
     let button = html! { button type="submit" { (button) span.away { " " (format) } } };
     html! {
@@ -51,12 +53,15 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
             dl {
                 dt { "Version" } dd { (plugin.version()) }
                 dt { "File" } dd { code { (plugin.file().file_name().unwrap_or_default().to_string_lossy()) } }
+                dt { "Digest" } dd { code { (plugin.digest().to_string()) } }
+                dt { "Calls since the server started" }
+                dd { (calls) ", " @if failures == 0 { "none failed" } @else { strong { (parts::count(failures, "failed", "failed")) } ", as the log says" } }
                 dt { "Kinds" } dd { (description.kinds.join(", ")) }
                 dt { "Largest file" } dd { @match plugin.max_file_bytes() { Some(bytes) => (parts::size(bytes)), None => "no bound" } }
                 dt { "Memory of a call" } dd { (parts::size(limits.memory_bytes as u64)) }
                 dt { "Time of a call" } dd { (limits.call_timeout.as_millis()) " ms" }
                 dt { "Calls at one time" } dd { (plugin.concurrency()) }
-                dt { "Takes down and marks" } dd { @if plugin.has_upkeep() { "yes" } @else { "no" } }
+                dt { "Offers besides" } dd { (offered(plugin)) }
                 @if !description.request_headers.is_empty() { dt { "Sees of a request" } dd { (description.request_headers.join(", ")) } }
                 @if !description.claims.is_empty() {
                     dt { "Paths of its own" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
@@ -64,6 +69,17 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
             }
         }
     }
+}
+
+/// What a plugin does besides serving its clients, in words.
+fn offered(plugin: &Plugin) -> String {
+    let all = [
+        (plugin.has_upkeep(), "deleting and marking versions"),
+        (plugin.has_present(), "READMEs and dependencies"),
+        (plugin.has_retention(), "what retention asks"),
+    ];
+    let words: Vec<&str> = all.iter().filter(|(has, _)| *has).map(|(_, words)| *words).collect();
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
 async fn switch(seat: Arc<Seat>) -> Answer {
