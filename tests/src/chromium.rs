@@ -195,6 +195,15 @@ impl Chromium {
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
+    /// Presses the button whose name begins so, in what stands under this heading.
+    #[track_caller]
+    pub fn press_under(&self, heading: &str, name: &str) {
+        let path = format!(
+            "//*[h2[normalize-space(.)='{heading}']]//button[starts-with(normalize-space(.), '{name}')]"
+        );
+        self.act(|| self.find_path(&path), &[("click", json!({}))]);
+    }
+
     /// Presses that button twice, as fast as a hand can.
     #[track_caller]
     pub fn press_twice(&self, name: &str) {
@@ -219,12 +228,24 @@ impl Chromium {
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
+    /// Presses what this XPath finds first.
+    #[track_caller]
+    pub fn press_at(&self, path: &str) {
+        self.act(|| self.find_path(path), &[("click", json!({}))]);
+    }
+
+    /// How much there is that this XPath finds.
+    #[track_caller]
+    pub fn count(&self, path: &str) -> usize {
+        let wanted = json!({"using": "xpath", "value": path});
+        let found = eventually("a page is there", || self.try_ask("POST", "elements", Some(&wanted)));
+        found.as_array().map_or(0, Vec::len)
+    }
+
     /// Whether there is something that this XPath finds, on the page that is there now or comes at this moment.
     #[track_caller]
     pub fn has(&self, path: &str) -> bool {
-        let wanted = json!({"using": "xpath", "value": path});
-        let found = eventually("a page is there", || self.try_ask("POST", "elements", Some(&wanted)));
-        found.as_array().is_some_and(|found| !found.is_empty())
+        self.count(path) > 0
     }
 
     /// Runs a script in the page, whatever is switched off there.
@@ -298,6 +319,15 @@ impl Chromium {
             };
             Some((ask("computedrole")?, ask("computedlabel")?))
         })
+    }
+
+    /// A picture of the page, small enough to be kept with the sources.
+    #[track_caller]
+    pub fn picture_webp(&self) -> Vec<u8> {
+        let wanted = json!({"cmd": "Page.captureScreenshot", "params": {"format": "webp", "quality": 85}});
+        let picture = self.ask("POST", "goog/cdp/execute", Some(&wanted));
+        let bytes = picture["data"].as_str().unwrap_or_default();
+        base64::engine::general_purpose::STANDARD.decode(bytes).expect("a picture")
     }
 
     /// Keeps a picture of the page, for people.

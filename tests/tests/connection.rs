@@ -15,31 +15,9 @@ mod wheel;
 use packhouse_tests::clients::{Maven, build_section, debian_profile, goal, pom};
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::python::{Home, PythonRepository};
-use packhouse_tests::server::OWNER;
+use packhouse_tests::said::ConnectionSaid as Said;
 use packhouse_tests::{Api, MavenRepository, Server, skip};
 use serde_json::{Value, json};
-
-/// What a repository's page says, with the reader's own e-mail address and token in it.
-struct Said(Vec<Value>, String);
-
-impl Said {
-    fn of(server: &Server, id: &str, secret: &str) -> Self {
-        let said =
-            Api::sign_in(server).call("GET", &format!("/v1/repositories/{id}/connection")).expect(200).json();
-        Self(said["clients"].as_array().unwrap().clone(), secret.to_owned())
-    }
-
-    /// The text of a client for a purpose, in this file, or a command.
-    #[track_caller]
-    fn text(&self, client: &str, purpose: &str, file: Option<&str>) -> String {
-        let wanted = |one: &&Value| {
-            one["client"] == client && one["purpose"] == purpose && one["file"].as_str() == file
-        };
-        let found =
-            self.0.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {:?}", self.0));
-        found["text"].as_str().unwrap().replace("<EMAIL>", OWNER).replace("<REPOSITORY_TOKEN>", &self.1)
-    }
-}
 
 #[test]
 fn every_client_is_told_and_a_proxy_of_reading_alone() {

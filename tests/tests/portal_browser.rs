@@ -9,54 +9,13 @@
 )]
 
 use packhouse_tests::chromium::Chromium;
+use packhouse_tests::portal::{at, both, confirm, no_complaints, secret, sign_in};
+use packhouse_tests::python::Home;
 use packhouse_tests::server::{OWNER, PASSWORD, eventually};
-use packhouse_tests::{Api, Server, checkout, clients, skip};
+use packhouse_tests::{Api, Server, clients, skip};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-
-/// The two browsers: each test is a person with scripts, and one without.
-fn both(test: impl Fn(&Chromium, bool)) {
-    for scripts in [false, true] {
-        let browser = if scripts { Chromium::with_scripts() } else { Chromium::start() };
-        match browser {
-            Ok(browser) => test(&browser, scripts),
-            Err(reason) => return skip("chromium", &reason),
-        }
-    }
-}
-
-fn at(server: &Server, path: &str) -> String {
-    format!("http://{}{path}", server.api())
-}
-
-fn sign_in(browser: &Chromium, server: &Server, email: &str) {
-    browser.open(&at(server, "/sign-in"));
-    browser.fill("E-mail", email);
-    browser.fill("Password", PASSWORD);
-    browser.press("Sign in");
-    browser.comes_to("Repositories - Packhouse");
-}
-
-fn confirm(browser: &Chromium) {
-    browser.fill("Password", PASSWORD);
-    browser.press("Confirm");
-}
-
-/// The secret that the page shows this once.
-fn secret(browser: &Chromium) -> String {
-    let secret = browser.text("[data-secret]");
-    assert!(secret.starts_with("pkh_"), "{secret}");
-    secret
-}
-
-/// Nothing on any page was against its policy.
-fn no_complaints(browser: &Chromium) {
-    let complaints = browser.complaints();
-    let policy: Vec<&String> =
-        complaints.iter().filter(|line| line.contains("Content Security Policy")).collect();
-    assert!(policy.is_empty(), "{policy:?}");
-}
 
 fn status(server: &Server, secret: &str) -> u16 {
     server.anonymous().basic(OWNER, secret).get("/repositories/py/simple/none/").status
@@ -113,16 +72,41 @@ fn a_first_visit_ends_in_a_working_client() {
         }
         browser.follow("Connection Settings of py");
         browser.comes_to("py - Packhouse");
+        if let Ok(home) = Home::with("twine") {
+            publish_with(&home, &pasted(browser, "twine"), &secret);
+            browser.open(&at(&server, "/repositories/py"));
+            browser.follow("demo");
+            browser.comes_to("demo - Packhouse");
+            // Published today.
+            assert!(
+                browser.has("//*[name()='svg' and starts-with(@aria-label, 'Publishes by day: 1 in all')]")
+            );
+        }
         no_complaints(browser);
     });
 }
 
 /// What the page says of pip's files, as it stands there: of its settings, and of who it is.
 fn pip_settings(browser: &Chromium) -> [String; 2] {
-    let script = "return [...document.querySelectorAll('.card')].filter(card => card.querySelector('h3')?.textContent.trim() === 'pip') \
+    let said = pasted(browser, "pip");
+    [0, 1].map(|at| said[at].clone())
+}
+
+/// Each text that the page has for this client.
+fn pasted(browser: &Chromium, client: &str) -> Vec<String> {
+    let script = "return [...document.querySelectorAll('.card')] \
+        .filter(card => card.querySelector('h3')?.textContent.trim() === arguments[0]) \
         .map(card => card.querySelector('pre code').textContent)";
-    let said = browser.run(script, &json!([]));
-    [0, 1].map(|at| said[at].as_str().unwrap().to_owned())
+    let said = browser.run(script, &json!([client]));
+    said.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// Publishes a wheel with twine's file and twine's command.
+fn publish_with(home: &Home, said: &[String], secret: &str) {
+    std::fs::create_dir(home.folder().join("dist")).unwrap();
+    wheel(&home.folder().join("dist"));
+    home.write(".pypirc", said[0].replace("<REPOSITORY_TOKEN>", secret));
+    clients::run(home.shell().args(["-euo", "pipefail", "-c", &said[1]])).well();
 }
 
 /// Puts the settings into pip's files and asks for what is not there: an answer, and no refusal.
@@ -267,9 +251,17 @@ fn a_service_key_and_an_access_key_are_made_and_changed() {
     });
 }
 
+/// Publishes that wheel.
+fn publish(home: &Home, server: &Server, secret: &str) {
+    wheel(home.folder());
+    let address = format!("{}/repositories/py/", server.base_url());
+    let options = ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", &address];
+    let who = ["-u", "__token__", "-p", secret, "demo-1.0-py3-none-any.whl"];
+    home.run("", "twine", &[&options[..], &who].concat(), &[]).well();
+}
+
 /// A wheel with a README that would do harm if it could.
-fn publish(server: &Server, secret: &str) {
-    let home = tempfile::tempdir().unwrap();
+fn wheel(folder: &Path) {
     let metadata = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nSummary: A <b>demo</b> \u{202e}gnp.exe\n\
         Requires-Dist: requests (>=2)\nDescription-Content-Type: text/markdown\n\n# Demo\n\n<script>document.title='taken'</script>\n\n\
         <img src=x onerror=\"document.title='taken'\">\n\n[a link](https://example.com/)\n\n![picture](https://evil.example/p.png)\n";
@@ -280,37 +272,24 @@ fn publish(server: &Server, secret: &str) {
          z.writestr('demo-1.0.dist-info/RECORD','')\nz.close()\n"
     );
     let script = script.replace("\\u{202e}", "\\u202e");
-    let made = Command::new("python3").args(["-c", &script]).current_dir(home.path()).status().unwrap();
+    let made = Command::new("python3").args(["-c", &script]).current_dir(folder).status().unwrap();
     assert!(made.success());
-    upload(server, secret, home.path());
-}
-
-fn upload(server: &Server, secret: &str, folder: &Path) {
-    let mut twine = Command::new("twine");
-    twine.args(["upload", "--non-interactive", "--disable-progress-bar", "--repository-url"]);
-    twine.arg(format!("{}/repositories/py/", server.base_url())).args(["-u", "__token__", "-p", secret]);
-    let said = twine.arg("demo-1.0-py3-none-any.whl").current_dir(folder).output().unwrap();
-    assert!(
-        said.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&said.stdout),
-        String::from_utf8_lossy(&said.stderr)
-    );
 }
 
 #[test]
 fn a_package_is_found_read_marked_and_deleted() {
-    if !clients::has("twine") {
-        return skip("twine", "no twine on the path");
-    }
     both(|browser, _| {
+        let home = match Home::with("twine") {
+            Ok(home) => home,
+            Err(reason) => return skip("twine", &reason),
+        };
         let server = Server::start();
         let api = Api::sign_in(&server);
         let id = api
             .post("/v1/repositories", &json!({"name": "py", "format": "python", "kind": "hosted"}))
             .expect(201)
             .field("id");
-        publish(&server, &api.create_token(&[&id], &["read", "write"], None).secret);
+        publish(&home, &server, &api.create_token(&[&id], &["read", "write"], None).secret);
         sign_in(browser, &server, OWNER);
         browser.follow("Search");
         browser.fill("Search", "demo");
@@ -429,22 +408,4 @@ fn a_member_is_invited_accepts_and_changes_its_password() {
         assert_eq!(members["items"].as_array().unwrap().len(), 2);
         no_complaints(browser);
     });
-}
-
-/// The address field is no way in for others: what a page stands on is its own.
-#[test]
-fn pictures_are_kept_for_the_readme() {
-    let browser = match Chromium::start() {
-        Ok(browser) => browser,
-        Err(reason) => return skip("chromium", &reason),
-    };
-    let server = Server::start();
-    let api = Api::sign_in(&server);
-    for (name, format) in [("releases", "maven"), ("py", "python"), ("js", "npm")] {
-        api.post("/v1/repositories", &json!({"name": name, "format": format, "kind": "hosted"})).expect(201);
-    }
-    sign_in(&browser, &server, OWNER);
-    browser.screen(1280, 800, false);
-    browser.open(&at(&server, "/repositories"));
-    browser.picture(&checkout().join("target/pictures/repositories.png"));
 }

@@ -1,65 +1,33 @@
 //! Against npm's `oidc-provider`, which is certified: the pages it shows to people are filled in by the test.
 
 use super::browser::{Browser, query, split};
-use packhouse_tests::server::{eventually, free_port};
-use packhouse_tests::{Api, Response, Server, checkout, clients, skip};
+use packhouse_tests::certified::{Certified, SECRET};
+use packhouse_tests::{Api, Response, Server, skip};
 use serde_json::{Value, json};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 
-const SECRET: &str = "secret-of-the-certified-provider";
-
-/// The running provider.
-struct Certified {
-    child: Child,
-    issuer: String,
-}
-
-impl Certified {
-    /// Starts it, or says why there is none.
-    fn start(server: &Server) -> Result<Certified, String> {
-        let folder = checkout().join(".tools/oidc-provider");
-        if !clients::has("node") {
-            return Err("no node on the path".to_owned());
+/// Goes where the provider sends the browser, filling in its pages as this user, until it leads back to the server.
+fn visit(
+    provider: &Certified,
+    browser: &mut Browser,
+    mut answer: Response,
+    user: &str,
+    server: &Server,
+) -> Response {
+    for _ in 0..12 {
+        let Some(location) = answer.header("location").map(str::to_owned) else {
+            panic!("the provider answered {}: {}", answer.status, answer.text());
+        };
+        let url = if location.starts_with('/') { format!("{}{location}", provider.issuer) } else { location };
+        answer = browser.get(&url);
+        if split(&url).0 == server.api() {
+            return answer;
         }
-        if !folder.join("node_modules/oidc-provider").is_dir() {
-            return Err("./bootstrap test could not install it".to_owned());
+        if url.contains("/interaction/") && answer.status == 200 {
+            let prompt = if answer.text().contains("name=\"login\"") { "login" } else { "consent" };
+            answer = browser.post(&url, &format!("prompt={prompt}&login={user}&password=any"));
         }
-        let port = free_port();
-        let mut command = Command::new("node");
-        command.arg(checkout().join("tests/tests/sso/provider.mjs")).arg(&folder).arg(port.to_string());
-        command.arg(format!("http://{}/v1/sso/callback", server.api())).arg(SECRET);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let provider = Certified { child: child.unwrap(), issuer: format!("http://127.0.0.1:{port}") };
-        eventually("oidc-provider listens", || TcpStream::connect(("127.0.0.1", port)).ok());
-        Ok(provider)
     }
-
-    /// Goes where the provider sends the browser, filling in its pages as this user, until it leads back to the server.
-    fn visit(&self, browser: &mut Browser, mut answer: Response, user: &str, server: &Server) -> Response {
-        for _ in 0..12 {
-            let Some(location) = answer.header("location").map(str::to_owned) else {
-                panic!("the provider answered {}: {}", answer.status, answer.text());
-            };
-            let url = if location.starts_with('/') { format!("{}{location}", self.issuer) } else { location };
-            answer = browser.get(&url);
-            if split(&url).0 == server.api() {
-                return answer;
-            }
-            if url.contains("/interaction/") && answer.status == 200 {
-                let prompt = if answer.text().contains("name=\"login\"") { "login" } else { "consent" };
-                answer = browser.post(&url, &format!("prompt={prompt}&login={user}&password=any"));
-            }
-        }
-        panic!("the provider leads nowhere");
-    }
-}
-
-impl Drop for Certified {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    panic!("the provider leads nowhere");
 }
 
 #[test]
@@ -79,14 +47,14 @@ fn a_certified_provider_signs_members_in_and_confirms_what_they_do() {
 
     let mut browser = Browser::default();
     let there = browser.get(&start).expect(303);
-    let signed_in = provider.visit(&mut browser, there, "dev", &server).expect(201);
+    let signed_in = visit(&provider, &mut browser, there, "dev", &server).expect(201);
     assert_eq!(signed_in.json()["member"]["email"], "dev@example.com");
     assert_eq!(signed_in.json()["member"]["name"], "Name of dev");
     let csrf = signed_in.field("csrf_token");
 
     // The provider has a session of its own by now, and asks nobody anything; a confirmation makes it ask again.
     let there = browser.get(&start).expect(303);
-    provider.visit(&mut browser, there, "nobody is asked", &server).expect(201);
+    visit(&provider, &mut browser, there, "nobody is asked", &server).expect(201);
     let cookie = browser.cookie(server.api(), "packhouse_session").unwrap();
     let portal =
         packhouse_tests::Client::new(server.api()).with("Cookie", &format!("packhouse_session={cookie}"));
@@ -99,13 +67,13 @@ fn a_certified_provider_signs_members_in_and_confirms_what_they_do() {
     let asked = post("/v1/confirmations", &json!({"action": "create_token", "sso": true})).expect(202);
     let there = browser.get(&asked.field("sign_in_url")).expect(303);
     assert_eq!(query(there.header("location").unwrap())["prompt"], "login");
-    let confirmed = provider.visit(&mut browser, there, "dev", &server).expect(201);
+    let confirmed = visit(&provider, &mut browser, there, "dev", &server).expect(201);
     let token = json!({"name": "by sso", "scope": ["read", "write"], "format": "generic", "repositories": [repository],
         "expires_at": null, "confirmation_token": confirmed.field("confirmation_token")});
     assert_eq!(post("/v1/tokens", &token).expect(201).field("owner"), "dev@example.com");
 
     let mut other = Browser::default();
     let there = other.get(&start).expect(303);
-    let answer = provider.visit(&mut other, there, "unverified", &server);
+    let answer = visit(&provider, &mut other, there, "unverified", &server);
     super::refused(&server, &other, answer, "not verified");
 }
