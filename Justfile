@@ -88,6 +88,10 @@ fuzz-all SECONDS="20":
 chaos *ARGS: build
     cargo run --release --locked --quiet -p packhouse-chaos -- {{ ARGS }}
 
+# The picture in README.md, made anew by the test of it
+picture: build
+    PACKHOUSE_PICTURE="$PWD/docs/portal.webp" cargo test --workspace --release --locked --test portal_picture
+
 # What the server is to reach, as one table of ratios: `just bench --only kept`, `just bench --help`
 bench *ARGS: build
     cargo bench --locked -p packhouse-benches --bench goals -- {{ ARGS }}
