@@ -10,6 +10,9 @@ pub(super) struct Counters {
     pub(super) most_changed_slowly: AtomicU64,
     /// The statements again, for the metrics of the process.
     metric: metrics::Counter,
+    /// What was read, for tests of how.
+    #[cfg(test)]
+    pub(super) ran: std::sync::Mutex<Vec<(String, Vec<super::Value>)>>,
 }
 
 impl Default for Counters {
@@ -20,6 +23,8 @@ impl Default for Counters {
             commits: AtomicU64::new(0),
             most_changed_slowly: AtomicU64::new(0),
             metric,
+            #[cfg(test)]
+            ran: std::sync::Mutex::default(),
         }
     }
 }

@@ -114,6 +114,11 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
         self.counters.statement();
+        let sql = sql.into();
+        #[cfg(test)]
+        if let Ok(mut ran) = self.counters.ran.lock() {
+            ran.push((sql.clone().into_owned(), values.clone()));
+        }
         self.fetch_uncounted(sql, values).await
     }
 
@@ -242,6 +247,12 @@ impl Database {
     #[cfg(test)]
     pub(crate) fn most_changed_slowly(&self) -> u64 {
         self.counters.most_changed_slowly.load(Ordering::Relaxed)
+    }
+
+    /// What was read since the last call.
+    #[cfg(test)]
+    pub(crate) fn take_statements(&self) -> Vec<(String, Vec<Value>)> {
+        self.counters.ran.lock().map(|mut ran| std::mem::take(&mut *ran)).unwrap_or_default()
     }
 
     /// How many statements ran.

@@ -6,6 +6,8 @@ mod committed;
 mod counters;
 mod database;
 mod generation;
+#[cfg(test)]
+mod lists;
 mod local_row;
 mod local_statement;
 mod migrate;

@@ -1,0 +1,96 @@
+//! The statements of long lists are seeks in the order that they are shown in: none reads a table from end to end, and none sorts what it
+//! read. What is explained is what the store's own verbs have just run.
+
+use super::{Value, values};
+use crate::accounts::AuditFilter;
+use crate::activity::ActivityOf;
+use crate::config::StoreConfig;
+use crate::ids::{KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, TrashId};
+use crate::store::Store;
+
+/// What has as many rows as there are packages, tokens and events.
+const LONG: [&str; 22] = [
+    "packages",
+    "versions",
+    "v",
+    "files",
+    "f",
+    "tokens",
+    "t",
+    "audit_events",
+    "activity",
+    "a",
+    "trash",
+    "trash_files",
+    "cached_answers",
+    "c",
+    "token_repositories",
+    "access_keys",
+    "k",
+    "key_owners",
+    "o",
+    "members",
+    "m",
+    "records",
+];
+
+/// Whether a step of a plan reads all of a long table, or sorts.
+fn is_slow(step: &str) -> bool {
+    let scans = |table: &&str| step == format!("SCAN {table}") || step.starts_with(&format!("SCAN {table} "));
+    LONG.iter().any(|table| scans(&table)) || step == "USE TEMP B-TREE FOR ORDER BY"
+}
+
+#[tokio::test]
+async fn pages_of_long_lists_seek() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(StoreConfig::new(folder.path())).await.unwrap();
+    let (organization, repository) = (OrganizationId(1), RepositoryId(1));
+    store.inner.db.take_statements();
+    // As the pages ask: at their beginning, and further on.
+    for after in [None, Some(5)] {
+        let member = Some(MemberId(1));
+        store.list_tokens(organization, member, None, after.map(TokenId), 21).await.unwrap();
+        store.list_tokens(organization, None, Some("org"), after.map(TokenId), 21).await.unwrap();
+        store.audit_events(organization, &AuditFilter::default(), after, 51).await.unwrap();
+        store.list_members(organization, after.map(MemberId), 51).await.unwrap();
+        store.list_repositories(organization, after.map(RepositoryId), 51).await.unwrap();
+        store
+            .list_key_owners(
+                organization,
+                crate::accounts::KeyOwnerKind::Subscriber,
+                after.map(KeyOwnerId),
+                51,
+            )
+            .await
+            .unwrap();
+        store.trash(repository, after.map(TrashId), 51).await.unwrap();
+    }
+    store.package_names(repository, "a", 51).await.unwrap();
+    store.package_summaries(repository, vec!["a".to_owned(), "b".to_owned()]).await.unwrap();
+    store.versions(repository, "a").await.unwrap();
+    store.version_details(repository, "a", "1").await.unwrap();
+    for of in [
+        ActivityOf::Organization(organization),
+        ActivityOf::Repository(repository),
+        ActivityOf::Package(repository, "a"),
+    ] {
+        // What is found is gathered by day: at most a row for each repository and day is sorted.
+        store.activity(of).await.unwrap();
+    }
+    let ran: Vec<(String, Vec<Value>)> = store.inner.db.take_statements();
+    assert!(ran.len() > 20, "{} statements", ran.len());
+    for (sql, values) in ran {
+        let rows = store.inner.db.fetch(format!("EXPLAIN QUERY PLAN {sql}"), values).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.columns().text("detail").unwrap()).collect();
+        assert!(!plan.iter().any(|step| is_slow(step)), "{sql}\n{plan:#?}");
+    }
+    // That a slow one is seen.
+    let rows = store
+        .inner
+        .db
+        .fetch("EXPLAIN QUERY PLAN SELECT * FROM tokens ORDER BY name", values![])
+        .await
+        .unwrap();
+    assert!(rows.iter().any(|row| is_slow(&row.columns().text("detail").unwrap())));
+    store.close().await;
+}
