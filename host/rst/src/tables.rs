@@ -1,4 +1,4 @@
-//! Tables, drawn with `+---+` or ruled with `=== ===`. One in which cells reach over others is shown as it was drawn.
+//! Tables, drawn with `+---+` or ruled with `=== ===`. One in which cells reach over others, or that has none, is shown as it was drawn.
 
 use crate::Stop;
 use crate::blocks::Reader;
@@ -29,7 +29,7 @@ impl Reader {
         } else {
             return Ok(None);
         };
-        match table {
+        match table.filter(|table| !table.rows.is_empty()) {
             Some(table) => self.rows(&table)?,
             None => self.literal(lines.get(at..at + taken).unwrap_or_default())?,
         }
@@ -37,27 +37,31 @@ impl Reader {
     }
 
     fn rows(&mut self, table: &Table<'_>) -> Result<(), Stop> {
+        let (head, body) = table.rows.split_at(table.head.min(table.rows.len()));
         self.writer.html("<table>\n")?;
-        for (number, row) in table.rows.iter().enumerate() {
-            let element = if number < table.head { "th" } else { "td" };
-            if number == 0 {
-                self.writer.html(if table.head > 0 { "<thead>\n" } else { "<tbody>\n" })?;
+        for (section, cell, rows) in [("thead", "th", head), ("tbody", "td", body)] {
+            if rows.is_empty() {
+                continue;
             }
-            self.writer.html("<tr>")?;
-            for cell in row {
-                self.writer.html(&format!("<{element}>"))?;
-                let since = self.writer.len();
-                self.body(&dedented(cell, usize::MAX))?;
-                self.writer.unwrap_paragraph(since);
-                self.writer.html(&format!("</{element}>"))?;
+            self.writer.html(&format!("<{section}>\n"))?;
+            for row in rows {
+                self.row(row, cell)?;
             }
-            self.writer.html("</tr>\n")?;
-            if number + 1 == table.head {
-                self.writer.html("</thead>\n<tbody>\n")?;
-            }
+            self.writer.html(&format!("</{section}>\n"))?;
         }
-        let ends_in_head = table.rows.len() < table.head;
-        self.writer.html(if ends_in_head { "</thead>\n</table>\n" } else { "</tbody>\n</table>\n" })
+        self.writer.html("</table>\n")
+    }
+
+    fn row(&mut self, row: &[Cell<'_>], element: &str) -> Result<(), Stop> {
+        self.writer.html("<tr>")?;
+        for cell in row {
+            self.writer.html(&format!("<{element}>"))?;
+            let since = self.writer.len();
+            self.body(&dedented(cell, usize::MAX))?;
+            self.writer.unwrap_paragraph(since);
+            self.writer.html(&format!("</{element}>"))?;
+        }
+        self.writer.html("</tr>\n")
     }
 }
 

@@ -168,6 +168,8 @@ fn tables_have_rows() {
             "<p>Behind</p>",
         ],
     );
+    becomes("* +-+", &["<li><pre>+-+\n</pre>\n</li>"]);
+    becomes("+-+\n|a|\n+=+\n", &["<thead>\n<tr><th>a</th></tr>\n</thead>\n</table>"]);
     becomes("+---+---+\n| joined|\n+---+---+\n", &["<pre>+---+---+"]);
     becomes("== ==\na  b\n== ==\n", &["<tbody>\n<tr><td>a</td><td>b</td></tr>\n</tbody>"]);
 }
