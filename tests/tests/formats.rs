@@ -33,7 +33,7 @@ fn a_format_is_switched_off_and_on_without_a_restart() {
     assert_eq!(maven(&api)["digest"], json!(format!("sha256:{}", digests::sha256(&file))));
     let calls = || maven(&api)["calls"].as_u64().unwrap();
     let before = calls();
-    assert!(before >= 3, "a publish is routed, checked and handled");
+    assert!(before > 0, "a publish is a call");
     repository.get("org/example/a/1.0/a-1.0.pom").expect(404);
     assert!(calls() > before);
     assert_eq!(maven(&api)["failures"], 0);

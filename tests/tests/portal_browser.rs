@@ -8,6 +8,10 @@
     reason = "test code: to fail is how it speaks"
 )]
 
+#[path = "../../plugins/python/tests/wheel.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+mod wheel;
+
 use packhouse_tests::chromium::Chromium;
 use packhouse_tests::portal::{at, both, confirm, no_complaints, secret, sign_in};
 use packhouse_tests::python::Home;
@@ -265,15 +269,9 @@ fn wheel(folder: &Path) {
     let metadata = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nSummary: A <b>demo</b> \u{202e}gnp.exe\n\
         Requires-Dist: requests (>=2)\nDescription-Content-Type: text/markdown\n\n# Demo\n\n<script>document.title='taken'</script>\n\n\
         <img src=x onerror=\"document.title='taken'\">\n\n[a link](https://example.com/)\n\n![picture](https://evil.example/p.png)\n";
-    let script = format!(
-        "import zipfile\nz=zipfile.ZipFile('demo-1.0-py3-none-any.whl','w')\nz.writestr('demo.py','')\n\
-         z.writestr('demo-1.0.dist-info/METADATA',{metadata:?}.encode('utf-16','surrogatepass').decode('utf-16'))\n\
-         z.writestr('demo-1.0.dist-info/WHEEL','Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
-         z.writestr('demo-1.0.dist-info/RECORD','')\nz.close()\n"
-    );
-    let script = script.replace("\\u{202e}", "\\u202e");
-    let made = Command::new("python3").args(["-c", &script]).current_dir(folder).status().unwrap();
-    assert!(made.success());
+    let mut files = wheel::wheel_files("demo", "1.0", "");
+    files[1].1 = metadata.as_bytes().to_vec();
+    std::fs::write(folder.join("demo-1.0-py3-none-any.whl"), wheel::zip(&wheel::borrowed(&files))).unwrap();
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
     let formats = Api::sign_in(&server).call("GET", "/v1/formats").expect(200).json();
     let hostile = formats["items"].as_array().unwrap().iter().find(|one| one["format"] == "hostile").unwrap();
     assert_eq!(hostile["failures"], json!(ATTACKS.len()), "{hostile}");
-    assert!(hostile["calls"].as_u64() > Some(2 * ATTACKS.len() as u64), "{hostile}");
+    assert!(hostile["calls"].as_u64() >= Some(2 * ATTACKS.len() as u64), "{hostile}");
 }
 
 #[test]
