@@ -23,7 +23,7 @@ const ROUNDS: usize = 15;
 /// How much longer a page may take than the call: it is made of it and of who is asking, and then of HTML.
 const TIMES: f64 = 4.0;
 /// What does not count, on a machine that does other things beside.
-const JITTER: Duration = Duration::from_millis(15);
+const JITTER: Duration = Duration::from_millis(10);
 /// The most that a page weighs with its style sheet and its script, uncompressed.
 const WEIGHT: usize = 60 * 1024;
 

@@ -56,7 +56,7 @@ fn a_repository_is_shown_with_what_happened_in_it() {
     );
     database::sqlite(&server, &days);
     sign_in(&browser, &server, OWNER);
-    browser.screen(1280, 820, false);
+    browser.screen(1280, 850, false);
     browser.open(&at(&server, "/repositories/releases"));
     assert!(browser.text("#activity").contains("30 days"));
     for name in ["Downloads", "Publishes"] {
