@@ -9,12 +9,11 @@ use crate::ids::{KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, Tr
 use crate::store::Store;
 
 /// What has as many rows as there are packages, tokens and events.
-const LONG: [&str; 22] = [
+const LONG: [&str; 21] = [
     "packages",
     "versions",
     "v",
     "files",
-    "f",
     "tokens",
     "t",
     "audit_events",

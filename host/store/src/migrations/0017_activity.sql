@@ -10,3 +10,8 @@ INSERT INTO activity (repository, name, day, publishes)
     SELECT repository, '', COALESCE(published, shown_at) / 86400000, COUNT(*) FROM versions
     WHERE COALESCE(published, shown_at) >= (SELECT MAX(shown_at) FROM versions) - 2592000000
     GROUP BY repository, COALESCE(published, shown_at) / 86400000;
+
+-- Lists of these are shown a page at a time in the order of their making, and are not sorted for it.
+CREATE INDEX members_in_order ON members (organization, id);
+CREATE INDEX repositories_in_order ON repositories (organization, id);
+CREATE INDEX trash_in_order ON trash (repository, id);
