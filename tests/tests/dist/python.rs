@@ -23,9 +23,12 @@ fn started(home: &Home, text: &str, ports: [u16; 2]) -> Running {
     use std::os::unix::process::CommandExt as _;
     let (before, text) = text.trim().rsplit_once('\n').unwrap_or(("true", text.trim()));
     run(home.shell().args(["-euo", "pipefail", "-c", before])).well();
+    // What the lines before it export is the server's.
+    let exports: String =
+        before.lines().filter(|line| line.starts_with("export ")).flat_map(|line| [line, "\n"]).collect();
     let mut command = home.shell();
     command
-        .args(["-euo", "pipefail", "-c", text])
+        .args(["-euo", "pipefail", "-c", &(exports + text)])
         .process_group(0)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
