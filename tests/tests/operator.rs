@@ -412,10 +412,10 @@ fn what_a_plugin_says_when_it_fails_is_in_the_log() {
         .env("PACKHOUSE_PLUGINS_OUTSPOKEN_WASI", "true")
         .start();
     let api = Api::sign_in(&server);
-    api.post("/v1/repositories", &json!({"name": "words", "format": "outspoken", "kind": "hosted"}))
-        .expect(201);
-    let token = api.create_token(&["words"], &["repo:read"], None);
-    let client = server.anonymous().with("Authorization", &format!("Bearer {}", token.key));
+    let made = json!({"name": "words", "format": "outspoken", "kind": "hosted"});
+    let repository = api.post("/v1/repositories", &made).expect(201).field("id");
+    let token = api.create_token(&[&repository], &["read"], None);
+    let client = server.anonymous().basic(OWNER, &token.secret);
     let said = |path: &str, status: u16, words: &[&str]| {
         let answer = client.get(&format!("/repositories/words/{path}"));
         assert_eq!(answer.status, status, "{path}: {}", answer.text());
