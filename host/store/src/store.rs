@@ -23,6 +23,9 @@ use crate::records::cache::RecordCache;
 use crate::write_behind::{Downloaded, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::{Memory, Writer};
 
+/// Undos that go on at one time: an organization that brings thousands back leaves room for what is published meanwhile.
+const UNDOS: usize = 2;
+
 /// The room on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRoom {
@@ -111,7 +114,7 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
             stored_bytes: tokio::sync::Mutex::default(),
-            undos: tokio::sync::Semaphore::new(crate::trash::UNDOS),
+            undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),
             snapshots,
             changes,

@@ -21,8 +21,6 @@ const NOTHING_AFTER_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How often an undo is begun at most that others' commits come before.
 const TRIES: u32 = 8;
-/// Undos that go on at one time: an organization that brings thousands back leaves room for what is published meanwhile.
-pub(crate) const UNDOS: usize = 2;
 /// Records of an undo that go in one commit, and their bytes at most; one may be of 1 MiB.
 const PIECE: i64 = 2000;
 const PIECE_BYTES: usize = 8 << 20;

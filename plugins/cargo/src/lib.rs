@@ -7,6 +7,7 @@ mod archive;
 mod body;
 mod clients;
 mod download;
+mod found;
 mod index;
 mod line;
 mod metadata;

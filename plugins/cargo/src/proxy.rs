@@ -1,8 +1,8 @@
 //! A proxy: the pages of another sparse index with this server's addresses, and the files that they name by their checksums.
 
+use crate::found::Found;
 use crate::line::ForeignLine;
 use crate::name::{Name, folders, place};
-use crate::search::Found;
 use crate::{FILE_LIMIT, withdrawn};
 use packhouse_sdk::{
     Blob, Context, Error, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Reply, Repository, Response,

@@ -1,36 +1,16 @@
 //! `cargo search`: what is here, and behind it what upstreams find.
 
+use crate::found::{Found, FoundCrate, Meta};
 use crate::name::Name;
 use crate::proxy;
 use crate::records::VersionRecord;
 use packhouse_sdk::{Context, Failure, Output, Params, Repository, Request, Response};
 use semver::Version;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Crates of an answer if the client does not say, and at most.
 const PAGE: u32 = 10;
 const MAX_PAGE: u32 = 100;
-
-/// What is found, as cargo reads it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Found {
-    pub(crate) crates: Vec<FoundCrate>,
-    pub(crate) meta: Meta,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct FoundCrate {
-    pub(crate) name: String,
-    max_version: String,
-    #[serde(default)]
-    description: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Meta {
-    total: u64,
-}
 
 pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (words, limit) = (request.query("q").unwrap_or_default(), limit(request)?);

@@ -9,6 +9,7 @@ mod clients;
 mod delete;
 mod dists;
 mod documents;
+mod found;
 mod join;
 mod metadata;
 mod minify;

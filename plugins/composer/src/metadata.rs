@@ -1,5 +1,6 @@
 //! `p2/VENDOR/PACKAGE.json` and `p2/VENDOR/PACKAGE~dev.json`: the versions of a package.
 
+use crate::found::Found;
 use crate::minify;
 use crate::name;
 use crate::proxy;
@@ -11,13 +12,6 @@ use packhouse_sdk::{
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-
-/// A version, as JSON of which the file's address is left out.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) version: Version,
-    pub(crate) json: String,
-}
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(name::about(Intent::read(), &asked(params).0))

@@ -4,8 +4,8 @@
 //! metadata.
 
 use crate::FILE_LIMIT;
+use crate::found::Found;
 use crate::join::below;
-use crate::metadata::Found;
 use crate::records::{self, Fetched};
 use crate::upstream_metadata::{self, Dist, Listed, Root};
 use crate::version::Version;

@@ -1,6 +1,7 @@
 //! What ChartMuseum answers about charts, in JSON.
 
-use crate::listing::{self, Listed};
+use crate::listed::Listed;
+use crate::listing;
 use crate::{index, name};
 use packhouse_sdk::{Context, Error, Failure, Intent, Output, Params, Request, Response};
 use serde_json::json;

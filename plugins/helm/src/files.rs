@@ -1,10 +1,8 @@
 //! `GET` of a chart's file and of the signature that goes with it, below `charts/` and at the address itself.
 
+use crate::media_types::{MEDIA_TYPE, PROVENANCE_TYPE};
 use crate::{name, proxy, records};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
-
-pub(crate) const MEDIA_TYPE: &str = "application/gzip";
-pub(crate) const PROVENANCE_TYPE: &str = "text/plain; charset=utf-8";
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let file = params.segment("file");

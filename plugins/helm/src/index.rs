@@ -1,6 +1,7 @@
 //! `index.yaml`, rendered from what is listed.
 
-use crate::listing::{self, Listed};
+use crate::listed::Listed;
+use crate::listing;
 use crate::{name, yaml};
 use packhouse_sdk::{Context, Error, Failure, Output, Params, Request, Response, percent_encode};
 use serde_json::{Map, Value, json};

@@ -1,28 +1,11 @@
 //! Charts as the repositories have them: read from records, or from an upstream's index.
 
-use crate::chart::Chart;
+use crate::listed::{Listed, Listing};
 use crate::records::{self, ChartRecord};
 use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Repository};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// A version as an index lists it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Listed {
-    pub(crate) chart: Chart,
-    /// RFC 3339, as it is written; empty where nobody says.
-    pub(crate) created: String,
-    /// SHA-256 in hex.
-    pub(crate) digest: Option<String>,
-    /// Where an upstream has it, absolute; empty in a hosted repository.
-    pub(crate) url: String,
-}
-
-/// Versions by the name of their chart.
-pub(crate) type Listing = BTreeMap<String, Vec<Listed>>;
+use std::collections::BTreeSet;
 
 /// All charts; of one version in two repositories the first stands. The newest version is first.
 pub(crate) fn all(cx: &Context) -> Result<Listing, Failure> {

@@ -9,7 +9,7 @@
 //! Names of charts hold no slash.
 
 use crate::chart::Chart;
-use crate::listing::Listed;
+use crate::listed::Listed;
 use crate::name;
 use packhouse_sdk::{Digest, Error, Repository, Timestamp, Version};
 use serde::{Deserialize, Serialize};

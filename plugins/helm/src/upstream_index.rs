@@ -4,7 +4,7 @@
 use crate::block_yaml;
 use crate::chart::Chart;
 use crate::join::join;
-use crate::listing::{Listed, Listing};
+use crate::listed::{Listed, Listing};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
