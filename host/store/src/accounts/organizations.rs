@@ -164,7 +164,7 @@ async fn insert(
     organization: NewOrganization,
 ) -> Result<Option<OrganizationRow>, StoreError> {
     let NewOrganization { name, base_url, host } = organization;
-    let (id, created_at) = (OrganizationId(new_id()), now_ms());
+    let (id, created_at) = (after_all(transaction).await?, now_ms());
     let row = OrganizationRow { id, name, base_url, host, created_at, quota_bytes: None };
     let insert = "INSERT INTO organizations (id, name, base_url, host, created_at) VALUES ($1, $2, $3, $4, $5) \
                   ON CONFLICT DO NOTHING";
@@ -172,4 +172,12 @@ async fn insert(
         values![row.id.0, row.name.as_str(), row.base_url.as_deref(), row.host.as_deref(), row.created_at];
     let inserted = transaction.execute(insert, values).await? == 1;
     Ok(inserted.then_some(row))
+}
+
+/// An identifier that is larger than all there are, whatever another process's or an earlier clock made them of: the server is managed
+/// from the organization with the smallest.
+async fn after_all(transaction: &mut Transaction) -> Result<OrganizationId, StoreError> {
+    let last = transaction.fetch_one("SELECT MAX(id) AS last FROM organizations", values![]).await?;
+    let last = last.map(|row| row.columns().opt_int("last")).transpose()?.flatten();
+    Ok(OrganizationId(new_id().max(last.unwrap_or_default().saturating_add(1))))
 }

@@ -48,8 +48,10 @@ fn token(world: &World, secret: u8, owner: Option<&MemberRow>) -> NewToken {
 async fn one_first_organization(world: &World) {
     assert!(world.store.bootstrap(organization("second"), member("x@localhost")).await.unwrap().is_none());
     assert_eq!(world.store.organizations().await.unwrap().len(), 1);
-    assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_some());
+    let second = world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
     assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_none());
+    assert!(second.id > world.organization, "the server is managed from the smallest");
+    assert_eq!(world.store.first_organization().await.unwrap(), Some(world.organization));
 }
 
 async fn hosts_are_unique(world: &World) {
