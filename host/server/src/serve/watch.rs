@@ -192,7 +192,7 @@ async fn formats(app: Arc<App>) -> Outcome {
     let refused = app.runtime.refused().iter().map(|error| Finding {
         what: PLUGIN,
         detail: error.to_string(),
-        which: error.stem().unwrap_or_default(),
+        which: error.stem().map(|stem| format!("{stem}.wasm")).unwrap_or_default(),
         cause: String::new(),
     });
     let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
