@@ -7,6 +7,9 @@ use ammonia::Builder;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+/// Makes HTML of a text, of at most so many bytes, until that moment; none where it would be more, or later.
+type Make = fn(&str, usize, Instant) -> Option<Rendered>;
+
 /// Bytes of a text that are looked at.
 const MOST: usize = 64 * 1024;
 /// How deep elements may stand in each other. What stands deeper is shown as text.
@@ -18,12 +21,11 @@ const TIME: Duration = Duration::from_secs(1);
 pub(crate) async fn shown(media_type: &str, text: &str, room: usize) -> Markup {
     let (text, cut) = cut(text, MOST);
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let make: Option<fn(&str, usize, Instant) -> Option<Rendered>> =
-        match essence.to_ascii_lowercase().as_str() {
-            "text/markdown" => Some(rendered),
-            "text/x-rst" => Some(rendered_rst),
-            _ => None,
-        };
+    let make: Option<Make> = match essence.to_ascii_lowercase().as_str() {
+        "text/markdown" => Some(rendered),
+        "text/x-rst" => Some(rendered_rst),
+        _ => None,
+    };
     if let Some(make) = make {
         let owned = text.to_owned();
         let made = tokio::task::spawn_blocking(move || make(&owned, room, Instant::now() + TIME));

@@ -169,6 +169,7 @@ async fn compile(engine: &Engine, file: &Path) -> Result<(Component, Sha256), St
     let (engine, file) = (engine.clone(), file.to_owned());
     let compiled = tokio::task::spawn_blocking(move || {
         check_layer(&file)?;
+        #[allow(clippy::disallowed_methods, reason = "a component is compiled as a whole")]
         let bytes = std::fs::read(&file).map_err(|error| format!("cannot be read: {error}"))?;
         let component = Component::from_binary(&engine, &bytes).map_err(|error| format!("{error:#}"))?;
         Ok((component, Sha256::of(&bytes)))
