@@ -9,7 +9,6 @@
 )]
 
 #[path = "../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "each of its users takes a part of it")]
 mod wheel;
 
 use packhouse_tests::chromium::Chromium;
