@@ -22,6 +22,7 @@ pub struct World {
     pub organization: OrganizationId,
     pub repository: RepositoryId,
     _folder: TempDir,
+    _database: Option<postgres::Lent>,
 }
 
 impl World {
@@ -36,8 +37,9 @@ impl World {
         let cluster = postgres::shared()?;
         let folder = TempDir::new().unwrap();
         let mut config = StoreConfig::new(folder.path());
-        config.database_url = cluster.create_database();
-        Some(World::over(folder, config).await)
+        let database = cluster.lend_database();
+        config.database_url.clone_from(&database.url);
+        Some(World { _database: Some(database), ..World::over(folder, config).await })
     }
 
     pub async fn over(folder: TempDir, mut config: StoreConfig) -> World {
@@ -46,7 +48,8 @@ impl World {
         let (organization, _) =
             store.bootstrap(organization("first"), member("owner@localhost")).await.unwrap().unwrap();
         let repository = make_repository(&store, &organization, "main").await;
-        World { store, config, organization: organization.id, repository, _folder: folder }
+        let organization = organization.id;
+        World { store, config, organization, repository, _folder: folder, _database: None }
     }
 
     /// Returns when look-ups may be answered from memory.

@@ -68,6 +68,11 @@ impl Cluster {
         format!("postgres://packhouse@127.0.0.1:{}/{name}", self.port)
     }
 
+    /// A new database that is dropped with what is returned: hundreds of them at once would fill a small disk.
+    pub fn lend_database(&'static self) -> Lent {
+        Lent { cluster: self, url: self.create_database() }
+    }
+
     /// What a person's client says to a statement, without the server's knowing of it.
     pub fn sql(&self, database_url: &str, sql: &str) -> String {
         let output = Command::new(self.binaries.join("psql"))
@@ -92,6 +97,8 @@ impl Cluster {
         watch.args(["-c", WATCH, "sh"]).arg(&self.home).arg(server.get_program()).args(server.get_args());
         watch.arg("-D").arg(self.home.join("data")).arg("-k").arg(&self.home).args(["-h", "127.0.0.1"]);
         watch.args(["-p", &self.port.to_string(), "-c", "max_connections=400", "-c", "fsync=off"]);
+        // Little of a small disk: each new database is written to the log as well.
+        watch.args(["-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "max_wal_size=128MB"]);
         watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         *self.process.lock().unwrap() = Some(watch.spawn().unwrap());
         while !self.client("pg_isready").arg("-q").status().unwrap().success() {
@@ -117,6 +124,22 @@ impl Cluster {
             .arg(program)
             .current_dir("/");
         command
+    }
+}
+
+/// A database of one test's.
+pub struct Lent {
+    cluster: &'static Cluster,
+    /// Its address.
+    pub url: String,
+}
+
+impl Drop for Lent {
+    /// A test that has failed says so itself, so what goes wrong here is not said.
+    fn drop(&mut self) {
+        if let Some((_, name)) = self.url.rsplit_once('/') {
+            let _ = self.cluster.client("dropdb").args(["--force", name]).output();
+        }
     }
 }
 
