@@ -34,6 +34,7 @@
 // The exporting macro's code names this crate from outside, and so does what it expands to in here.
 extern crate self as packhouse_sdk;
 
+pub mod address;
 pub mod call;
 pub mod host;
 pub mod json_scan;

@@ -87,7 +87,7 @@ pub(crate) fn file(
     }
     let path = format!("api/v1/crates/{}/{number}/download", line.name);
     let fetch = cx
-        .upstream("GET", &below(proxy, address(&config(cx, proxy)?.dl, &line))?)
+        .upstream("GET", &below(proxy, &address(&config(cx, proxy)?.dl, &line))?)
         .fresh(Freshness::Immutable)
         .limit(FILE_LIMIT)
         .expect(&line.checksum)
@@ -106,10 +106,8 @@ fn config(cx: &Context, proxy: &Repository) -> Result<Config, Failure> {
 }
 
 /// An address that lies below the upstream's own as a target there: to others no credentials are shown.
-fn below(proxy: &Repository, address: String) -> Result<String, Error> {
-    let upstream = Settings::of(proxy)?.upstream.unwrap_or_default();
-    let own = address.strip_prefix(upstream.trim_end_matches('/')).filter(|rest| rest.starts_with('/'));
-    Ok(own.map(str::to_owned).unwrap_or(address))
+fn below(proxy: &Repository, address: &str) -> Result<String, Error> {
+    Ok(packhouse_sdk::address::below(&Settings::of(proxy)?.upstream.unwrap_or_default(), address).to_owned())
 }
 
 /// Where a file is: a template with places in braces, or what the name, the version and `download` are added to.
@@ -138,7 +136,7 @@ pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) 
     let Some(api) = config(cx, proxy)?.api else { return Ok(Found::default()) };
     let target =
         format!("{}/api/v1/crates?q={}&per_page={limit}", api.trim_end_matches('/'), percent_encode(words));
-    let fetch = cx.upstream("GET", &below(proxy, target)?).header("accept", "application/json");
+    let fetch = cx.upstream("GET", &below(proxy, &target)?).header("accept", "application/json");
     let Some(body) = found(fetch.limit(DOCUMENT).start(proxy)?)? else { return Ok(Found::default()) };
     let mut read: Found = serde_json::from_slice(&body.read_all(DOCUMENT)?)
         .map_err(|_| useless("what it finds cannot be read"))?;

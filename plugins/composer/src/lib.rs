@@ -10,7 +10,6 @@ mod delete;
 mod dists;
 mod documents;
 mod found;
-mod join;
 mod metadata;
 mod minify;
 mod name;

@@ -5,10 +5,10 @@
 
 use crate::FILE_LIMIT;
 use crate::found::Found;
-use crate::join::below;
 use crate::records::{self, Fetched};
 use crate::upstream_metadata::{self, Dist, Listed, Root};
 use crate::version::Version;
+use packhouse_sdk::address::below;
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Reply, Repository, Response, Settings, Version as Shown,

@@ -1,10 +1,10 @@
 //! An upstream's `packages.json` and the metadata of a package. What they say is a stranger's word: what cannot be understood of it is left
 //! out, version by version.
 
-use crate::join::join;
 use crate::minify;
 use crate::version::Version;
 use packhouse_sdk::Timestamp;
+use packhouse_sdk::address::join;
 use serde_json::{Map, Value};
 
 /// Bytes of all versions of a package, each written out.

@@ -12,7 +12,6 @@ mod clients;
 mod delete;
 mod files;
 mod index;
-mod join;
 mod listed;
 mod listing;
 mod media_types;

@@ -3,12 +3,12 @@
 //! The index is fetched and read for each list; the host keeps it as fresh as the repository's settings say. Records stand for the
 //! versions whose file was fetched: they tell later what the upstream has no longer, and serve a file without the index.
 
-use crate::join::below;
 use crate::listed::{Listed, Listing};
 use crate::media_types::{MEDIA_TYPE, PROVENANCE_TYPE};
 use crate::provenance;
 use crate::records::{self, Fetched};
 use crate::{FILE_LIMIT, name, upstream_index};
+use packhouse_sdk::address::below;
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Repository, Response, Settings, Timestamp, Version,

@@ -3,8 +3,8 @@
 
 use crate::block_yaml;
 use crate::chart::Chart;
-use crate::join::join;
 use crate::listed::{Listed, Listing};
+use packhouse_sdk::address::join;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;

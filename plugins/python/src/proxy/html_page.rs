@@ -3,6 +3,7 @@
 use super::json_page::{checked, of_project, sound};
 use super::url;
 use crate::index::{File, Metadata, Project};
+use packhouse_sdk::address::join;
 use std::collections::BTreeMap;
 
 /// Reads a page that came from `base`. None for what is no text.
@@ -21,7 +22,7 @@ pub(super) fn read(bytes: &[u8], base: &str, name: &str) -> Option<Project> {
         rest = after;
         match tag.to_ascii_lowercase().as_str() {
             "base" => {
-                if let Some(joined) = attributes.get("href").and_then(|href| url::join(&base, href)) {
+                if let Some(joined) = attributes.get("href").and_then(|href| join(&base, href)) {
                     base = joined;
                 }
             }
@@ -46,7 +47,7 @@ fn link(attributes: &BTreeMap<String, String>, label: &str, base: &str, name: &s
         Some(Ok(hex)) => checked(hex),
         Some(Err(_)) => Metadata::Unchecked,
     };
-    let url = url::join(base, address)?;
+    let url = join(base, address)?;
     let named = url::last_segment(&url);
     let file = File {
         url: Some(url),

@@ -1,11 +1,10 @@
 //! An upstream's page in JSON (PEP 691). What it says is a stranger's word: each file must be called like one of this project,
 //! and what cannot be understood of it is left out.
 
-use super::url;
 use crate::filename::Filename;
 use crate::index::{File, Metadata, Project};
 use crate::status::Status;
-use packhouse_sdk::Digest;
+use packhouse_sdk::{Digest, address};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -116,7 +115,7 @@ impl Listed {
             _ => Metadata::Absent,
         };
         let file = File {
-            url: Some(url::join(base, &self.url)?),
+            url: Some(address::join(base, &self.url)?),
             hashes: sound(self.hashes),
             metadata,
             requires_python: self.requires_python,

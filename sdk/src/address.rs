@@ -1,8 +1,9 @@
-//! Addresses in an upstream's metadata, made absolute (RFC 3986, section 5). Where they may lead is the host's to judge.
+//! Addresses in an upstream's documents, made absolute (RFC 3986, section 5). Where they may lead is the host's to judge.
 
 /// The absolute address of `reference` in a document that came from `base`; without its fragment. None for another scheme than
 /// http and https, and for what holds what no address may.
-pub(crate) fn join(base: &str, reference: &str) -> Option<String> {
+#[must_use]
+pub fn join(base: &str, reference: &str) -> Option<String> {
     let reference = reference.trim().split('#').next().unwrap_or_default();
     if reference.contains(|symbol: char| symbol.is_control() || symbol.is_whitespace()) {
         return None;
@@ -31,7 +32,8 @@ pub(crate) fn join(base: &str, reference: &str) -> Option<String> {
 }
 
 /// The same address as a target below the upstream's own, where it is one: there the host shows the credentials that it was given.
-pub(crate) fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
+#[must_use]
+pub fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
     let rest = address.strip_prefix(upstream.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
     rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains("://")).unwrap_or(address)
 }
