@@ -11,12 +11,12 @@
     reason = "test code: to fail is how it speaks"
 )]
 
-pub mod any_format;
 pub mod api;
 pub mod authority;
 pub mod certified;
 pub mod chromium;
 pub mod cli;
+pub mod client_home;
 pub mod clients;
 pub mod clock;
 pub mod database;

@@ -97,4 +97,28 @@ impl FormatRepository {
     pub fn told(&self, server: &Server, below: &str) -> Response {
         Api::sign_in(server).call("GET", &format!("/v1/repositories/{}/{below}", self.id))
     }
+
+    /// What Connection Settings say to this client for a purpose, in this file or as a command, with the token in it.
+    #[track_caller]
+    pub fn connection_text(
+        &self,
+        server: &Server,
+        client: &str,
+        purpose: &str,
+        file: Option<&str>,
+    ) -> String {
+        let said = self.told(server, "connection").expect(200).json();
+        let all = said["clients"].as_array().expect("a list of clients");
+        let wanted = |one: &&Value| {
+            one["client"] == client && one["purpose"] == purpose && one["file"].as_str() == file
+        };
+        let found = all.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {said}"));
+        let text = found["text"].as_str().expect("a text");
+        text.replace("<EMAIL>", OWNER).replace("<REPOSITORY_TOKEN>", &self.token.secret)
+    }
+
+    /// Its address with this token in it.
+    pub fn url_of(&self, secret: &str) -> String {
+        self.url.replacen("http://", &format!("http://{}:{secret}@", OWNER.replace('@', "%40")), 1)
+    }
 }

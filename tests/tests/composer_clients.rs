@@ -12,8 +12,9 @@
 #[path = "../../plugins/composer/tests/zip.rs"]
 mod zip;
 
-use packhouse_tests::any_format::{ClientHome, FormatRepository};
+use packhouse_tests::client_home::ClientHome;
 use packhouse_tests::clients::Said;
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Request, Server, skip};
@@ -70,7 +71,7 @@ fn says(version: &str) -> String {
 fn composer_installs_what_curl_publishes() {
     let Some(home) = home() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, COMPOSER, "php");
+    let repository = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     let secret = repository.token.secret.clone();
     for version in ["1.9.0", "1.10.0", "2.0.0-RC1"] {
         home.write(
@@ -114,7 +115,7 @@ fn composer_installs_what_curl_publishes() {
 fn who_is_refused_is_told_why() {
     let Some(home) = home() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, COMPOSER, "php");
+    let repository = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     publish(&repository, "acme/demo", "1.0", "");
     project(&home, &repository, "wrong");
     composer(&home, "app", &["require", "acme/demo"]).refused("401");
@@ -134,7 +135,7 @@ fn who_is_refused_is_told_why() {
 fn a_deleted_version_is_gone_and_a_deprecated_one_is_abandoned() {
     let Some(home) = home() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, COMPOSER, "php");
+    let repository = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     for version in ["1.0", "1.1"] {
         publish(&repository, "acme/demo", version, "");
     }
@@ -157,13 +158,12 @@ fn composer_installs_through_a_proxy_and_a_group() {
     let Some(first) = home() else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let origin = FormatRepository::hosted(&far, COMPOSER, "origin");
+    let origin = FormatRepository::hosted(&far, COMPOSER, "origin", &json!({}));
     publish(&origin, "acme/lib", "1.0", "");
     publish(&origin, "acme/own", "9.0", "");
-    let hosted = FormatRepository::hosted(&near, COMPOSER, "hosted");
+    let hosted = FormatRepository::hosted(&near, COMPOSER, "hosted", &json!({}));
     publish(&hosted, "acme/own", "1.0", r#", "require": {"acme/lib": "*"}"#);
-    let proxy = FormatRepository::proxy(&near, COMPOSER, "proxy", &origin.url);
-    proxy.show_upstream(&near, OWNER, &origin.token.secret);
+    let proxy = FormatRepository::proxy_of(&near, COMPOSER, "proxy", &origin, &json!({}));
     let group = FormatRepository::group(&near, COMPOSER, "all", &[&hosted, &proxy]);
     project(&first, &group, &group.token.secret);
     composer(&first, "app", &["require", "acme/own"]).well();
@@ -185,13 +185,21 @@ fn composer_installs_through_a_proxy_and_a_group() {
 fn composer_and_curl_work_with_what_is_pasted() {
     let Some(home) = home() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, COMPOSER, "php");
+    let repository = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     home.write("PACKAGE.zip", package("acme/demo", "1.0", ""));
-    home.shell("", &repository.told(&server, "curl", "publish", None).replace("VERSION", "1.0"), &[]).well();
-    home.write("app/composer.json", repository.told(&server, COMPOSER, "read", Some("composer.json")));
+    home.shell(
+        "",
+        &repository.connection_text(&server, "curl", "publish", None).replace("VERSION", "1.0"),
+        &[],
+    )
+    .well();
+    home.write(
+        "app/composer.json",
+        repository.connection_text(&server, COMPOSER, "read", Some("composer.json")),
+    );
     let own = home.folder().to_str().unwrap().to_owned();
     let variables = [("COMPOSER_HOME", own.as_str()), ("COMPOSER_ALLOW_SUPERUSER", "1")];
-    let told = repository.told(&server, COMPOSER, "read", None);
+    let told = repository.connection_text(&server, COMPOSER, "read", None);
     let lines = format!(
         "{told}\ncomposer config repositories.packagist.org false\ncomposer require --no-interaction acme/demo"
     );

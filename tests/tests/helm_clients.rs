@@ -13,9 +13,10 @@
 mod chart;
 
 use chart::{chart, provenance};
-use packhouse_tests::any_format::{ClientHome, FormatRepository};
+use packhouse_tests::client_home::ClientHome;
 use packhouse_tests::clients::Said;
 use packhouse_tests::go::Go;
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Server, skip};
@@ -60,7 +61,7 @@ fn helm_packages_and_installs_what_curl_publishes() {
         Err(reason) => return skip("curl", &reason),
     };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, HELM, "charts");
+    let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     let secret = repository.token.secret.clone();
     helm.run(&["create", "demo"]).well();
     for version in ["1.9.0", "1.10.0", "2.0.0-rc.1"] {
@@ -111,7 +112,7 @@ fn helm_packages_and_installs_what_curl_publishes() {
 fn who_is_refused_is_told_why() {
     let Some(helm) = helm() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, HELM, "charts");
+    let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     publish(&repository, "demo", "1.0.0", "");
     add(&helm, &repository, "wrong").refused("401 Authentication is required");
     helm.run(&["repo", "add", "own", &repository.url]).refused("401 Authentication is required");
@@ -130,7 +131,7 @@ fn who_is_refused_is_told_why() {
 fn a_deleted_version_is_gone_and_a_deprecated_one_says_so() {
     let Some(helm) = helm() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, HELM, "charts");
+    let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     for version in ["1.0.0", "1.1.0"] {
         publish(&repository, "demo", version, "");
     }
@@ -160,7 +161,7 @@ fn helm_installs_through_a_proxy_and_a_group() {
     let Some(helm) = helm() else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let origin = FormatRepository::hosted(&far, HELM, "origin");
+    let origin = FormatRepository::hosted(&far, HELM, "origin", &json!({}));
     publish(&origin, "lib", "1.0.0", "");
     publish(&origin, "own", "9.0.0", "");
     let signature = provenance("lib-1.0.0.tgz", &chart("lib", "1.0.0", ""));
@@ -168,10 +169,9 @@ fn helm_installs_through_a_proxy_and_a_group() {
         .client
         .send(packhouse_tests::Request::new("POST", &origin.path("api/prov")).body(signature.clone()))
         .expect(201);
-    let hosted = FormatRepository::hosted(&near, HELM, "hosted");
+    let hosted = FormatRepository::hosted(&near, HELM, "hosted", &json!({}));
     publish(&hosted, "own", "1.0.0", "");
-    let proxy = FormatRepository::proxy(&near, HELM, "proxy", &origin.url);
-    proxy.show_upstream(&near, OWNER, &origin.token.secret);
+    let proxy = FormatRepository::proxy_of(&near, HELM, "proxy", &origin, &json!({}));
     let group = FormatRepository::group(&near, HELM, "all", &[&hosted, &proxy]);
     add(&helm, &group, &group.token.secret).well();
     helm.run(&["template", "one", "own/lib", "--version", "1.0.0"]).well();
@@ -198,16 +198,19 @@ fn helm_and_curl_work_with_what_is_pasted() {
     let Some(helm) = helm() else { return };
     let Some(home) = ClientHome::with("curl").map_err(|reason| skip("curl", &reason)).ok() else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, HELM, "charts");
+    let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     home.write("CHART.tgz", chart("demo", "1.0.0", ""));
-    home.shell("", &repository.told(&server, "curl", "publish", None), &[]).well();
+    home.shell("", &repository.connection_text(&server, "curl", "publish", None), &[]).well();
     // Helm is not on the path.
     let program = packhouse_tests::checkout().join(".tools/go/bin/helm");
-    let read =
-        repository.told(&server, HELM, "read", None).replacen("helm ", &format!("{} ", program.display()), 1);
+    let read = repository.connection_text(&server, HELM, "read", None).replacen(
+        "helm ",
+        &format!("{} ", program.display()),
+        1,
+    );
     home.shell("", &format!("{read}\n{} pull charts/demo --version 1.0.0", program.display()), &[]).well();
     assert!(home.folder().join("demo-1.0.0.tgz").is_file());
-    let manifest = repository.told(&server, "Argo CD", "read", Some("repository.yaml"));
+    let manifest = repository.connection_text(&server, "Argo CD", "read", Some("repository.yaml"));
     assert!(manifest.contains(&format!("url: {}/", repository.url)), "{manifest}");
     drop(helm);
 }

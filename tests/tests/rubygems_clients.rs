@@ -13,9 +13,9 @@
 mod gem;
 
 use gem::{gem, needs};
-use packhouse_tests::any_format::{ClientHome, FormatRepository};
+use packhouse_tests::client_home::ClientHome;
 use packhouse_tests::clients::Said;
-use packhouse_tests::server::OWNER;
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Request, Server, skip};
 use serde_json::json;
@@ -57,7 +57,7 @@ fn installed(home: &ClientHome, stem: &str) -> String {
 fn gem_builds_pushes_and_installs() {
     let Some(home) = home("gem") else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
     let secret = repository.token.secret.clone();
     home.write("lib/hello_rb.rb", "HELLO = 1\n");
     for version in ["1.9", "1.10", "2.0.rc1"] {
@@ -111,7 +111,7 @@ fn gem_builds_pushes_and_installs() {
 fn who_is_refused_is_told_why() {
     let Some(home) = home("gem") else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
     home.write("lib-1.0.gem", gem("lib", "1.0", ""));
     let push = |secret: &str| gem_as(&home, secret, &["push", "lib-1.0.gem", "--host", &repository.url]);
     push("wrong").refused("Authentication is required");
@@ -129,7 +129,7 @@ fn who_is_refused_is_told_why() {
 fn a_yanked_gem_is_gone_until_that_is_taken_back() {
     let Some(home) = home("gem") else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
     let secret = &repository.token.secret;
     for version in ["1.0", "1.1"] {
         push(&repository, "lib", version, "");
@@ -153,7 +153,7 @@ fn a_yanked_gem_is_gone_until_that_is_taken_back() {
 fn bundler_installs_by_the_compact_index() {
     let Some(home) = home("bundle") else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
     push(&repository, "app_rb", "1.0", &needs("dep_rb", "~>", "1.0"));
     push(&repository, "dep_rb", "1.0", "");
     bundle(&home, &repository, "app_rb");
@@ -188,13 +188,12 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
     let Some(first) = home("bundle") else { return };
     let far = Server::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
-    let origin = FormatRepository::hosted(&far, FORMAT, "origin");
+    let origin = FormatRepository::hosted(&far, FORMAT, "origin", &json!({}));
     push(&origin, "lib_rb", "1.0", "");
     push(&origin, "own_rb", "9.0", "");
-    let hosted = FormatRepository::hosted(&near, FORMAT, "hosted");
+    let hosted = FormatRepository::hosted(&near, FORMAT, "hosted", &json!({}));
     push(&hosted, "own_rb", "1.0", &needs("lib_rb", ">=", "1"));
-    let proxy = FormatRepository::proxy(&near, FORMAT, "proxy", &origin.url);
-    proxy.show_upstream(&near, OWNER, &origin.token.secret);
+    let proxy = FormatRepository::proxy_of(&near, FORMAT, "proxy", &origin, &json!({}));
     let group = FormatRepository::group(&near, FORMAT, "all", &[&hosted, &proxy]);
     bundle(&first, &group, "own_rb");
     let lock = first.read("Gemfile.lock");
@@ -218,9 +217,10 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
 fn gem_and_bundler_work_with_what_is_pasted() {
     let Some(home) = home("bundle") else { return };
     let server = Server::start();
-    let repository = FormatRepository::hosted(&server, FORMAT, "gems");
-    let told =
-        |client: &str, purpose: &str, file: Option<&str>| repository.told(&server, client, purpose, file);
+    let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
+    let told = |client: &str, purpose: &str, file: Option<&str>| {
+        repository.connection_text(&server, client, purpose, file)
+    };
     home.write("lib_rb-1.0.gem", gem("lib_rb", "1.0", ""));
     home.write(".gem/credentials", told("gem", "publish", Some(".gem/credentials")));
     home.shell("", &told("gem", "publish", None).replace("NAME-VERSION", "lib_rb-1.0"), &[]).well();
