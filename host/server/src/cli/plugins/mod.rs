@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use packhouse_runtime::{Inspection, inspect};
 
-use super::{SettingFlags, print, program};
+use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
 
 #[derive(Debug, Subcommand)]
