@@ -27,6 +27,7 @@ pub mod operations;
 mod organization;
 mod packages;
 mod paging;
+mod plugins;
 pub mod portal;
 mod reload;
 pub mod repositories;
@@ -94,6 +95,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         tokens::endpoints(),
         logins::endpoints(),
         formats::endpoints(),
+        plugins::endpoints(),
         audit::endpoints(),
         reload::endpoints(),
         openapi::endpoints(),
