@@ -17,6 +17,9 @@ SESSION = "Bearer " + os.environ.get("PACKHOUSE_SESSION", "")
 # Paths' beginnings with what may stand in their {id}, each used for every other call.
 KNOWN = json.loads(os.environ.get("PACKHOUSE_KNOWN", "{}"))
 
+# A component is bytes like any other to a generator.
+schemathesis.serializer.alias("application/wasm", "application/octet-stream")
+
 # Which action a sensitive call needs to be confirmed for.
 ACTIONS = {
     ("POST", "/v1/tokens"): "create_token",

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::Postgres;
+use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, Client, Request, Response, Server, checkout, long};
@@ -266,9 +267,8 @@ fn the_command_line_does_the_same_beside_a_running_server() {
     let digest = |said: &str| said.split('\t').next().unwrap().trim().to_owned();
     let first = digest(&ok(&["plugins", "install", &file("raw.wasm", guest("raw"))]));
     ok(&["plugins", "activate", "raw", &first]);
-    eventually("the server follows", || {
-        states(&api).contains(&(first.clone(), "active".to_owned())).then_some(())
-    });
+    let served = || api.call("GET", "/v1/formats").expect(200).text().contains(&first);
+    eventually("the server follows", || served().then_some(()));
     let repository = FormatRepository::hosted(&server, "raw", "files", &json!({}));
     let second = digest(&ok(&["plugins", "install", &file("next.wasm", edition(NEW))]));
     let began = Instant::now();
@@ -289,6 +289,42 @@ fn the_command_line_does_the_same_beside_a_running_server() {
         "it asks more than the component that runs: claims: /raw/",
     );
     ok(&["plugins", "activate", "raw", &more, "--accept-changes"]);
+}
+
+#[test]
+fn a_person_does_it_in_the_portal() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let mut person = Person::owner(&server);
+    assert!(!person.get("/formats").expect(200).text().contains("Components"), "there is nothing to choose");
+    let first = install(&api, guest("raw"));
+    let page = person.get("/formats").expect(200).text();
+    assert!(page.contains("not run") && page.contains(&first), "{page}");
+    let activate = |digest: &str, expected: &str, accept: &str| {
+        let fields = [
+            ("do", "activate"),
+            ("format", "raw"),
+            ("digest", digest),
+            ("expected", expected),
+            ("accept", accept),
+        ];
+        fields.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    let post = |person: &mut Person, fields: &[(String, String)]| {
+        let fields: Vec<(&str, &str)> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        person.send_form("/formats", &fields)
+    };
+    post(&mut person, &activate(&first, "", "")).expect(303);
+    let more = install(&api, guest("raw-more"));
+    let refused = post(&mut person, &activate(&more, &first, "")).expect(409).text();
+    assert!(refused.contains("it asks more") && refused.contains("Accept that"), "{refused}");
+    post(&mut person, &activate(&more, &first, "on")).expect(303);
+    let expected = [(first.clone(), "retired".to_owned()), (more.clone(), "active".to_owned())];
+    assert_eq!(states(&api), BTreeSet::from(expected));
+    person.send_form("/formats", &[("do", "rollback"), ("format", "raw")]).expect(303);
+    assert!(states(&api).contains(&(first, "active".to_owned())));
+    post(&mut person, &activate(&more, &more, "on")).expect(409);
 }
 
 /// Activations and rollbacks under load: no request fails, and each answer is one of the two components'.

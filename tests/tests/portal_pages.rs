@@ -73,6 +73,10 @@ fn world() -> World {
     api.post("/v1/repositories", &json!({"name": "js", "format": "npm", "kind": "hosted"})).expect(201);
     let login = server.anonymous().send(login).expect(200).field("loginUrl");
     let login = login.split_once("/npm-login/").unwrap().1.to_owned();
+    let component = std::fs::read(checkout().join("target/release/guests/raw.wasm")).unwrap();
+    let component =
+        Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm").body(component);
+    api.client().send(component).expect(201);
     let pages = [
         "/repositories".to_owned(),
         "/repositories/new".to_owned(),

@@ -112,6 +112,12 @@ impl From<Changes> for ChangesView {
     }
 }
 
+/// The bytes of a component, at most 64 MiB.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "it is there for the description: the bytes are received as they come")]
+pub(crate) struct ComponentBytes(Vec<u8>);
+
 /// A component that was installed.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InstalledView {
@@ -134,7 +140,7 @@ async fn list(call: Call) -> Answer {
 /// answered again.
 #[utoipa::path(post, path = "/v1/plugins", operation_id = "install_plugin",
     extensions(("x-right" = json!(Holds(ManageServer)))),
-    request_body(content = Vec<u8>, content_type = "application/wasm"),
+    request_body(content = ComponentBytes, content_type = "application/wasm"),
     responses((status = 201, body = InstalledView),
         (status = 415, description = "`unsupported_media_type`: the body is not declared as `application/wasm`", body = ErrorBody),
         (status = 422, description = "`plugin_refused`: it cannot be run here, and why", body = ErrorBody)))]

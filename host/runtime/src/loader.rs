@@ -119,7 +119,8 @@ impl Loader {
             description.limits.set_named(MANIFEST, bytes);
         }
         let (version, digest) = (&description.version, loaded.digest.digest());
-        tracing::info!(plugin = %format, version, %digest, file = ?file, "loaded a plugin");
+        let from = file.as_ref().map_or_else(|| "the store".to_owned(), |file| file.display().to_string());
+        tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
         let runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
         runner.meters.announce();
         Ok(Plugin {

@@ -1,16 +1,20 @@
-//! `/formats`: the plugins, for operators; switching a format on or off.
+//! `/formats`: the plugins, for operators; switching a format on or off, and which component it runs.
+
+mod components;
 
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use packhouse_api::error::ApiError;
 use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
+use packhouse_app::plugins::ListedPlugin;
 use packhouse_runtime::Plugin;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
 use crate::seat::{Seat, see_other};
 use crate::visit;
-use crate::{Answer, parts};
+use crate::{Answer, fault, parts};
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {
@@ -18,12 +22,25 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
+    page(&seat, None).await
+}
+
+async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let KnownFormats { loaded, missing } = formats::list(&seat.actor).await?;
+    let components = components::all(seat).await?;
+    let is_loaded = |format: &str| loaded.iter().any(|known| known.plugin.description().format == *format);
+    let mut waiting: Vec<&str> = components.iter().map(|plugin| plugin.format.as_str()).collect();
+    waiting.retain(|format| !is_loaded(format));
+    waiting.dedup();
     let body = html! {
+        @if let Some(wrong) = wrong { (components::refused(seat, wrong)) }
         @if loaded.is_empty() {
             div.card.empty { h2 { "No format is served" } p { "Put a plugin, a " code { ".wasm" } " file, into " code { (seat.actor.app.config.runtime.plugins.display()) } " and start the server anew." } }
         }
-        @for format in &loaded { (one(&seat, format)) }
+        @for format in &loaded { (one(seat, format, &components)) }
+        @for format in waiting {
+            div.card { h2 { (parts::said(format)) " " (parts::tag("not run")) } (components::of_format(seat, &components, format)) }
+        }
         @for format in &missing {
             div.card {
                 h2 { (parts::said(&format.format)) " " (parts::tag("off")) }
@@ -31,10 +48,11 @@ async fn show(seat: Arc<Seat>) -> Answer {
             }
         }
     };
-    Ok(frame::page(&seat, Sheet::of("Formats"), &body))
+    let status = wrong.map_or(http::StatusCode::OK, fault::status);
+    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Formats") }, &body))
 }
 
-fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
+fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &[ListedPlugin]) -> Markup {
     let description = plugin.description();
     let format = description.format.as_str();
     let runtime = &seat.actor.app.config.runtime;
@@ -67,6 +85,7 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
                     dt { "Paths of its own" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
                 }
             }
+            (components::of_format(seat, all, format))
         }
     }
 }
@@ -83,6 +102,9 @@ fn offered(plugin: &Plugin) -> String {
 }
 
 async fn switch(seat: Arc<Seat>) -> Answer {
+    if !seat.form.text("do").is_empty() {
+        return components::change(seat).await;
+    }
     formats::switch(&seat.actor, seat.form.text("format"), seat.form.text("to") == "on").await?;
     Ok(see_other("/formats?done=saved"))
 }
