@@ -3,12 +3,12 @@
 //! Not a build script, because cargo within cargo waits for itself; into a target folder of its own, because the host's
 //! would be locked, and spoilt by another toolchain.
 
-mod build;
-mod component;
-mod renamed;
-mod toolchain;
+mod selection;
 
 use anyhow::{Context, Result, bail};
+use packhouse_authoring::compile::{self, Crates};
+use packhouse_authoring::toolchain::Toolchain;
+use packhouse_authoring::{component, renamed};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins
@@ -21,11 +21,13 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let root = root()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["plugins"] => make(&root, build::plugins(&root)?, "target/release/plugins"),
-        ["plugins", folder] => make(&root, build::elsewhere(Path::new(folder))?, "target/release/plugins"),
-        ["guests"] => make(&root, build::guests(&root), "target/release/guests"),
+        ["plugins"] => make(&root, &selection::plugins(&root)?, "target/release/plugins"),
+        ["plugins", folder] => {
+            make(&root, &selection::elsewhere(&root, Path::new(folder))?, "target/release/plugins")
+        }
+        ["guests"] => make(&root, &selection::guests(&root), "target/release/guests"),
         ["renamed"] => {
-            for (folder, name) in renamed::folders(&root)? {
+            for (folder, name) in renamed::folders(&root, "/packhouse")? {
                 println!("{}={name}", folder.display());
             }
             Ok(())
@@ -35,10 +37,10 @@ fn main() -> Result<()> {
 }
 
 /// Builds modules, and puts a component of each into `folder`.
-fn make(root: &Path, selection: build::Selection, folder: &str) -> Result<()> {
+fn make(root: &Path, crates: &Crates, folder: &str) -> Result<()> {
     let folder = root.join(folder);
-    let toolchain = toolchain::Toolchain::find(root)?;
-    for module in build::run(root, &toolchain, &selection)? {
+    let toolchain = Toolchain::find(root)?;
+    for module in compile::run(&toolchain, crates)? {
         let file = folder.join(&module.name).with_extension("wasm");
         let changed = component::encode(&module.path, &file)
             .with_context(|| format!("failed to make a component of {}", module.path.display()))?;

@@ -96,6 +96,14 @@ impl HttpError {
         }
     }
 
+    /// The codes as they are before the format's words take their place, for whoever writes a plugin.
+    pub(crate) fn tell(&self, request_id: &str) {
+        for problem in &self.problems {
+            let Problem { code, message, .. } = problem;
+            tracing::debug!(target: "packhouse::refusal", request_id, code, "{message}");
+        }
+    }
+
     /// Whether it is as this row of the catalogue says.
     pub(crate) fn is_of(&self, row: &'static Code) -> bool {
         self.row.is_some_and(|own| std::ptr::eq(own, row))

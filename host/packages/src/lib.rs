@@ -119,6 +119,7 @@ impl RepositoryHost {
             Ok(response) => response,
             Err(refused) => {
                 self.count(&refused, &context);
+                refused.tell(&context.request_id);
                 self.refuse(refused, &parts, &context)
             }
         };

@@ -26,6 +26,7 @@ pub(crate) async fn route<'a>(
     known: Option<&Arc<Intent>>,
 ) -> Result<Routed<'a>, HttpError> {
     if let Some(intent) = known {
+        tell(request, intent);
         return Ok(Routed { told: Ok(Arc::clone(intent)), instance: None });
     }
     let kind = match &request.repository {
@@ -40,9 +41,23 @@ pub(crate) async fn route<'a>(
     // Its state is large, and responses from the cache do not come here.
     let routed = Box::pin(request.plugin.route_to_handle(kind, &request.head)).await;
     match routed.map_err(|error| failed(&request.plugin, "route", &request.head, error))? {
-        Ok(routed) => Ok(Routed { told: Ok(Arc::new(routed.intent)), instance: routed.instance }),
+        Ok(routed) => {
+            tell(request, &routed.intent);
+            Ok(Routed { told: Ok(Arc::new(routed.intent)), instance: routed.instance })
+        }
         Err(refused) => Ok(Routed { told: Err(HttpError::from(refused)), instance: None }),
     }
+}
+
+/// What the request would do, for whoever writes the plugin.
+fn tell(request: &RepositoryRequest<'_>, intent: &Intent) {
+    tracing::debug!(
+        target: "packhouse::intent",
+        request_id = request.head.request_id,
+        action = ?intent.action,
+        subject = intent.subject.as_deref(),
+        "what it would do"
+    );
 }
 
 /// Calls the plugin's `route`. The outer error is a call that failed, the inner one the plugin's own refusal.

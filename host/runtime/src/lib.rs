@@ -15,6 +15,7 @@ mod description;
 mod engine;
 mod error;
 mod exports;
+mod footprint;
 mod host_error;
 mod imports;
 mod instance;

@@ -17,6 +17,7 @@ use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 use crate::exports::FormatExports;
+use crate::footprint;
 use crate::imports;
 use crate::instance::{CallName, Runner};
 use crate::loader;
@@ -38,6 +39,8 @@ pub(crate) struct Loaded {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
     pub(crate) abilities: Vec<String>,
+    /// Bytes that each instance begins with.
+    pub(crate) memory_bytes: Option<usize>,
     pub(crate) digest: Sha256,
     pub(crate) code: Code,
 }
@@ -60,7 +63,8 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let mut examining = futures::stream::iter(files)
         .map(|file| {
             let (engine, wasi) = (&engine, loader::wasi_for(config, &engine::file_name(&file)));
-            async move { examine(engine, &file, wasi).await.map(|loaded| (file, loaded)) }
+            let most = loader::most_memory(config);
+            async move { examine(engine, &file, wasi, most).await.map(|loaded| (file, loaded)) }
         })
         .buffer_unordered(PARALLEL);
     let (mut files, mut refused) = (Vec::new(), Vec::new());
@@ -76,8 +80,13 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     Ok(Found { engine, files, refused })
 }
 
-/// Compiles one file and asks it what it is, under the default limits.
-pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<Loaded, LoadError> {
+/// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.
+pub(crate) async fn examine(
+    engine: &Engine,
+    file: &Path,
+    wasi: bool,
+    most: usize,
+) -> Result<Loaded, LoadError> {
     let path = file.to_owned();
     #[allow(clippy::disallowed_methods, reason = "a component is compiled as a whole")]
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
@@ -87,7 +96,7 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
         file: file.to_owned(),
         reason: format!("cannot be read: {error}"),
     })?;
-    examine_bytes(engine, file, bytes.into(), wasi).await
+    examine_bytes(engine, file, bytes.into(), wasi, most).await
 }
 
 /// The same of the bytes of a component, which errors call by this name.
@@ -96,10 +105,12 @@ pub(crate) async fn examine_bytes(
     name: &Path,
     bytes: Bytes,
     wasi: bool,
+    most: usize,
 ) -> Result<Loaded, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     check_layer(&bytes).map_err(refuse)?;
     let (component, digest) = compile(engine, bytes).await.map_err(refuse)?;
+    footprint::fits(&component, most).map_err(refuse)?;
     let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
     let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
     let objections = contract::objections(borrowed(&imports), borrowed(&exports), wasi);
@@ -112,7 +123,8 @@ pub(crate) async fn examine_bytes(
     let description = describe(engine, &code, name).await.map_err(refuse)?;
     let abilities =
         exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
-    Ok(Loaded { description, imports, abilities, digest, code })
+    let memory_bytes = footprint::memory_bytes(&component);
+    Ok(Loaded { description, imports, abilities, memory_bytes, digest, code })
 }
 
 /// The component, and SHA-256 of the very bytes that it was made of.
@@ -152,7 +164,8 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
 
 /// Asks the component for its description, in an instance from which no import can be called.
 async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Description, String> {
-    let (limits, name) = (Limits::default(), engine::file_name(file));
+    let memory_bytes = footprint::to_describe(code.linked.component());
+    let (limits, name) = (Limits { memory_bytes, ..Limits::default() }, engine::file_name(file));
     let places = Arc::new(Semaphore::new(limits.concurrency));
     let runner = Runner::new(engine.clone(), name, limits, places);
     let name = CallName {

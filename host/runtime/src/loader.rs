@@ -15,6 +15,7 @@ use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::description::MANIFEST;
 use crate::engine::{self, MAX_POOL};
 use crate::error::LoadError;
+use crate::footprint;
 use crate::instance::Runner;
 use crate::load::{self, Found, Loaded};
 use crate::memos::Memos;
@@ -87,7 +88,8 @@ impl Loader {
     /// imported and the operator allows it to the format.
     pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
         let name = Path::new(name);
-        let loaded = load::examine_bytes(&self.engine, name, bytes, true).await?;
+        let most = most_memory(&self.config);
+        let loaded = load::examine_bytes(&self.engine, name, bytes, true, most).await?;
         let format = &loaded.description.format;
         let wants_wasi = loaded.imports.iter().any(|import| import.starts_with("wasi:"));
         if wants_wasi && !wasi_for(&self.config, format) {
@@ -111,6 +113,10 @@ impl Loader {
         }
         let own = self.config.per_plugin.get(&*format);
         let (limits, places) = self.limits(own, &format);
+        if let Err(reason) = footprint::fits(loaded.code.linked.component(), limits.memory_bytes) {
+            let file = file.unwrap_or_else(|| loaded.digest.digest().to_string().into());
+            return Err(LoadError::Plugin { file, reason });
+        }
         let mut description = loaded.description;
         if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
             description.limits.lower_file(bytes);

@@ -144,12 +144,19 @@ pub struct Inspection {
     pub imports: Vec<String>,
     /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
     pub abilities: Vec<String>,
+    /// Bytes of memory that each call begins with, where that is known.
+    pub memory_bytes: Option<usize>,
 }
 
 impl Inspection {
+    /// Whether the operator must link WASI for it.
+    pub fn imports_wasi(&self) -> bool {
+        self.imports.iter().any(|name| name.starts_with("wasi:"))
+    }
+
     fn of(file: PathBuf, loaded: load::Loaded) -> Inspection {
-        let load::Loaded { description, imports, abilities, .. } = loaded;
-        Inspection { file, description, imports, abilities }
+        let load::Loaded { description, imports, abilities, memory_bytes, .. } = loaded;
+        Inspection { file, description, imports, abilities, memory_bytes }
     }
 }
 
@@ -166,6 +173,6 @@ fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
     let engine = engine::engine(&EngineOptions { pool: None, memory_bytes, cache: None })?;
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
-    let loaded = executor.block_on(load::examine(&engine, file, true))?;
+    let loaded = executor.block_on(load::examine(&engine, file, true, usize::MAX))?;
     Ok(Inspection::of(file.to_owned(), loaded))
 }

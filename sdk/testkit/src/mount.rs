@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::effects::Effects;
+use crate::kept_table::Table;
 use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
 use crate::state::RepositoryState;
@@ -235,5 +236,18 @@ impl<F: Format> World for Mount<F> {
 
     fn effects(&mut self) -> Effects {
         Mount::effects(self)
+    }
+
+    fn blank(&self) -> Option<Table> {
+        let state = self.host.state.borrow();
+        let untouched = |state: &&RepositoryState| {
+            state.revision == 0
+                && state.bytes.is_empty()
+                && state.uploads.is_empty()
+                && state.kind == "hosted"
+        };
+        let own = state.repositories.get(&self.name).filter(untouched)?;
+        let settings = serde_json::from_str(&own.settings).ok()?;
+        Some(Table { name: String::new(), repository: self.name.clone(), settings, cases: Vec::new() })
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::answer::Answer;
 use crate::effects::Effects;
+use crate::kept_table::{Row, Table};
 use crate::request::{Form, TestRequest};
+use serde::{Deserialize, Serialize};
 
 /// Somewhere that requests to one repository can be sent to.
 pub trait World {
@@ -10,22 +12,27 @@ pub trait World {
     fn send(&mut self, request: &TestRequest) -> Answer;
     /// What the repository holds.
     fn effects(&mut self) -> Effects;
+    /// A table without rows for a repository like this one, as long as that is hosted and nothing was done in it.
+    fn blank(&self) -> Option<Table> {
+        None
+    }
 }
 
 /// One row: a request, and what must come back. Rows run in their order, in one repository.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Row", into = "Row")]
 pub struct Case {
     /// What it shows, in words.
     pub name: String,
     /// The request.
     pub request: TestRequest,
-    status: u16,
-    code: Option<String>,
-    headers: Vec<(String, String)>,
-    absent: Vec<String>,
-    body: Option<Vec<u8>>,
-    contains: Vec<String>,
-    lacks: Vec<String>,
+    pub(crate) status: u16,
+    pub(crate) code: Option<String>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) absent: Vec<String>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) contains: Vec<String>,
+    pub(crate) lacks: Vec<String>,
 }
 
 impl Case {
@@ -128,14 +135,19 @@ impl Case {
     }
 }
 
+/// A row whose answer was not as it must be.
+#[derive(Clone, Debug)]
+pub struct Missed {
+    /// The row, and what of the answer is not as it must be, a line each, and the answer.
+    pub text: String,
+    /// What came back.
+    pub answer: Answer,
+}
+
 /// Runs a table: every row, whatever became of those before. In a row's target, `{last}` stands for the last segment of the
 /// path that the newest `Location` was, as the name of an upload that the rows before began.
-///
-/// # Panics
-/// When a row's answer is not as it must be, with all such rows and what came back.
-#[track_caller]
-pub fn run(world: &mut dyn World, cases: &[Case]) {
-    let (mut report, mut last) = (String::new(), String::new());
+pub fn examine(world: &mut dyn World, cases: &[Case]) -> Vec<Missed> {
+    let (mut missed, mut last) = (Vec::new(), String::new());
     for case in cases {
         let target = case.request.target.replace("{last}", &last);
         let answer = world.send(&TestRequest { target, ..case.request.clone() });
@@ -146,9 +158,25 @@ pub fn run(world: &mut dyn World, cases: &[Case]) {
         let differences = case.differences(&answer);
         if !differences.is_empty() {
             let TestRequest { method, target, .. } = &case.request;
-            report +=
-                &format!("\n{}: {method} {target}\n  {}\n{answer}\n", case.name, differences.join("\n  "));
+            let text =
+                format!("{}: {method} {target}\n  {}\n{answer}\n", case.name, differences.join("\n  "));
+            missed.push(Missed { text, answer });
         }
     }
+    missed
+}
+
+/// Runs a table as [`examine`] does. Under `packhouse plugins test` its rows run through the component as well, where the repository is
+/// hosted and they are the first to be sent to it.
+///
+/// # Panics
+/// When a row's answer is not as it must be, with all such rows and what came back.
+#[track_caller]
+pub fn run(world: &mut dyn World, cases: &[Case]) {
+    if let Some(blank) = world.blank() {
+        Table { cases: cases.to_vec(), ..blank }.keep();
+    }
+    let missed = examine(world, cases);
+    let report: String = missed.iter().map(|missed| format!("\n{}", missed.text)).collect();
     assert!(report.is_empty(), "{report}");
 }

@@ -17,7 +17,7 @@ mod supervisor;
 mod watch;
 
 pub(crate) use acme::Shelf;
-pub(crate) use private::make_files_private;
+pub(crate) use private::{as_the_author_has_it, make_files_private};
 
 use std::net::SocketAddr;
 use std::sync::Arc;

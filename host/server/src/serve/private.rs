@@ -9,12 +9,15 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, ensure};
 use rustix::fs::Mode;
 
 use packhouse_config::Config;
 
+/// What the process was started with.
+static BEFORE: OnceLock<Mode> = OnceLock::new();
 /// What others may do with a file or folder.
 const OTHERS: u32 = 0o077;
 /// Anyone makes files in such a folder, and removes their own.
@@ -30,7 +33,16 @@ const SECRET: [&str; 2] = ["sealing.key", "packhouse-database"];
 
 /// Takes from every file and folder that this process makes from now on what others might do with it.
 pub(crate) fn make_files_private() {
-    rustix::process::umask(Mode::from_raw_mode(OTHERS));
+    let before = rustix::process::umask(Mode::from_raw_mode(OTHERS));
+    // Asked for once: at the beginning.
+    let _ = BEFORE.set(before);
+}
+
+/// Lets files be as whoever started the program has them: for commands that write for their author and hold nothing secret.
+pub(crate) fn as_the_author_has_it() {
+    if let Some(before) = BEFORE.get() {
+        rustix::process::umask(*before);
+    }
 }
 
 /// Makes the data folder where it is not there, and closes it and what it holds to others. An error where it cannot be made, or is a

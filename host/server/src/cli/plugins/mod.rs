@@ -1,6 +1,12 @@
-//! `packhouse plugins`: which there are, whether a file is one, and what formats run.
+//! `packhouse plugins`: what an operator asks of them, and what their authors need.
 
+mod check;
+mod dev;
+mod inner;
 mod lifecycle;
+mod project;
+mod tables;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -42,6 +48,47 @@ pub(crate) enum PluginsCommand {
     },
     /// Let a component serve one repository, whatever its format runs.
     Pin(lifecycle::Pin),
+    /// Write a project of a format into a new folder; it builds and serves files from the start.
+    New {
+        /// The format's name: 1 to 32 lower-case letters, digits and `-`.
+        name: String,
+        /// What it is written in.
+        #[arg(long, default_value = "rust")]
+        language: String,
+        /// Where the new folder, which has the format's name, is made.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        into: PathBuf,
+    },
+    /// Build a project's component, and print where it is.
+    Build {
+        /// The project's folder.
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// The component [default: target/NAME.wasm in the project, NAME being that of its folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Run a project's tests, and its protocol's tables through the component and a whole server.
+    Test {
+        /// The project's folder.
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Serve a project's component, build and load it anew whenever the project changes, and tell of each request.
+    Dev {
+        /// The project's folder.
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Keep what is stored in this folder [default: it is forgotten in the end]
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// Where package clients connect.
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+        packages_listen: String,
+        /// Where the management API and the portal listen.
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+        api_listen: String,
+    },
 }
 
 pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
@@ -49,7 +96,13 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::List { settings } => list(*settings).await,
         PluginsCommand::Check { file } => {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
-            print(&describe(&found))
+            print(&check::describe(&found))
+        }
+        PluginsCommand::New { name, language, into } => project::new(&name, &language, &into),
+        PluginsCommand::Build { dir, out } => project::build(dir, out).await,
+        PluginsCommand::Test { dir } => tables::test(dir).await,
+        PluginsCommand::Dev { dir, data, packages_listen, api_listen } => {
+            dev::dev(dir, data, packages_listen, api_listen).await
         }
         PluginsCommand::Install { file, settings } => lifecycle::install(file, *settings).await,
         PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
@@ -84,17 +137,4 @@ fn line(found: &Inspection) -> String {
     let description = &found.description;
     let kinds = description.kinds.join(", ");
     format!("{}\t{}\t{kinds}\t{}", description.format, description.version, found.file.display())
-}
-
-fn describe(found: &Inspection) -> String {
-    let list = |items: &[String]| if items.is_empty() { "nothing".to_owned() } else { items.join(", ") };
-    format!(
-        "{} is a plugin for this server\nformat   {}\nversion  {}\nkinds    {}\nimports  {}\noffers   {}",
-        found.file.display(),
-        found.description.format,
-        found.description.version,
-        found.description.kinds.join(", "),
-        list(&found.imports),
-        list(&found.abilities),
-    )
 }

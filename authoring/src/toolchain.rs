@@ -5,15 +5,16 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+/// What plugins are compiled for.
+pub const TARGET: &str = "wasm32-unknown-unknown";
 
-const NEITHER: &str = "nothing here compiles to wasm32-unknown-unknown. Either of these does:
-    rustup target add wasm32-unknown-unknown
+const NEITHER: &str = "nothing here compiles Rust to wasm32-unknown-unknown. Either of these does:
+    rustup target add wasm32-unknown-unknown                   (with Rust by rustup)
     apt-get install rustc-web cargo-web rust-web-src lld-22    (Debian; where rustup's servers are out of reach)";
 
 /// A compiler with a standard library for [`TARGET`].
 #[derive(Debug)]
-pub(crate) enum Toolchain {
+pub enum Toolchain {
     /// The toolchain that runs this, with the target installed.
     Rustup,
     /// Debian's packages beside it.
@@ -21,8 +22,11 @@ pub(crate) enum Toolchain {
 }
 
 impl Toolchain {
-    /// What `PACKHOUSE_WASM_TOOLCHAIN` asks for, or what is there.
-    pub(crate) fn find(root: &Path) -> Result<Self> {
+    /// What `PACKHOUSE_WASM_TOOLCHAIN` asks for, or what is there; `root` is the folder of the sources, which may name a toolchain.
+    ///
+    /// # Errors
+    /// Where neither is there: what to install.
+    pub fn find(root: &Path) -> Result<Self> {
         let wanted = env::var("PACKHOUSE_WASM_TOOLCHAIN").unwrap_or_default();
         match wanted.as_str() {
             "" | "auto" if has_target(root) => Ok(Self::Rustup),
@@ -39,7 +43,8 @@ impl Toolchain {
     }
 
     /// `cargo build` for the target, as this toolchain wants it.
-    pub(crate) fn cargo_build(&self) -> Command {
+    #[must_use]
+    pub fn cargo_build(&self) -> Command {
         match self {
             Self::Rustup => {
                 let mut command = Command::new(cargo());
@@ -59,7 +64,15 @@ impl Toolchain {
     }
 }
 
-/// The cargo that started this.
+/// `cargo test` for the machine itself: the compiler that Rust's users have.
+#[must_use]
+pub fn cargo_test() -> Command {
+    let mut command = Command::new(cargo());
+    command.arg("test");
+    command
+}
+
+/// The cargo that started this, or the one that is there.
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
@@ -73,10 +86,14 @@ fn has_target(root: &Path) -> bool {
     output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
 }
 
-/// Where the compiler that makes the program has its own files.
-pub(crate) fn sysroot() -> Result<PathBuf> {
+/// Where the compiler for sources in `root` has its own files.
+///
+/// # Errors
+/// Where there is none.
+pub fn sysroot(root: &Path) -> Result<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(["--print", "sysroot"]).stderr(Stdio::inherit()).output();
+    let mut command = Command::new(rustc);
+    let output = command.args(["--print", "sysroot"]).current_dir(root).stderr(Stdio::inherit()).output();
     let output = output.context("failed to start rustc")?;
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }

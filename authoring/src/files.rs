@@ -1,0 +1,53 @@
+//! What is packed into the program: templates, contract and SDK.
+
+use anyhow::{Context, Result};
+use flate2::read::GzDecoder;
+use std::collections::BTreeMap;
+
+/// A JSON object of texts by path, compressed.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/files.json.gz"));
+
+/// Contents by path, of the files below one of the folders that are packed: `contract`, `sdk`, or that of a language's template.
+///
+/// # Errors
+/// None but for a program that is damaged.
+pub fn below(folder: &str) -> Result<BTreeMap<String, String>> {
+    let all: BTreeMap<String, String> = serde_json::from_reader(GzDecoder::new(PACKED))
+        .context("what is packed into the program is damaged")?;
+    let prefix = format!("{folder}/");
+    let below = |(path, text): (String, String)| Some((path.strip_prefix(&prefix)?.to_owned(), text));
+    Ok(all.into_iter().filter_map(below).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_project_needs_is_packed_and_small() {
+        let sdk = below("sdk").unwrap();
+        for file in [
+            "Cargo.toml",
+            "sdk/Cargo.toml",
+            "sdk/src/lib.rs",
+            "sdk/names/src/lib.rs",
+            "sdk/testkit/src/lib.rs",
+            "sdk/zip/src/lib.rs",
+        ] {
+            assert!(sdk.contains_key(file), "{file}");
+        }
+        assert!(below("contract").unwrap().contains_key("wit/v0.1/format.wit"));
+        assert!(below("rust").unwrap()["Cargo.lock"].contains("name = \"format-my-format\""));
+        assert!(PACKED.len() < 200 << 10, "{} bytes", PACKED.len());
+    }
+
+    #[test]
+    fn nothing_names_a_folder_of_the_machine() {
+        let home = std::env::var("HOME").unwrap_or_default();
+        for folder in ["sdk", "contract", "rust"] {
+            for (path, text) in below(folder).unwrap() {
+                assert!(home.len() < 2 || !text.contains(&home) || text.contains("#[doc"), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The languages that a project can be written in.
+
+use anyhow::{Error, Result, bail};
+use std::path::Path;
+use std::str::FromStr;
+
+/// What a plugin is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// With the SDK.
+    Rust,
+}
+
+impl Language {
+    /// All, by the names that they have on the command line, which those of their templates' folders are too.
+    pub const ALL: [(&'static str, Self); 1] = [("rust", Self::Rust)];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, language)| *language == self).map_or("", |(name, _)| name)
+    }
+
+    /// What the project in this folder is written in.
+    ///
+    /// # Errors
+    /// Where there is no project.
+    pub fn of(folder: &Path) -> Result<Self> {
+        match folder {
+            folder if folder.join("Cargo.toml").is_file() => Ok(Self::Rust),
+            folder => bail!(
+                "no project of a plugin is in {}: it has no Cargo.toml; `packhouse plugins new NAME` writes one",
+                folder.display()
+            ),
+        }
+    }
+}
+
+impl FromStr for Language {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match Self::ALL.iter().find(|(known, _)| *known == name) {
+            Some((_, language)) => Ok(*language),
+            None => {
+                let known: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+                bail!("there is no template in {name:?}; there are {}", known.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A project of a plugin: written from the templates, and built by its author's own tools.
+
+use crate::compile::{self, Crates};
+use crate::toolchain::{self, Toolchain};
+use crate::{Language, component, files};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What stands in the templates for the name of the format.
+const NAME: &str = "my-format";
+
+/// Writes a project for a format of this name into a new folder of that name below `into`, and tells the folder.
+///
+/// # Errors
+/// A name that no format can have, and a folder that is there already.
+pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    ensure!(
+        (1..=32).contains(&name.len()) && name.bytes().all(allowed),
+        "the name of a format has 1 to 32 lower-case letters, digits and `-`, and {name:?} has not; choose another"
+    );
+    // A name alone would be taken for an option by every tool that is handed it.
+    ensure!(
+        !name.starts_with('-'),
+        "the name of a project begins with a letter or a digit; choose another than {name:?}"
+    );
+    let folder = into.join(name);
+    let said = || format!("failed to write the project to {}", folder.display());
+    fs::create_dir_all(into).with_context(said)?;
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => bail!(
+            "{} is there already, and is left as it is: choose another name, or another folder with --into",
+            folder.display()
+        ),
+        made => made.with_context(said)?,
+    }
+    let mut unpacked: Vec<(String, String)> = Vec::new();
+    for (path, text) in files::below(language.name())? {
+        let path = if path == "gitignore" { ".gitignore".to_owned() } else { path };
+        unpacked.push((path, named(&text, name)));
+    }
+    let mut packed = vec!["contract"];
+    if language == Language::Rust {
+        packed.push("sdk");
+    }
+    for part in packed {
+        let below = |(path, text)| (format!("packhouse/{path}"), text);
+        unpacked.extend(files::below(part)?.into_iter().map(below));
+    }
+    for (path, text) in unpacked {
+        let file = folder.join(path);
+        let parent = file.parent().context("a file lies in a folder")?;
+        fs::create_dir_all(parent).and_then(|()| fs::write(&file, text)).with_context(said)?;
+    }
+    folder.canonicalize().with_context(said)
+}
+
+/// A template's text for a format of this name.
+fn named(text: &str, name: &str) -> String {
+    text.replace(&NAME.replace('-', "_"), &name.replace('-', "_")).replace(NAME, name)
+}
+
+/// Builds the component of the project in `folder` by the tools that are here, into `out` or else `target/FOLDER.wasm` below it, and
+/// tells where it is. What the compiler says goes where this program's own errors go, as it is.
+///
+/// # Errors
+/// A project that does not build, and a tool that is not here, with how to get it.
+pub fn build(folder: &Path, out: Option<&Path>) -> Result<PathBuf> {
+    let language = Language::of(folder)?;
+    let folder = folder.canonicalize().with_context(|| format!("failed to find {}", folder.display()))?;
+    let name = folder.file_name().context("the root folder is no project")?;
+    let usual = folder.join("target").join(name).with_added_extension("wasm");
+    let file = std::path::absolute(out.unwrap_or(&usual))?;
+    match language {
+        Language::Rust => rust(&folder, &file)?,
+    }
+    Ok(file)
+}
+
+/// Runs the tests that the project's own tools run, natively, and has the tables that they run written into `tables`.
+///
+/// # Errors
+/// Tests that fail: what they said goes where this program's own output goes.
+pub fn own_tests(folder: &Path, tables: &Path) -> Result<()> {
+    match Language::of(folder)? {
+        Language::Rust => {
+            let mut command = toolchain::cargo_test();
+            command.current_dir(folder).env("PACKHOUSE_KEEP_TABLES", tables);
+            let status = command.status().context("failed to start cargo")?;
+            ensure!(status.success(), "the project's own tests fail: what they said stands above");
+            Ok(())
+        }
+    }
+}
+
+fn rust(folder: &Path, file: &Path) -> Result<()> {
+    let toolchain = Toolchain::find(folder)?;
+    let arguments = vec!["--release".into()];
+    let crates = Crates { folder: folder.to_owned(), name: "/plugin", arguments };
+    let modules = compile::run(&toolchain, &crates)?;
+    match modules.as_slice() {
+        [module] => component::encode(&module.path, file)
+            .map(drop)
+            .with_context(|| format!("failed to make a component of {}", module.path.display())),
+        [] => bail!(
+            "cargo made no module: a plugin's Cargo.toml has `crate-type = [\"cdylib\", \"rlib\"]` under [lib]"
+        ),
+        several => {
+            let names: Vec<&str> = several.iter().map(|module| module.name.as_str()).collect();
+            bail!("cargo made several modules ({}): name the folder of one of them", names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_has_the_formats_name_everywhere() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = write("of-mine-2", Language::Rust, home.path()).unwrap();
+        assert_eq!(folder, home.path().canonicalize().unwrap().join("of-mine-2"));
+        let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
+        assert!(read("Cargo.toml").contains("name = \"format-of-mine-2\""));
+        assert!(read("Cargo.lock").contains("name = \"format-of-mine-2\""));
+        assert!(read("src/lib.rs").contains("\"of-mine-2\""));
+        assert!(read("tests/protocol.rs").contains("use format_of_mine_2::Plugin;"));
+        assert!(read("packhouse/wit/v0.1/format.wit").contains("interface format"));
+        assert_eq!(read(".gitignore"), "/target\n");
+        assert!(!folder.join("gitignore").exists());
+    }
+
+    #[test]
+    fn what_is_there_is_not_written_over() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("mine")).unwrap();
+        let error = write("mine", Language::Rust, home.path()).unwrap_err().to_string();
+        assert!(error.contains("is there already"), "{error}");
+        assert_eq!(fs::read_dir(home.path().join("mine")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_that_no_format_can_have_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["", "Mine", "a_b", "a/b", "..", "-x", "ä", &"x".repeat(33)] {
+            assert!(write(name, Language::Rust, home.path()).is_err(), "{name:?}");
+        }
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_without_a_project_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let error = build(home.path(), None).unwrap_err().to_string();
+        assert!(error.contains("`packhouse plugins new NAME` writes one"), "{error}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
+
+use packhouse_sdk::{
+    Client, Context, Description, Digest, Expectation, Failure, Format, Intent, Outcome, Params, Plan,
+    Request, Response, Router, Version, VersionId,
+};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a file at most; an operator may say less.
+const LARGEST: u64 = 1 << 30;
+
+/// The format.
+pub struct Plugin;
+
+impl Format for Plugin {
+    fn describe() -> Description {
+        Description::new("my-format", env!("CARGO_PKG_VERSION")).client(Client::publish(
+            "curl",
+            "curl --fail --user {email}:{token} --upload-file FILE {address}FOLDER/FILE",
+        ))
+    }
+
+    fn routes(router: &mut Router) {
+        router.get("/{path..}", Plan::read, fetch);
+        router.put("/{path..}", plan_store, store);
+        router.delete("/{path..}", Plan::delete, remove);
+    }
+}
+
+/// What is remembered of a file, under its path.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    /// Under which the repository holds the bytes.
+    digest: Digest,
+    /// When it was put, in ms since 1970.
+    put_at: u64,
+}
+
+fn fetch(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+    let repository = cx.target()?;
+    let record = repository.get_json::<Stored>(&params.joined("path"))?.ok_or_else(missing)?;
+    let blob = repository.recorded_blob(&record.value.digest)?;
+    Ok(Response::blob(blob).modified(record.value.put_at).revalidate())
+}
+
+fn plan_store(_: &Request, params: &Params) -> Result<Intent, Failure> {
+    match params.joined("path") {
+        path if path.len() > 1024 => Err(Failure::invalid("A path has at most 1,024 bytes")),
+        path => Ok(Intent::publish().subject(path).body(LARGEST)),
+    }
+}
+
+fn store(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    let (repository, path) = (cx.target()?, params.joined("path"));
+    let body = request.take_body().ok_or_else(|| Failure::internal("a PUT without its body"))?;
+    let digest = repository.keep(&body)?;
+    let stored = Stored { digest: digest.clone(), put_at: cx.now() };
+    let mut change = repository.begin()?;
+    change.put_json(&path, &stored, Expectation::Anything, std::slice::from_ref(&digest))?;
+    change.show(&Version::new(&path, "latest").file(&path, digest, body.size()?));
+    match change.commit()? {
+        Outcome::Applied(_) => Ok(Response::created()),
+        Outcome::Stale(_) | Outcome::UnknownBlobs(_) => Err(Failure::internal("an unconditional put failed")),
+    }
+}
+
+fn remove(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+    let path = params.joined("path");
+    let mut change = cx.target()?.begin()?;
+    change.remove(&path, Expectation::Present).hide(&VersionId::new(&path, "latest"));
+    match change.commit()? {
+        Outcome::Applied(_) => Ok(Response::no_content()),
+        Outcome::Stale(_) | Outcome::UnknownBlobs(_) => Err(missing()),
+    }
+}
+
+fn missing() -> Failure {
+    Failure::not_found("There is no such file")
+}
+
+packhouse_sdk::export!(Plugin);

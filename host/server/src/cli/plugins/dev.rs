@@ -1,0 +1,187 @@
+//! `packhouse plugins dev`: a server with the project's component, which is built and loaded anew when something of the project
+//! changes. Each request is told with what it would do, its status and its time, and with what the plugin said.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use packhouse_identity::random_password;
+use packhouse_runtime::{Inspection, inspect};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::inner::{Heard, Inner, OWNER, Start};
+use super::project::component;
+use crate::cli::print;
+
+/// How often the project is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+/// Folders whose files are made, and not written by the author.
+const MADE: [&str; 4] = ["target", "node_modules", "__pycache__", "wit_world"];
+/// The file beside the data that keeps the owner's password and the token, so that a data folder can be used again.
+const KEPT: &str = "dev.json";
+
+/// Serves until it is told to stop. `home` is kept; without it all is forgotten in the end.
+pub(super) async fn dev(
+    folder: PathBuf,
+    home: Option<PathBuf>,
+    packages: String,
+    api: String,
+) -> anyhow::Result<()> {
+    let temporary = tempfile::tempdir().context("failed to make a temporary folder")?;
+    let home = home.unwrap_or_else(|| temporary.path().to_owned());
+    std::fs::create_dir_all(&home).with_context(|| format!("failed to make {}", home.display()))?;
+    let (mut interrupted, mut terminated) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut bench = Bench { folder, home, listen: [packages, api], intents: HashMap::new() };
+    let mut seen = newest(&bench.folder);
+    let mut inner = bench.start().await.map(Some)?;
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            _ = interrupted.recv() => break,
+            _ = terminated.recv() => break,
+            line = hear(&mut inner) => match line {
+                Some(line) => bench.tell(line)?,
+                None => {
+                    print("the server ended; it starts again when something changes")?;
+                    inner = None;
+                }
+            },
+            _ = look.tick() => {
+                let now = newest(&bench.folder);
+                if now != seen {
+                    seen = now;
+                    bench.start_anew(&mut inner).await?;
+                }
+            }
+        }
+    }
+    if let Some(inner) = inner {
+        inner.end().await;
+    }
+    Ok(())
+}
+
+/// The next line of the server's log; waits for ever where there is none.
+async fn hear(inner: &mut Option<Inner>) -> Option<Heard> {
+    match inner {
+        Some(inner) => inner.hear().await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Bench {
+    folder: PathBuf,
+    home: PathBuf,
+    listen: [String; 2],
+    /// What requests would do, by their ids, until they are answered.
+    intents: HashMap<String, String>,
+}
+
+impl Bench {
+    /// Builds and serves.
+    async fn start(&mut self) -> anyhow::Result<Inner> {
+        let found = self.built().await?;
+        self.serve(&found).await
+    }
+
+    /// The same in place of what is served; what cannot be built takes nobody's place.
+    async fn start_anew(&mut self, inner: &mut Option<Inner>) -> anyhow::Result<()> {
+        let found = match self.built().await {
+            Ok(found) => found,
+            Err(error) => return print(&format!("{error:#}\nwhat was built before is served on")),
+        };
+        if let Some(before) = inner.take() {
+            before.end().await;
+        }
+        match self.serve(&found).await {
+            Ok(started) => *inner = Some(started),
+            Err(error) => print(&format!("{error:#}"))?,
+        }
+        Ok(())
+    }
+
+    async fn built(&self) -> anyhow::Result<Inspection> {
+        let file = component(self.folder.clone(), None).await?;
+        Ok(tokio::task::spawn_blocking(move || inspect(&file)).await??)
+    }
+
+    async fn serve(&mut self, found: &Inspection) -> anyhow::Result<Inner> {
+        let kept = self.kept();
+        let password = match &kept {
+            Some((password, _)) => password.clone(),
+            None => random_password().reveal().to_owned(),
+        };
+        let (home, listen) = (self.home.as_path(), self.listen.clone());
+        let start = Start { component: found, home, password: &password, listen, base_url: None };
+        let inner = Inner::start(start).await?;
+        self.listen = [inner.packages.to_string(), inner.api.to_string()];
+        let format = &found.description.format;
+        if kept.is_some() {
+            print(&format!("{format} {} is served", found.description.version))?;
+            return Ok(inner);
+        }
+        let body = json!({"name": format, "format": format, "kind": "hosted"});
+        let (_, token) = inner.furnish(&password, &body).await?;
+        let text = json!({"password": password, "token": token}).to_string();
+        std::fs::write(home.join(KEPT), text).context("failed to keep the password")?;
+        print(&format!(
+            "{format} {} is served at http://{}/repositories/{format}/\n    \
+             curl --user {OWNER}:{token} --upload-file FILE http://{0}/repositories/{format}/FILE\n\
+             portal   http://{}/ as {OWNER} with {password}",
+            found.description.version, inner.packages, inner.api
+        ))?;
+        Ok(inner)
+    }
+
+    fn kept(&self) -> Option<(String, String)> {
+        let text = std::fs::read_to_string(self.home.join(KEPT)).ok()?;
+        let kept: serde_json::Value = serde_json::from_str(&text).ok()?;
+        let field = |name: &str| kept.get(name)?.as_str().map(str::to_owned);
+        Some((field("password")?, field("token")?))
+    }
+
+    /// Tells of a line what an author wants to know.
+    fn tell(&mut self, line: Heard) -> anyhow::Result<()> {
+        let id = line.text("request_id").to_owned();
+        match line.target() {
+            "packhouse::intent" => {
+                let (action, subject) = (line.text("action").to_lowercase(), line.text("subject"));
+                self.intents.insert(id, format!("{action} {subject}").trim_end().to_owned());
+                Ok(())
+            }
+            "packhouse::refusal" => print(&format!("  {}: {}", line.text("code"), line.message())),
+            "packhouse::access" => {
+                let intent = self.intents.remove(&id).unwrap_or_else(|| "-".to_owned());
+                let ms = line.field("ms").as_f64().unwrap_or_default();
+                let (method, path) = (line.text("method"), line.text("path"));
+                print(&format!("{method} {path} {} ({intent}) {ms:.1} ms", line.field("status")))
+            }
+            _ if line.is_worth_reading() => print(&format!("  {}", line.for_people())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When something of the project was last written, and how much there is.
+fn newest(folder: &Path) -> (SystemTime, usize) {
+    let mut newest = (SystemTime::UNIX_EPOCH, 0);
+    let Ok(entries) = std::fs::read_dir(folder) else { return newest };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || MADE.contains(&&*name) {
+            continue;
+        }
+        let Ok(found) = entry.metadata() else { continue };
+        let below = if found.is_dir() {
+            self::newest(&entry.path())
+        } else {
+            (found.modified().unwrap_or(newest.0), 1)
+        };
+        newest = (newest.0.max(below.0), newest.1 + below.1);
+    }
+    newest
+}

@@ -1,0 +1,45 @@
+//! Which crates are built together.
+
+use anyhow::{Context, Result};
+use packhouse_authoring::compile::Crates;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Every crate of `plugins/`.
+pub(crate) fn plugins(root: &Path) -> Result<Crates> {
+    let mut arguments = Vec::new();
+    for entry in root.join("plugins").read_dir().context("failed to list plugins/")? {
+        let folder = entry?.path();
+        if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
+            let name = package_name(&manifest).with_context(|| format!("no name in {}", folder.display()))?;
+            arguments.push("--package".into());
+            arguments.push(format!("path+file://{}#{name}", folder.display()).into());
+        }
+    }
+    Ok(crates(root, arguments))
+}
+
+/// Every crate of the workspace in `tests/guests`.
+pub(crate) fn guests(root: &Path) -> Crates {
+    let manifest = root.join("tests/guests/Cargo.toml");
+    crates(root, vec!["--workspace".into(), "--manifest-path".into(), manifest.into()])
+}
+
+/// The crate in a folder of somebody else's.
+pub(crate) fn elsewhere(root: &Path, folder: &Path) -> Result<Crates> {
+    let manifest = folder.join("Cargo.toml").canonicalize();
+    let manifest = manifest.with_context(|| format!("failed to find a crate in {}", folder.display()))?;
+    Ok(crates(root, vec!["--manifest-path".into(), manifest.into()]))
+}
+
+/// In the profile of plugins, and in a target folder of their own.
+fn crates(root: &Path, mut arguments: Vec<OsString>) -> Crates {
+    arguments.extend(["--locked", "--profile", "plugin", "--target-dir"].map(OsString::from));
+    arguments.push(root.join("target/wasm").into());
+    Crates { folder: root.to_owned(), name: "/packhouse", arguments }
+}
+
+/// The first `name = "…"` of a manifest. Cargo takes a path alone for a package that is called like its folder.
+fn package_name(manifest: &str) -> Option<&str> {
+    manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
+}
