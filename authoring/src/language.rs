@@ -9,11 +9,16 @@ use std::str::FromStr;
 pub enum Language {
     /// With the SDK.
     Rust,
+    /// By componentize-py.
+    Python,
+    /// By componentize-js.
+    JavaScript,
 }
 
 impl Language {
     /// All, by the names that they have on the command line, which those of their templates' folders are too.
-    pub const ALL: [(&'static str, Self); 1] = [("rust", Self::Rust)];
+    pub const ALL: [(&'static str, Self); 3] =
+        [("rust", Self::Rust), ("python", Self::Python), ("javascript", Self::JavaScript)];
 
     /// Its name on the command line.
     #[must_use]
@@ -28,8 +33,10 @@ impl Language {
     pub fn of(folder: &Path) -> Result<Self> {
         match folder {
             folder if folder.join("Cargo.toml").is_file() => Ok(Self::Rust),
+            folder if folder.join("app.py").is_file() => Ok(Self::Python),
+            folder if folder.join("build.mjs").is_file() => Ok(Self::JavaScript),
             folder => bail!(
-                "no project of a plugin is in {}: it has no Cargo.toml; `packhouse plugins new NAME` writes one",
+                "no project of a plugin is in {}: it has no Cargo.toml, app.py or build.mjs; `packhouse plugins new NAME` writes one",
                 folder.display()
             ),
         }

@@ -10,6 +10,7 @@ pub mod files;
 mod language;
 pub mod project;
 pub mod renamed;
+mod scripts;
 pub mod toolchain;
 
 pub use language::Language;

@@ -2,7 +2,7 @@
 
 use crate::compile::{self, Crates};
 use crate::toolchain::{self, Toolchain};
-use crate::{Language, component, files};
+use crate::{Language, component, files, scripts};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,7 @@ pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
     }
     let mut unpacked: Vec<(String, String)> = Vec::new();
     for (path, text) in files::below(language.name())? {
-        let path = if path == "gitignore" { ".gitignore".to_owned() } else { path };
-        unpacked.push((path, named(&text, name)));
+        unpacked.push((placed(path), named(&text, name)));
     }
     let mut packed = vec!["contract"];
     if language == Language::Rust {
@@ -54,6 +53,15 @@ pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
         fs::create_dir_all(parent).and_then(|()| fs::write(&file, text)).with_context(said)?;
     }
     folder.canonicalize().with_context(said)
+}
+
+/// Where a template's file belongs: some cannot lie there in this repository.
+fn placed(path: String) -> String {
+    match path.as_str() {
+        "gitignore" => ".gitignore".to_owned(),
+        "packhouse-world" => "packhouse/world".to_owned(),
+        _ => path,
+    }
 }
 
 /// A template's text for a format of this name.
@@ -74,6 +82,8 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let file = std::path::absolute(out.unwrap_or(&usual))?;
     match language {
         Language::Rust => rust(&folder, &file)?,
+        Language::Python => interpreted(&folder, &file, scripts::python)?,
+        Language::JavaScript => interpreted(&folder, &file, scripts::javascript)?,
     }
     Ok(file)
 }
@@ -91,7 +101,18 @@ pub fn own_tests(folder: &Path, tables: &Path) -> Result<()> {
             ensure!(status.success(), "the project's own tests fail: what they said stands above");
             Ok(())
         }
+        // What runs natively needs a host to run in, which there is for Rust.
+        Language::Python | Language::JavaScript => Ok(()),
     }
+}
+
+/// Has a tool make the component beside the place where it belongs.
+fn interpreted(folder: &Path, file: &Path, tool: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+    let parent = file.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
+    let part = file.with_extension("part");
+    tool(folder, &part)?;
+    fs::rename(&part, file).with_context(|| format!("failed to write {}", file.display()))
 }
 
 fn rust(folder: &Path, file: &Path) -> Result<()> {
@@ -130,6 +151,21 @@ mod tests {
         assert!(read("packhouse/wit/v0.1/format.wit").contains("interface format"));
         assert_eq!(read(".gitignore"), "/target\n");
         assert!(!folder.join("gitignore").exists());
+    }
+
+    #[test]
+    fn projects_in_other_languages_have_the_contract_and_no_sdk() {
+        let home = tempfile::tempdir().unwrap();
+        for (language, source) in [(Language::Python, "app.py"), (Language::JavaScript, "app.js")] {
+            let folder = write(language.name(), language, home.path()).unwrap();
+            let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
+            assert!(read(source).contains(&format!("\"{}\"", language.name())));
+            assert_eq!(read("packhouse/world"), "plugin\n");
+            assert!(folder.join("packhouse/wit/v0.1/http.wit").is_file());
+            assert!(folder.join("tests/tables/protocol.json").is_file());
+            assert!(!folder.join("packhouse/sdk").exists());
+            assert_eq!(Language::of(&folder).unwrap(), language);
+        }
     }
 
     #[test]

@@ -29,8 +29,9 @@ pub(crate) const MAX_POOL: usize = 3_000;
 const KEEP_RESIDENT: usize = 2 << 20;
 /// Slots that keep their memory while they are not used; the rest give theirs back.
 const WARM_SLOTS: u32 = 64;
-/// Core instances, tables and memories of one component: what wit-component makes of one module, with room for more.
-pub(crate) const MAX_CORE_INSTANCES: usize = 16;
+/// Core instances, tables and memories of one component: what wit-component makes of one module, and of an interpreter with its
+/// libraries: componentize-py makes 38 instances where it stubs WASI.
+pub(crate) const MAX_CORE_INSTANCES: usize = 48;
 pub(crate) const MAX_TABLES: usize = 16;
 pub(crate) const MAX_MEMORIES: usize = 4;
 /// Stack of a guest, and of a guest with the host functions that it calls.

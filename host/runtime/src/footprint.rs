@@ -4,10 +4,13 @@ use wasmtime::component::Component;
 
 use crate::config::Limits;
 
+/// Bytes of a page of memory.
+const PAGE: u64 = 64 << 10;
+
 /// Bytes of the largest memory that an instance begins with; none where that depends on what the component is linked with.
 pub(crate) fn memory_bytes(component: &Component) -> Option<usize> {
-    let largest = component.resources_required()?.max_initial_memory_size.unwrap_or(0);
-    usize::try_from(largest).ok()
+    let pages = component.resources_required()?.max_initial_memory_size.unwrap_or(0);
+    usize::try_from(pages.checked_mul(PAGE)?).ok()
 }
 
 /// Whether an instance can begin at all where it may have `most` bytes; where not, what to set.
@@ -23,4 +26,32 @@ pub(crate) fn fits(component: &Component, most: usize) -> Result<(), String> {
 /// Bytes of memory with which it is asked what it is: the default limit, unless it begins with more.
 pub(crate) fn to_describe(component: &Component) -> usize {
     Limits::default().memory_bytes.max(memory_bytes(component).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::Engine;
+
+    use super::*;
+
+    #[test]
+    fn a_component_that_begins_with_more_than_its_limit_is_refused_in_words() {
+        let text = r#"(component
+            (core module $a (memory 32))
+            (core module $b (memory 1600))
+            (core instance (instantiate $a))
+            (core instance (instantiate $b)))"#;
+        let engine = Engine::default();
+        let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
+        assert_eq!(memory_bytes(&component), Some(100 << 20));
+        assert_eq!(to_describe(&component), 100 << 20);
+        assert_eq!(fits(&component, 100 << 20), Ok(()));
+        let refused = fits(&component, (100 << 20) - 1).unwrap_err();
+        assert!(
+            refused.contains("begins with 104857600 bytes") && refused.contains("set `memory_bytes`"),
+            "{refused}"
+        );
+        let small = Component::new(&engine, wat::parse_str("(component)").unwrap()).unwrap();
+        assert_eq!((memory_bytes(&small), to_describe(&small)), (Some(0), Limits::default().memory_bytes));
+    }
 }

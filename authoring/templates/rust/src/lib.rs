@@ -14,10 +14,10 @@ pub struct Plugin;
 
 impl Format for Plugin {
     fn describe() -> Description {
-        Description::new("my-format", env!("CARGO_PKG_VERSION")).client(Client::publish(
-            "curl",
-            "curl --fail --user {email}:{token} --upload-file FILE {address}FOLDER/FILE",
-        ))
+        Description::new("my-format", env!("CARGO_PKG_VERSION")).clients([
+            Client::publish("curl", "curl --fail --user {email}:{token} --upload-file FILE {address}FILE"),
+            Client::read("curl", "curl --fail --user {email}:{token} --remote-name {address}FILE"),
+        ])
     }
 
     fn routes(router: &mut Router) {
@@ -44,10 +44,7 @@ fn fetch(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure
 }
 
 fn plan_store(_: &Request, params: &Params) -> Result<Intent, Failure> {
-    match params.joined("path") {
-        path if path.len() > 1024 => Err(Failure::invalid("A path has at most 1,024 bytes")),
-        path => Ok(Intent::publish().subject(path).body(LARGEST)),
-    }
+    Ok(Intent::publish().subject(params.joined("path")).body(LARGEST))
 }
 
 fn store(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {

@@ -2,6 +2,8 @@
 //! changes. Each request is told with what it would do, its status and its time, and with what the plugin said.
 
 use std::collections::HashMap;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -126,7 +128,9 @@ impl Bench {
         let body = json!({"name": format, "format": format, "kind": "hosted"});
         let (_, token) = inner.furnish(&password, &body).await?;
         let text = json!({"password": password, "token": token}).to_string();
-        std::fs::write(home.join(KEPT), text).context("failed to keep the password")?;
+        let mut kept = std::fs::OpenOptions::new();
+        let kept = kept.write(true).create(true).truncate(true).mode(0o600).open(home.join(KEPT));
+        kept.and_then(|mut kept| kept.write_all(text.as_bytes())).context("failed to keep the password")?;
         print(&format!(
             "{format} {} is served at http://{}/repositories/{format}/\n    \
              curl --user {OWNER}:{token} --upload-file FILE http://{0}/repositories/{format}/FILE\n\

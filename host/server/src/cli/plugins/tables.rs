@@ -38,7 +38,9 @@ pub(super) async fn test(folder: PathBuf) -> anyhow::Result<()> {
     );
     let (mut rows, mut missed) = (0, 0);
     for table in &tables {
-        let through = run(&found, table).await.with_context(|| format!("the table {}", table.name))?;
+        let through = run(&found, table, &kept.path().join("compiled"))
+            .await
+            .with_context(|| format!("the table {}", table.name))?;
         print(&format!("{}: {} rows through the component", table.name, table.cases.len()))?;
         through.iter().try_for_each(|report| print(&format!("\n{report}")))?;
         (rows, missed) = (rows + table.cases.len(), missed + through.len());
@@ -68,9 +70,13 @@ fn read(folder: &Path, by_hand: bool) -> anyhow::Result<Vec<Table>> {
     files.iter().map(table).collect()
 }
 
-/// What of a table does not hold, in a server of its own.
-async fn run(found: &Inspection, table: &Table) -> anyhow::Result<Vec<String>> {
+/// What of a table does not hold, in a server of its own. `compiled` goes from server to server: an interpreter takes long to compile.
+async fn run(found: &Inspection, table: &Table, compiled: &Path) -> anyhow::Result<Vec<String>> {
     let home = tempfile::tempdir().context("failed to make a temporary folder")?;
+    let cache = home.path().join("data/cache");
+    if compiled.is_dir() {
+        std::fs::create_dir(home.path().join("data")).and_then(|()| std::fs::rename(compiled, &cache))?;
+    }
     let password = random_password();
     let mut inner = Inner::start(Start {
         component: found,
@@ -95,6 +101,9 @@ async fn run(found: &Inspection, table: &Table) -> anyhow::Result<Vec<String>> {
     let missed = examine(&mut wire, &table.cases);
     let reports = missed.iter().map(|missed| report(missed, &wire)).collect();
     inner.end().await;
+    if cache.is_dir() {
+        std::fs::rename(&cache, compiled)?;
+    }
     Ok(reports)
 }
 

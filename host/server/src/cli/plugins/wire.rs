@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use base64::Engine as _;
 use bytes::Bytes;
+use http::header::CACHE_CONTROL;
 use http::{HeaderName, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
@@ -60,7 +61,12 @@ impl Wire<'_> {
         let body = body.collect().await?.to_bytes();
         connection.abort();
         let value = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let headers = head.headers.iter().map(|(name, text)| (name.to_string(), value(text)));
+        let headers = head.headers.iter().map(|(name, text)| {
+            let text = value(text);
+            // What was asked for with a credential is for nobody else, which the host says in front of what the plugin does.
+            let own = if name == CACHE_CONTROL { text.strip_prefix("private, ") } else { None };
+            (name.to_string(), own.map_or(text.clone(), str::to_owned))
+        });
         let answer = Answer {
             status: head.status.as_u16(),
             headers: headers.collect(),

@@ -1,0 +1,50 @@
+//! Components of what is written in Python or JavaScript: an interpreter with the author's sources, which the project's own tool makes.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::env;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of `app.py`, by componentize-py.
+pub(crate) fn python(folder: &Path, file: &Path) -> Result<()> {
+    let world = fs::read_to_string(folder.join("packhouse/world"));
+    let world = world.context("failed to read packhouse/world, which names a world of the contract")?;
+    let mut command = Command::new(componentize_py(folder));
+    command.args(["--wit-path", "packhouse/wit/v0.1", "--world", world.trim(), "componentize", "app"]);
+    command.arg("--output").arg(file).current_dir(folder);
+    run(
+        command,
+        "componentize-py is not here: python3 -m venv .venv && .venv/bin/pip install --requirement requirements.txt",
+    )
+}
+
+/// The project's own, that of the environment that is active, or the one that is installed.
+fn componentize_py(folder: &Path) -> PathBuf {
+    let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let environments = [Some(folder.join(".venv")), active];
+    let found = environments.into_iter().flatten().map(|environment| environment.join("bin/componentize-py"));
+    found.into_iter().find(|program| program.is_file()).unwrap_or_else(|| "componentize-py".into())
+}
+
+/// Of `app.js`, by the project's `build.mjs` with componentize-js.
+pub(crate) fn javascript(folder: &Path, file: &Path) -> Result<()> {
+    ensure!(
+        folder.join("node_modules/@bytecodealliance/componentize-js").is_dir(),
+        "componentize-js is not here: npm install, in {}",
+        folder.display()
+    );
+    let mut command = Command::new("node");
+    command.arg("build.mjs").arg(file).current_dir(folder);
+    run(command, "node is not here: install Node.js 20 or newer")
+}
+
+fn run(mut command: Command, missing: &str) -> Result<()> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => bail!("the component could not be made: what the tool said stands above"),
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{missing}"),
+        Err(error) => Err(error).context("failed to start the tool that makes the component"),
+    }
+}

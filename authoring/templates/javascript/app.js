@@ -1,0 +1,115 @@
+// Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
+
+import { now } from "packhouse:format/host@0.1.0";
+import { Intent, ResponseOptions } from "packhouse:format/http@0.1.0";
+import { Transaction } from "packhouse:format/records@0.1.0";
+
+const LARGEST = 1n << 30n;
+const text = new TextDecoder();
+const bytes = new TextEncoder();
+
+/** A refusal in the format's own words: what is thrown of it becomes the answer. */
+function failure(status, code, message, headers = []) {
+  return { status, headers, problems: [{ code, message, detail: "" }] };
+}
+
+const missing = () => failure(404, "not_found", "There is no such file");
+
+/** What else is thrown is a mistake here: it is told to the log, and the answer is a 500. */
+function guarded(work) {
+  return (...given) => {
+    try {
+      return work(...given);
+    } catch (thrown) {
+      if (thrown?.problems) throw thrown;
+      console.error(`${thrown}\n${thrown?.stack ?? ""}`);
+      throw failure(500, "internal_error", "Something failed here; the log knows more");
+    }
+  };
+}
+
+export const format = {
+  describe() {
+    const curl = "curl --fail --user {email}:{token} ";
+    return JSON.stringify({
+      format: "my-format",
+      version: "0.1.0",
+      clients: [
+        { client: "curl", purpose: "publish", language: "shell", template: `${curl}--upload-file FILE {address}FILE` },
+        { client: "curl", purpose: "read", language: "shell", template: `${curl}--remote-name {address}FILE` },
+      ],
+    });
+  },
+
+  route: guarded((kind, request) => {
+    const path = request.path().join("/");
+    if (!path) throw missing();
+    switch (request.method()) {
+      case "GET":
+      case "HEAD":
+        return new Intent("read", path);
+      case "PUT": {
+        const intent = new Intent("publish", path);
+        intent.body(LARGEST);
+        return intent;
+      }
+      case "DELETE":
+        return new Intent("delete", path);
+      default: {
+        const allow = [{ name: "allow", value: "DELETE, GET, HEAD, PUT" }];
+        throw failure(405, "method_not_allowed", "This method is not for files", allow);
+      }
+    }
+  }),
+
+  check() {},
+
+  handle: guarded((request, repository) => {
+    const path = request.path().join("/");
+    switch (request.method()) {
+      case "PUT":
+        return store(request, repository, path);
+      case "DELETE":
+        return remove(repository, path);
+      default:
+        return fetchFile(repository, path);
+    }
+  }),
+};
+
+function fetchFile(repository, path) {
+  const entry = repository.get(path);
+  if (!entry) throw missing();
+  const stored = JSON.parse(text.decode(entry.value));
+  const options = new ResponseOptions();
+  options.modified(BigInt(stored.putAt));
+  const headers = [
+    { name: "cache-control", value: "no-cache" },
+    { name: "content-type", value: "application/octet-stream" },
+  ];
+  return { status: 200, headers, content: { tag: "blob", val: repository.blob(stored.digest) }, options };
+}
+
+function store(request, repository, path) {
+  const body = request.takeBody();
+  const digest = repository.keep(body);
+  const stored = bytes.encode(JSON.stringify({ digest, putAt: Number(now()) }));
+  const change = repository.begin();
+  change.put(path, stored, { tag: "anything" }, [digest]);
+  const files = [{ path, digest, size: body.size() }];
+  change.show({ name: path, version: "latest", files, summary: "", properties: [], state: "" });
+  commit(change);
+  return { status: 201, headers: [], content: { tag: "none" } };
+}
+
+function remove(repository, path) {
+  const change = repository.begin();
+  change.remove(path, { tag: "present" });
+  change.hide({ name: path, version: "latest" });
+  commit(change);
+  return { status: 204, headers: [], content: { tag: "none" } };
+}
+
+function commit(change) {
+  if (Transaction.commit(change).tag !== "applied") throw missing();
+}
