@@ -85,7 +85,8 @@ fn pool(size: usize, memory_bytes: usize) -> PoolingAllocationConfig {
     let count = u32::try_from(size.min(MAX_POOL)).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(count)
-        .total_core_instances(count.saturating_mul(4))
+        // No more than a number: an instance takes its memory when it is made.
+        .total_core_instances(count.saturating_mul(MAX_CORE_INSTANCES as u32))
         .total_memories(count)
         .total_tables(count.saturating_mul(4))
         .total_stacks(count)

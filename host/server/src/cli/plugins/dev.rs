@@ -36,7 +36,7 @@ pub(super) async fn dev(
     std::fs::create_dir_all(&home).with_context(|| format!("failed to make {}", home.display()))?;
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut bench = Bench { folder, home, listen: [packages, api], intents: HashMap::new() };
+    let mut bench = Bench { folder, home, listen: [packages, api], served: None, intents: HashMap::new() };
     let mut seen = newest(&bench.folder);
     let mut inner = bench.start().await.map(Some)?;
     let mut look = tokio::time::interval(LOOK);
@@ -78,6 +78,8 @@ struct Bench {
     folder: PathBuf,
     home: PathBuf,
     listen: [String; 2],
+    /// When the component that is served was made.
+    served: Option<SystemTime>,
     /// What requests would do, by their ids, until they are answered.
     intents: HashMap<String, String>,
 }
@@ -95,6 +97,9 @@ impl Bench {
             Ok(found) => found,
             Err(error) => return print(&format!("{error:#}\nwhat was built before is served on")),
         };
+        if inner.is_some() && made_at(&found) == self.served {
+            return Ok(());
+        }
         if let Some(before) = inner.take() {
             before.end().await;
         }
@@ -119,6 +124,7 @@ impl Bench {
         let (home, listen) = (self.home.as_path(), self.listen.clone());
         let start = Start { component: found, home, password: &password, listen, base_url: None };
         let inner = Inner::start(start).await?;
+        self.served = made_at(found);
         self.listen = [inner.packages.to_string(), inner.api.to_string()];
         let format = &found.description.format;
         if kept.is_some() {
@@ -167,6 +173,11 @@ impl Bench {
             _ => Ok(()),
         }
     }
+}
+
+/// A component that comes out the same is not written anew.
+fn made_at(found: &Inspection) -> Option<SystemTime> {
+    std::fs::metadata(&found.file).and_then(|file| file.modified()).ok()
 }
 
 /// When something of the project was last written, and how much there is.
