@@ -23,7 +23,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a build may take on a machine with other work.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An author, in a folder of their own.
 struct Author {
@@ -222,6 +222,7 @@ fn it_is_served_while_it_changes(author: &Author) {
     let curl = dev.line("curl --user");
     let words: Vec<&str> = curl.split_whitespace().collect();
     let (user, address) = (words[2], words[5].replace("/FILE", "/a.txt"));
+    assert!(address.starts_with("http://127.0.0.1:"), "{curl}");
     let curl = |more: &[&str]| {
         let mut command = Command::new("curl");
         clients::run(command.args(["--silent", "--user", user]).args(more).arg(&address))

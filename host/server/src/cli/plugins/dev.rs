@@ -137,11 +137,11 @@ impl Bench {
         let mut kept = std::fs::OpenOptions::new();
         let kept = kept.write(true).create(true).truncate(true).mode(0o600).open(home.join(KEPT));
         kept.and_then(|mut kept| kept.write_all(text.as_bytes())).context("failed to keep the password")?;
+        let (version, packages, api) = (&found.description.version, inner.packages, inner.api);
         print(&format!(
-            "{format} {} is served at http://{}/repositories/{format}/\n    \
-             curl --user {OWNER}:{token} --upload-file FILE http://{0}/repositories/{format}/FILE\n\
-             portal   http://{}/ as {OWNER} with {password}",
-            found.description.version, inner.packages, inner.api
+            "{format} {version} is served at http://{packages}/repositories/{format}/\n    \
+             curl --user {OWNER}:{token} --upload-file FILE http://{packages}/repositories/{format}/FILE\n\
+             portal   http://{api}/ as {OWNER} with {password}"
         ))?;
         Ok(inner)
     }
