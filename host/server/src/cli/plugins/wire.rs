@@ -53,6 +53,7 @@ impl World for Wire<'_> {
 }
 
 impl Wire<'_> {
+    #[expect(clippy::disallowed_methods, reason = "a row is compared with the answer as a whole")]
     async fn exchange(&mut self, row: &TestRequest) -> anyhow::Result<Answer> {
         let stream = TcpStream::connect(self.inner.packages).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
