@@ -14,6 +14,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::meters::Meters;
+use crate::recording::RecordedPlugin;
 use crate::request::RequestHead;
 use crate::said::Said;
 use crate::state::HostState;
@@ -28,6 +29,8 @@ pub(crate) struct Runner {
     /// Calls that wait for a place.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
+    /// Whose calls may be recorded; none of what is no server's plugin.
+    pub(crate) recorded: Option<RecordedPlugin>,
 }
 
 /// A call as logs and metrics name it.
@@ -69,6 +72,7 @@ impl Runner {
             limits: Arc::new(limits),
             engine,
             plugin,
+            recorded: None,
         }
     }
 
@@ -99,7 +103,7 @@ impl Runner {
                     return Err(busy);
                 }
             };
-            let mut store = self.store(state());
+            let mut store = self.store(self.taped(state()));
             let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
@@ -148,9 +152,11 @@ impl Runner {
         store: &mut Store<HostState>,
         call: impl AsyncFnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
+        store.data_mut().note_call(name.function);
         let clock = Arc::clone(&store.data().clock);
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
+        store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
             let (plugin, function, request_id) =
@@ -187,6 +193,15 @@ impl Runner {
         });
         self.limit(&mut store);
         store
+    }
+
+    /// The state of a call with a tape, where that is to be recorded.
+    fn taped(&self, mut state: HostState) -> HostState {
+        if let Some(recorded) = self.recorded.as_ref().filter(|recorded| recorded.recorder.is_armed()) {
+            let repository = state.repository.or(state.head.repository);
+            state.tape = recorded.tape(repository, &state.head, &self.limits);
+        }
+        state
     }
 
     /// What each call begins with.

@@ -22,6 +22,7 @@ use crate::imports;
 use crate::instance::{CallName, Runner};
 use crate::memos::Memos;
 use crate::plugin::{Code, Plugin};
+use crate::recording::RecordedPlugin;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
@@ -36,8 +37,8 @@ pub(crate) struct Loaded {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
     pub(crate) abilities: Vec<String>,
-    digest: Sha256,
-    code: Code,
+    pub(crate) digest: Sha256,
+    pub(crate) code: Code,
 }
 
 /// What was found in the files of a folder.
@@ -133,8 +134,15 @@ fn plugin(
         description.limits.set_named(MANIFEST, bytes);
     }
     tracing::info!(plugin = %format, version = description.version, file = %file.display(), "loaded a plugin");
+    let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits);
+    runner.recorded = Some(RecordedPlugin {
+        recorder: config.recorder.clone(),
+        format: Arc::clone(&format),
+        version: description.version.clone(),
+        digest: loaded.digest.digest().to_string(),
+    });
     Ok(Plugin {
-        runner: Runner::new(engine.clone(), Arc::clone(&format), limits),
+        runner,
         description,
         storage: storage.clone(),
         code: loaded.code,
