@@ -23,6 +23,7 @@ mod keys;
 mod leases;
 mod people;
 mod quotas;
+mod recordings;
 mod removals;
 mod retention;
 mod support;
