@@ -28,6 +28,7 @@ mod organization;
 mod packages;
 mod paging;
 pub mod portal;
+mod recordings;
 mod reload;
 pub mod repositories;
 mod retention;
@@ -95,6 +96,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         logins::endpoints(),
         formats::endpoints(),
         audit::endpoints(),
+        recordings::endpoints(),
         reload::endpoints(),
         openapi::endpoints(),
     ];

@@ -158,6 +158,7 @@ catalogue! {
     PREVIEW_REQUIRED = "preview_required" 409 Error Api "Make a preview of this policy as it is, and look at it, before it is enforced.";
     POLICY_PAUSED = "policy_paused" 409 Error Api "A policy that is paused does not run; enforce it first.";
     TOO_MANY_POLICIES = "too_many_policies" 409 Error Api "An organization has at most {} policies of retention; delete one first.";
+    TOO_MANY_RECORDINGS = "too_many_recordings" 409 Error Api "A server has at most {} sets of recordings; delete one first.";
     LAST_OWNER = "last_owner" 409 Error Api "Someone must keep the permission manage-owner-account.";
     ALREADY_FINISHED = "already_finished" 409 Error Api "This sign-in is finished already.";
     VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Both "This version exists already; publish a new one.";

@@ -20,6 +20,7 @@ pub mod packages;
 mod paging;
 mod passwords;
 pub mod proxy_cache;
+pub mod recordings;
 pub mod reload;
 pub mod repositories;
 pub mod retention;
