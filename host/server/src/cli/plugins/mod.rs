@@ -1,5 +1,10 @@
 //! `packhouse plugins list` and `packhouse plugins check FILE`.
 
+mod record;
+mod replay;
+
+pub(crate) use replay::NotReplayed;
+
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -21,6 +26,12 @@ pub(crate) enum PluginsCommand {
         /// The .wasm file.
         file: PathBuf,
     },
+    /// Record calls of a repository's plugin, to be replayed.
+    Record(record::RecordArguments),
+    /// List what was recorded of a repository, or print a recording.
+    Recordings(record::RecordingsArguments),
+    /// Run a recorded call again and say where it differs: 0 when it does what was recorded, 1 when not, 2 when it cannot be run.
+    Replay(Box<replay::ReplayArguments>),
 }
 
 pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
@@ -30,6 +41,9 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
             print(&describe(&found))
         }
+        PluginsCommand::Record(arguments) => record::record(arguments).await,
+        PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,
+        PluginsCommand::Replay(arguments) => replay::run(*arguments).await,
     }
 }
 
