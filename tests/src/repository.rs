@@ -1,7 +1,7 @@
 //! A repository of any format, with a token for it.
 
 use crate::api::{Api, Token};
-use crate::http::{Client, Response};
+use crate::http::{Client, Response, basic};
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
 
@@ -67,6 +67,18 @@ impl FormatRepository {
         let client = server.anonymous().basic(OWNER, &token.secret);
         let url = format!("{}/repositories/{name}", server.base_url());
         Self { name: name.to_owned(), id, token, client, url }
+    }
+
+    /// The same as another server of its database serves it, or the same server after a restart.
+    pub fn on(&self, server: &Server) -> Self {
+        let client = server.anonymous().basic(OWNER, &self.token.secret);
+        let url = format!("{}/repositories/{}", server.base_url(), self.name);
+        Self { client, url, ..self.clone() }
+    }
+
+    /// What its client sends in `Authorization`.
+    pub fn authorization(&self) -> String {
+        basic(OWNER, &self.token.secret)
     }
 
     /// A token of the owner's that may do this here and nothing else.

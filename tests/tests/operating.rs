@@ -52,7 +52,15 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
 /// Those that other tests of the page run: by its blocks, or by being the server.
-const ELSEWHERE: [&str; 3] = ["serve", "backup TO", "restore FROM"];
+const ELSEWHERE: [&str; 7] = [
+    "serve",
+    "backup TO",
+    "restore FROM",
+    "plugins install FILE",
+    "plugins activate FORMAT DIGEST",
+    "plugins rollback FORMAT",
+    "plugins pin REPOSITORY DIGEST",
+];
 
 fn page() -> String {
     std::fs::read_to_string(checkout().join("docs/OPERATING.md")).unwrap()

@@ -24,7 +24,7 @@ async fn a_folder_of_plugins_is_loaded() {
     let plugins = plugin_folder(&[("hostile.wasm", &hostile())]);
     std::fs::write(plugins.path().join("README.md"), "no plugin").expect("the folder can be written");
     let runtime = load(&plugins, |_| {}).await.expect("it loads");
-    assert_eq!(runtime.plugins().len(), 1);
+    assert_eq!(runtime.current().plugins().len(), 1);
     let plugin = runtime.plugin("hostile").expect("it is there");
     assert_eq!((plugin.version(), plugin.has_upkeep(), plugin.has_present()), ("0.1.0", false, false));
     assert!(runtime.plugin("other").is_none());
@@ -58,7 +58,7 @@ async fn what_is_no_component_is_refused() {
     for (bytes, told) in [
         (&b"\0asm\x01\0\0\0"[..], "is a core module, not a component"),
         (b"<html></html>", "is not WebAssembly"),
-        (b"", "cannot be read"),
+        (b"", "is not WebAssembly"),
         (b"\0asm\x0d\0\x01\0\xff", "cannot load the plugin"),
     ] {
         let folder = tempfile::tempdir().expect("a temporary folder");

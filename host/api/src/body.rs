@@ -15,8 +15,10 @@ use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::json::Counter;
+use crate::endpoint::COMPONENT;
 use packhouse_app::body_budget::{NoShare, Share};
 use packhouse_config::Limits;
+use packhouse_runtime::MAX_COMPONENT_BYTES;
 use packhouse_wire::catalogue;
 
 /// Bytes of a body that are read of somebody who has not signed in.
@@ -38,6 +40,7 @@ pub(crate) struct CallBody {
     body: Body,
     declared: Option<u64>,
     json: bool,
+    component: bool,
     expects_continue: bool,
     ended: bool,
     failed: bool,
@@ -49,7 +52,24 @@ impl CallBody {
         let declared = headers.get(CONTENT_LENGTH).and_then(|field| field.to_str().ok()?.parse::<u64>().ok());
         let expects_continue =
             headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        Self { body, declared, json: declared_json(headers), expects_continue, ended: false, failed: false }
+        let json = is_declared(headers, "application/json");
+        let component = is_declared(headers, COMPONENT);
+        Self { body, declared, json, component, expects_continue, ended: false, failed: false }
+    }
+
+    /// What can be said of a component before anything is read: 415, 413.
+    pub(crate) fn check_component(&self) -> Result<(), ApiError> {
+        if !self.component {
+            return Err(ApiError::from(&catalogue::NOT_A_COMPONENT));
+        }
+        let most = MAX_COMPONENT_BYTES as u64;
+        if self.declared.is_some_and(|length| length > most) { Err(too_large(most)) } else { Ok(()) }
+    }
+
+    /// The bytes of a component. The caller may install one, and no other is received meanwhile, so it counts for no share.
+    pub(crate) async fn component(&mut self, limits: &Limits) -> Result<Bytes, ApiError> {
+        self.json = false;
+        self.receive(MAX_COMPONENT_BYTES as u64, limits, None).await
     }
 
     /// What can be said before anything is read: 413, then 415 where a body is wanted or announced.
@@ -73,7 +93,7 @@ impl CallBody {
         limits: &Limits,
         mut share: Share,
     ) -> Result<(Option<Value>, Share), ApiError> {
-        let bytes = self.receive(most(signed, limits), limits, &mut share).await?;
+        let bytes = self.receive(most(signed, limits), limits, Some(&mut share)).await?;
         if bytes.is_empty() && !wanted {
             return Ok((None, share));
         }
@@ -93,11 +113,16 @@ impl CallBody {
         mut share: Share,
     ) -> Result<Received, ApiError> {
         self.json = false;
-        let bytes = self.receive(most(signed, limits), limits, &mut share).await?;
+        let bytes = self.receive(most(signed, limits), limits, Some(&mut share)).await?;
         Ok(Received { bytes, _share: share })
     }
 
-    async fn receive(&mut self, most: u64, limits: &Limits, share: &mut Share) -> Result<Bytes, ApiError> {
+    async fn receive(
+        &mut self,
+        most: u64,
+        limits: &Limits,
+        share: Option<&mut Share>,
+    ) -> Result<Bytes, ApiError> {
         let received = self.receive_within(most, limits, share).await;
         self.failed = received.is_err();
         received
@@ -107,7 +132,7 @@ impl CallBody {
         &mut self,
         most: u64,
         limits: &Limits,
-        share: &mut Share,
+        mut share: Option<&mut Share>,
     ) -> Result<Bytes, ApiError> {
         if self.declared.is_some_and(|length| length > most) {
             return Err(too_large(most));
@@ -125,10 +150,12 @@ impl CallBody {
                 let tokens = format!("{} JSON tokens", limits.api_json_tokens);
                 return Err(ApiError::with(&catalogue::REQUEST_BODY_TOO_LARGE, &tokens));
             }
-            share.grow(frame.len() as u64).map_err(|refused| match refused {
-                NoShare::Server => ApiError::from(&catalogue::SERVER_BUSY),
-                NoShare::Network => ApiError::too_many(1),
-            })?;
+            if let Some(share) = &mut share {
+                share.grow(frame.len() as u64).map_err(|refused| match refused {
+                    NoShare::Server => ApiError::from(&catalogue::SERVER_BUSY),
+                    NoShare::Network => ApiError::too_many(1),
+                })?;
+            }
             received.extend_from_slice(&frame);
         }
         Ok(received.freeze())
@@ -186,12 +213,12 @@ fn deadline(started: Instant, received: usize, limits: &Limits) -> Instant {
     }
 }
 
-fn declared_json(headers: &HeaderMap) -> bool {
+fn is_declared(headers: &HeaderMap, media_type: &str) -> bool {
     let mut fields = headers.get_all(CONTENT_TYPE).iter();
     match (fields.next().and_then(|field| field.to_str().ok()), fields.next()) {
         (Some(field), None) => {
             let essence = field.split(';').next().unwrap_or_default().trim();
-            essence.eq_ignore_ascii_case("application/json")
+            essence.eq_ignore_ascii_case(media_type)
         }
         _ => false,
     }

@@ -11,17 +11,20 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Version};
 use packhouse_app::App;
 use packhouse_app::body_budget::Share;
+use packhouse_config::Limits;
 use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::{request_id, trace};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Span;
 
 use crate::body::CallBody;
@@ -40,6 +43,7 @@ pub(crate) struct Call {
     path: HashMap<String, String>,
     query: HashMap<String, String>,
     body: Option<Value>,
+    component: Option<Component>,
     actor: Option<Actor>,
     /// What the body takes of the memory for bodies, as long as the call lasts.
     _share: Share,
@@ -52,6 +56,15 @@ impl Deref for Call {
         &self.origin
     }
 }
+
+/// The bytes of a component, of which one is received at a time.
+struct Component {
+    bytes: Bytes,
+    _turn: SemaphorePermit<'static>,
+}
+
+/// Turns to send a component.
+static COMPONENTS: Semaphore = Semaphore::const_new(1);
 
 /// A call on its way through the router to its handler.
 #[derive(Clone)]
@@ -158,7 +171,11 @@ async fn prepare(
         in_service(&app)?;
     }
     let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
-    body.check(endpoint.wants_body, signed, &limits)?;
+    if endpoint.takes_component {
+        body.check_component()?;
+    } else {
+        body.check(endpoint.wants_body, signed, &limits)?;
+    }
     shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
     let session = match endpoint.right {
         Right::Anyone => None,
@@ -174,8 +191,13 @@ async fn prepare(
         caller.count(&app)?;
     }
     // Only now: a stranger's body is not read, and who reads a large one here is known by then.
-    let share = app.bodies.share(origin.address);
-    let (body, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
+    let mut share = app.bodies.share(origin.address);
+    let (mut json, mut component) = (None, None);
+    if endpoint.takes_component {
+        component = Some(receive_component(&app, session.as_ref(), endpoint, body, &limits).await?);
+    } else {
+        (json, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
+    }
     let path = path(parts).await?;
     let query = query(parts)?;
     let (caller, csrf) = session.map(|session| (session.caller, session.csrf)).unzip();
@@ -183,12 +205,31 @@ async fn prepare(
         path,
         query,
         headers: std::mem::take(&mut parts.headers),
-        body,
+        body: json,
+        component,
         actor: caller.map(|caller| Actor::new(origin.clone(), caller, judged.clone())),
         _share: share,
         origin,
     };
     Ok(Ready { call, csrf: csrf.flatten() })
+}
+
+/// A component is large, so it is read only of somebody who holds the right that the endpoint needs, and one at a time.
+async fn receive_component(
+    app: &App,
+    session: Option<&Session>,
+    endpoint: &Endpoint,
+    body: &mut CallBody,
+    limits: &Limits,
+) -> Result<Component, ApiError> {
+    if let Right::Holds(permission) = endpoint.right
+        && !session.is_some_and(|session| session.caller.permissions.holds(permission))
+    {
+        return Err(ApiError::with(&catalogue::INSUFFICIENT_PERMISSIONS, permission.name()));
+    }
+    let turn = tokio::time::timeout(app.live.limits.get().body_idle, COMPONENTS.acquire()).await;
+    let turn = turn.ok().and_then(Result::ok).ok_or(ApiError::from(&catalogue::SERVER_BUSY))?;
+    Ok(Component { bytes: body.component(limits).await?, _turn: turn })
 }
 
 fn with_csrf(mut answer: Response, csrf: Option<String>) -> Response {
@@ -254,6 +295,12 @@ pub fn address(parts: &Parts, app: &App) -> IpAddr {
 }
 
 impl Call {
+    /// The component that was sent.
+    pub(crate) fn component(&self) -> Result<Bytes, ApiError> {
+        let sent = self.component.as_ref().map(|component| component.bytes.clone());
+        sent.ok_or(ApiError::from(&catalogue::NOT_A_COMPONENT))
+    }
+
     /// The request's header fields.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers

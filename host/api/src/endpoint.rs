@@ -23,7 +23,12 @@ pub(crate) struct Endpoint {
     pub(crate) right: Right,
     /// Whether a body is wanted, and so its declaration as JSON.
     pub(crate) wants_body: bool,
+    /// Whether the body is a component, as `application/wasm`.
+    pub(crate) takes_component: bool,
 }
+
+/// The media type of a component.
+pub(crate) const COMPONENT: &str = "application/wasm";
 
 /// What is called with another method than GET and goes on in a server that takes no changes: signing in and out, and what the
 /// operator does about it.
@@ -60,6 +65,7 @@ impl Endpoint {
             right: serde_json::from_value(right.clone())
                 .with_context(|| format!("{method} {path} has an unknown right"))?,
             wants_body: wants_body(operation),
+            takes_component: takes_component(operation),
             method,
             path: path.clone(),
         };
@@ -73,6 +79,14 @@ fn wants_body(operation: &Operation) -> bool {
         RefOr::Ref(_) => true,
     };
     operation.request_body.as_ref().is_some_and(required)
+}
+
+fn takes_component(operation: &Operation) -> bool {
+    let component = |body: &RefOr<RequestBody>| match body {
+        RefOr::T(RequestBody { content, .. }) => content.contains_key(COMPONENT),
+        RefOr::Ref(_) => false,
+    };
+    operation.request_body.as_ref().is_some_and(component)
 }
 
 /// The operation of an item that has one.

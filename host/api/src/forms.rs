@@ -66,8 +66,8 @@ pub fn rotation(body: Value, now: i64) -> Result<RotationRequest, ApiError> {
 
 /// A repository that is wanted.
 pub fn repository(app: &App, body: Value) -> Result<NewRepository, ApiError> {
-    let plugins = app.runtime.plugins();
-    let formats: Vec<&Description> = plugins.iter().map(|plugin| plugin.description()).collect();
+    let current = app.runtime.current();
+    let formats: Vec<&Description> = current.plugins().iter().map(|plugin| plugin.description()).collect();
     crate::repositories::from_json(&formats, body)
 }
 

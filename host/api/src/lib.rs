@@ -27,6 +27,7 @@ pub mod operations;
 mod organization;
 mod packages;
 mod paging;
+mod plugins;
 pub mod portal;
 mod recordings;
 mod reload;
@@ -95,6 +96,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         tokens::endpoints(),
         logins::endpoints(),
         formats::endpoints(),
+        plugins::endpoints(),
         audit::endpoints(),
         recordings::endpoints(),
         reload::endpoints(),

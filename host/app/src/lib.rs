@@ -6,6 +6,7 @@ pub mod live;
 pub mod login_links;
 pub mod mail;
 pub mod metrics;
+pub mod plugins;
 pub mod proofs;
 pub mod public_url;
 pub mod rate_limits;
@@ -47,6 +48,8 @@ pub struct App {
     pub store: Store,
     /// The loaded plugins.
     pub runtime: Runtime,
+    /// What this server has followed of what formats run.
+    pub plugins: plugins::Followed,
     /// Seals secrets that must be read again.
     pub sealer: Sealer,
     /// Sends invitations and password resets.
@@ -97,7 +100,8 @@ pub struct Meters {
 
 impl Meters {
     fn new(runtime: &Runtime) -> Meters {
-        let formats = runtime.plugins().iter().map(|plugin| plugin.description().format.clone());
+        let current = runtime.current();
+        let formats = current.plugins().iter().map(|plugin| plugin.description().format.clone());
         Meters {
             packages: Arc::new(RequestMeters::new("packages", formats)),
             api: Arc::new(RequestMeters::new("api", None)),
@@ -138,6 +142,7 @@ impl App {
             shares: Shares::of_process(config.limits.connections),
             draining: CancellationToken::new(),
             meters: Meters::new(&runtime),
+            plugins: plugins::Followed::default(),
             readiness: Readiness::new(config.readiness_interval),
             config,
             store,

@@ -29,7 +29,7 @@ impl<'a> CacheLookup<'a> {
     /// Looks a request up. Nothing is kept of a request that is about no repository.
     pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>) -> Self {
         let slot = request.found().and_then(|row| {
-            let key = CacheKey::of(row.id, &request.members, &request.head)?;
+            let key = CacheKey::of(request.plugin.number(), row.id, &request.members, &request.head)?;
             Some(Slot { key, rows: CurrentRows { row, members: &request.principal.facts.members } })
         });
         let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));

@@ -97,7 +97,8 @@ async fn look_up(
 
 /// Whether credentials of this form count in the repository that was looked up.
 fn takes(app: &App, principal: &Principal, form: AuthorizationForm) -> bool {
-    let plugin = principal.facts.repository.as_ref().and_then(|row| app.runtime.plugin(&row.format));
+    let plugin =
+        principal.facts.repository.as_ref().and_then(|row| app.runtime.plugin_of(row.id, &row.format));
     credential::counts(form, plugin.as_ref().map(|plugin| plugin.description()))
 }
 
@@ -111,11 +112,10 @@ impl IdentifiedRequest<'_> {
         self.principal.facts.repository.as_ref().filter(of_claim)
     }
 
-    /// The plugin of the claim, or else of the repository's format; none if that is not loaded.
+    /// The plugin that serves the repository, or else that of the claim; none if the format is not loaded.
     pub(crate) fn plugin(&self) -> Option<Arc<Plugin>> {
-        match &self.address.claim {
-            Some(claim) => Some(Arc::clone(&claim.plugin)),
-            None => self.app.runtime.plugin(&self.repository()?.format),
-        }
+        let of_repository = |row: &RepositoryRow| self.app.runtime.plugin_of(row.id, &row.format);
+        let of_claim = || self.address.claim.as_ref().map(|claim| Arc::clone(&claim.plugin));
+        self.repository().and_then(of_repository).or_else(of_claim)
     }
 }

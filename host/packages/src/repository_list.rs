@@ -76,7 +76,8 @@ impl RepositoryList<'_> {
         context.caller.clone_from(&principal.caller);
         let now = self.app.store.now_ms();
         // There is no format that does not look at user names; those of every format that stand for a token count.
-        let described = self.app.runtime.plugins().iter().map(|plugin| plugin.description());
+        let current = self.app.runtime.current();
+        let described = current.plugins().iter().map(|plugin| plugin.description());
         let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
         let rules = Rules { checks_username: true, token_usernames, ..access::rules(None) };
         let wanted = AccessAction::Read { for_publish: true };
@@ -130,7 +131,7 @@ impl RepositoryList<'_> {
         now: i64,
     ) -> Option<(RepositoryId, Item)> {
         let RepositoryRow { id, name, format, kind, .. } = &reached.row;
-        let plugin = self.app.runtime.plugin(format);
+        let plugin = self.app.runtime.plugin_of(*id, format);
         let rules = access::rules(plugin.as_ref().map(|plugin| plugin.description()));
         let mut elsewhere = principal.presented_elsewhere();
         let (presented, facts) = (elsewhere.to(reached), access::facts(&reached.row, true));

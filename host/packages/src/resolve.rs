@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use packhouse_runtime::{Claim, ErrorFormat, Plugin, Runtime};
+use packhouse_runtime::{Claim, ErrorFormat, Plugin, PluginSet, Runtime};
 
 use crate::error_response::HttpError;
 use crate::health::{self, Health};
@@ -84,7 +84,7 @@ pub(crate) fn resolve(parts: &Parts, runtime: &Runtime) -> Result<RequestTarget,
     let host = host(parts).map_err(|sentence| HttpError::with(&catalogue::INVALID_REQUEST, sentence))?;
     let path = Path::parse(parts.uri.path()).map_err(malformed)?;
     let query = path::parse_query(parts.uri.query().unwrap_or_default()).map_err(malformed)?;
-    Ok(RequestTarget { host, route: find_route(path, runtime), query })
+    Ok(RequestTarget { host, route: find_route(path, &runtime.current()), query })
 }
 
 /// How errors look below the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
@@ -94,7 +94,8 @@ pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
         let fixed = claim.path.split('{').next().unwrap_or_default();
         path.starts_with(fixed) || path == fixed.trim_end_matches('/')
     };
-    let claim = runtime.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
+    let current = runtime.current();
+    let claim = current.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
     claim.map_or_else(no_format, |(plugin, _)| Arc::clone(&plugin.description().error_format))
 }
 
@@ -117,7 +118,7 @@ fn malformed(error: PathError) -> HttpError {
     }
 }
 
-fn find_route(path: Path, runtime: &Runtime) -> Route {
+fn find_route(path: Path, plugins: &PluginSet) -> Route {
     if path.segments.is_empty() {
         return Route::Host(HostRoute::Root);
     }
@@ -128,23 +129,23 @@ fn find_route(path: Path, runtime: &Runtime) -> Route {
         return Route::Host(HostRoute::Health(health));
     }
     let exchanges = |plugin: &Arc<Plugin>| plugin.description().exchanges_identities_at(&path.segments);
-    if runtime.plugins().iter().any(exchanges) {
+    if plugins.plugins().iter().any(exchanges) {
         return Route::Host(HostRoute::NotEnabled);
     }
-    if let Some(plugin) = token_service(&path.segments, runtime) {
+    if let Some(plugin) = token_service(&path.segments, plugins) {
         return Route::Host(HostRoute::TokenService(plugin));
     }
-    claimed(path, runtime)
+    claimed(path, plugins)
 }
 
-fn token_service(segments: &[String], runtime: &Runtime) -> Option<Arc<Plugin>> {
+fn token_service(segments: &[String], plugins: &PluginSet) -> Option<Arc<Plugin>> {
     let is_here = |plugin: &&Arc<Plugin>| {
         let service = plugin.description().token_service.as_ref();
         service.is_some_and(|service| {
             service.path.trim_matches('/').split('/').eq(segments.iter().map(String::as_str))
         })
     };
-    runtime.plugins().iter().find(is_here).cloned()
+    plugins.plugins().iter().find(is_here).cloned()
 }
 
 fn below_repositories(path: Path) -> Route {
@@ -174,8 +175,8 @@ fn tail(segments: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// The longest claim on a root path that this path lies below.
-fn claimed(path: Path, runtime: &Runtime) -> Route {
-    let matches = runtime.claims().filter_map(|(plugin, claim)| {
+fn claimed(path: Path, plugins: &PluginSet) -> Route {
+    let matches = plugins.claims().filter_map(|(plugin, claim)| {
         let (length, name) = match_claim(&claim.path, &path.segments)?;
         Some((length, name, plugin, claim))
     });

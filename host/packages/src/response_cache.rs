@@ -39,14 +39,15 @@ pub(crate) struct CacheEntry {
     pub response: Arc<PreparedResponse>,
 }
 
-/// All that a plugin can see of a request, and the repository: equal keys get equal responses.
+/// The plugin, all that it can see of a request, and the repository: equal keys get equal responses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct CacheKey(Box<[u8]>);
 
 impl CacheKey {
-    /// With the members that the caller may read: who may read others gets other responses, and does not displace these.
+    /// With the number of the plugin, and the members that the caller may read: who may read others gets other responses, and does not displace these.
     /// None for a request whose response is never kept.
     pub(crate) fn of(
+        plugin: u64,
         repository: RepositoryId,
         members: &[&RepositoryRow],
         head: &RequestHead,
@@ -55,6 +56,7 @@ impl CacheKey {
             return None;
         }
         let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(&plugin.to_be_bytes());
         bytes.extend_from_slice(&repository.0.to_be_bytes());
         bytes.extend_from_slice(&(members.len() as u64).to_be_bytes());
         members.iter().for_each(|member| bytes.extend_from_slice(&member.id.0.to_be_bytes()));

@@ -94,7 +94,8 @@ impl Stranger<'_> {
             let undeclared = description.open_requests.is_none() && own == Some(description.format.as_str());
             undeclared || description.may_open(parts.method.as_str(), &address.path)
         };
-        let mut plugins: Vec<&Arc<Plugin>> = app.runtime.plugins().iter().filter(asked).collect();
+        let current = app.runtime.current();
+        let mut plugins: Vec<&Arc<Plugin>> = current.plugins().iter().filter(asked).collect();
         plugins.sort_by_key(|plugin| own != Some(plugin.description().format.as_str()));
         let routed = self.routed(&plugins).await?;
         Ok(routed.into_iter().find(|routed| access::wanted(&routed.intent) == AccessAction::Open))
@@ -105,7 +106,8 @@ impl Stranger<'_> {
         if !self.identified.address.encoded_slash {
             return Ok(true);
         }
-        let plugins = self.identified.app.runtime.plugins().iter();
+        let current = self.identified.app.runtime.current();
+        let plugins = current.plugins().iter();
         let plugins: Vec<_> = plugins.filter(|plugin| plugin.description().encoded_slash).collect();
         Ok(!self.routed(&plugins).await?.is_empty())
     }
@@ -131,7 +133,8 @@ impl Stranger<'_> {
             let description = plugin.description();
             [description.refused_read_status, description.refused_write_status].contains(&404)
         };
-        let plugins = self.identified.app.runtime.plugins().iter();
+        let current = self.identified.app.runtime.current();
+        let plugins = current.plugins().iter();
         let plugins: Vec<&Arc<Plugin>> = plugins.filter(hides).collect();
         let routed = self.routed(&plugins).await?;
         Ok(routed.iter().any(|Routed { plugin, intent, .. }| {

@@ -147,6 +147,15 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// What is wrong, without the name of the file.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            LoadError::Plugin { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+
     /// The name of the file that is no plugin, without its ending: by custom that is its format.
     #[must_use]
     pub fn stem(&self) -> Option<String> {

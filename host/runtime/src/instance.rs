@@ -25,7 +25,7 @@ pub(crate) struct Runner {
     pub(crate) plugin: Arc<str>,
     pub(crate) limits: Arc<Limits>,
     /// One permit for each place in the pool that is this plugin's: a full pool would be an error, not a queue.
-    places: Semaphore,
+    places: Arc<Semaphore>,
     /// Calls that wait for a place.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
@@ -64,9 +64,10 @@ pub(crate) struct KeptInstance<'a> {
 }
 
 impl Runner {
-    pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits) -> Runner {
+    /// With these places, which others of its format may share: as many as `limits` say.
+    pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits, places: Arc<Semaphore>) -> Runner {
         Runner {
-            places: Semaphore::new(limits.concurrency),
+            places,
             waiting: AtomicUsize::new(0),
             meters: Meters::new(&plugin),
             limits: Arc::new(limits),

@@ -21,10 +21,12 @@ mod instance;
 mod joined;
 mod limits;
 mod load;
+mod loader;
 mod memos;
 mod meters;
 mod open_requests;
 mod plugin;
+mod plugin_set;
 mod presentation;
 mod reads;
 mod recording;
@@ -48,8 +50,10 @@ pub use description::{
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
+pub use load::MAX_COMPONENT_BYTES;
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
+pub use plugin_set::PluginSet;
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
 };

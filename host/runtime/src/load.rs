@@ -1,28 +1,26 @@
-//! From a folder of `.wasm` files to plugins: compiled in parallel, asked what they are, refused with a reason.
+//! From a folder of `.wasm` files, or the bytes of one, to what was compiled of it: asked what it is, refused with a reason.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::StreamExt;
-use packhouse_store::{Sha256, Store};
+use packhouse_store::Sha256;
+use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
-use crate::config::{Limits, PluginConfig, RuntimeConfig};
+use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
-use crate::description::{Description, MANIFEST};
-use crate::engine::{self, EngineOptions, MAX_POOL};
+use crate::description::Description;
+use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 use crate::exports::FormatExports;
 use crate::imports;
 use crate::instance::{CallName, Runner};
-use crate::memos::Memos;
-use crate::plugin::{Code, Plugin};
-use crate::recording::RecordedPlugin;
+use crate::loader;
+use crate::plugin::Code;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
@@ -32,7 +30,10 @@ const PARALLEL: usize = 4;
 /// Bytes of a description at most.
 const MAX_DESCRIPTION: usize = 256 << 10;
 
-/// What is found in a `.wasm` file.
+/// Bytes of a component at most.
+pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
+
+/// What is found in a component.
 pub(crate) struct Loaded {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
@@ -41,16 +42,10 @@ pub(crate) struct Loaded {
     pub(crate) code: Code,
 }
 
-/// What was found in the files of a folder.
+/// What was found in the files of a folder, sorted by name, and why the others are none.
 pub(crate) struct Found {
-    engine: Engine,
-    files: Vec<(PathBuf, Loaded)>,
-    refused: Vec<LoadError>,
-}
-
-/// The plugins of a folder, sorted by format, and why the others are none.
-pub(crate) struct Plugins {
-    pub(crate) plugins: Vec<Arc<Plugin>>,
+    pub(crate) engine: Engine,
+    pub(crate) files: Vec<(PathBuf, Loaded)>,
     pub(crate) refused: Vec<LoadError>,
 }
 
@@ -58,13 +53,13 @@ pub(crate) struct Plugins {
 pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let files = files(&config.plugins)?;
     let engine = engine::engine(&EngineOptions {
-        pool: Some(pool_size(config, files.len())),
-        memory_bytes: most_memory(config),
+        pool: Some(loader::pool_size(config, files.len())),
+        memory_bytes: loader::most_memory(config),
         cache: config.cache.as_deref(),
     })?;
     let mut examining = futures::stream::iter(files)
         .map(|file| {
-            let (engine, wasi) = (&engine, wasi_for(config, &engine::file_name(&file)));
+            let (engine, wasi) = (&engine, loader::wasi_for(config, &engine::file_name(&file)));
             async move { examine(engine, &file, wasi).await.map(|loaded| (file, loaded)) }
         })
         .buffer_unordered(PARALLEL);
@@ -81,82 +76,30 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     Ok(Found { engine, files, refused })
 }
 
-/// The plugins of what was found. A file that cannot be one costs its own format, and is in the log.
-pub(crate) fn plugins(found: Found, config: &RuntimeConfig, storage: &Store) -> Result<Plugins, LoadError> {
-    let Found { engine, files, mut refused } = found;
-    let (count, memos) = (files.len(), Arc::<Memos>::default());
-    let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
-    for (file, loaded) in files {
-        let plugin = match plugin(&engine, file, loaded, config, storage, &memos, count) {
-            Ok(plugin) => plugin,
-            Err(error) => {
-                refused.push(error);
-                continue;
-            }
-        };
-        if let Some(other) = plugins.get(&plugin.format) {
-            refused.push(twice(other, &plugin));
-            continue;
-        }
-        plugin.runner.meters.announce();
-        plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
-    }
-    check_names(config, &plugins, &refused)?;
-    for error in &refused {
-        tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
-    }
-    Ok(Plugins { plugins: plugins.into_values().collect(), refused })
-}
-
-fn plugin(
-    engine: &Engine,
-    file: PathBuf,
-    loaded: Loaded,
-    config: &RuntimeConfig,
-    storage: &Store,
-    memos: &Arc<Memos>,
-    count: usize,
-) -> Result<Plugin, LoadError> {
-    let wasi = wasi_for(config, &engine::file_name(&file));
-    let format: Arc<str> = loaded.description.format.as_str().into();
-    if wasi && !wasi_for(config, &format) {
-        let reason =
-            format!("WASI is configured for the file's name, but its format is {format}; rename the file");
-        return Err(LoadError::Plugin { file, reason });
-    }
-    let own = config.per_plugin.get(&*format);
-    let limits = limits(own, config, count, &format);
-    let mut description = loaded.description;
-    if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
-        description.limits.lower_file(bytes);
-    }
-    if let Some(bytes) = own.and_then(|own| own.max_manifest_bytes) {
-        description.limits.set_named(MANIFEST, bytes);
-    }
-    tracing::info!(plugin = %format, version = description.version, file = %file.display(), "loaded a plugin");
-    let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits);
-    runner.recorded = Some(RecordedPlugin {
-        recorder: config.recorder.clone(),
-        format: Arc::clone(&format),
-        version: description.version.clone(),
-        digest: loaded.digest.digest().to_string(),
-    });
-    Ok(Plugin {
-        runner,
-        description,
-        storage: storage.clone(),
-        code: loaded.code,
-        memos: memos.for_plugin(),
-        digest: loaded.digest,
-        format,
-        file,
-    })
-}
-
 /// Compiles one file and asks it what it is, under the default limits.
 pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<Loaded, LoadError> {
-    let refuse = |reason: String| LoadError::Plugin { file: file.to_owned(), reason };
-    let (component, digest) = compile(engine, file).await.map_err(refuse)?;
+    let path = file.to_owned();
+    #[allow(clippy::disallowed_methods, reason = "a component is compiled as a whole")]
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let read =
+        read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
+    let bytes = read.map_err(|error| LoadError::Plugin {
+        file: file.to_owned(),
+        reason: format!("cannot be read: {error}"),
+    })?;
+    examine_bytes(engine, file, bytes.into(), wasi).await
+}
+
+/// The same of the bytes of a component, which errors call by this name.
+pub(crate) async fn examine_bytes(
+    engine: &Engine,
+    name: &Path,
+    bytes: Bytes,
+    wasi: bool,
+) -> Result<Loaded, LoadError> {
+    let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
+    check_layer(&bytes).map_err(refuse)?;
+    let (component, digest) = compile(engine, bytes).await.map_err(refuse)?;
     let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
     let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
     let objections = contract::objections(borrowed(&imports), borrowed(&exports), wasi);
@@ -166,19 +109,16 @@ pub(crate) async fn examine(engine: &Engine, file: &Path, wasi: bool) -> Result<
     let code = link(engine, &component, &exports, wasi).map_err(|error| {
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;
-    let description = describe(engine, &code, file).await.map_err(refuse)?;
+    let description = describe(engine, &code, name).await.map_err(refuse)?;
     let abilities =
         exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
     Ok(Loaded { description, imports, abilities, digest, code })
 }
 
 /// The component, and SHA-256 of the very bytes that it was made of.
-async fn compile(engine: &Engine, file: &Path) -> Result<(Component, Sha256), String> {
-    let (engine, file) = (engine.clone(), file.to_owned());
+async fn compile(engine: &Engine, bytes: Bytes) -> Result<(Component, Sha256), String> {
+    let engine = engine.clone();
     let compiled = tokio::task::spawn_blocking(move || {
-        check_layer(&file)?;
-        #[allow(clippy::disallowed_methods, reason = "a component is compiled as a whole")]
-        let bytes = std::fs::read(&file).map_err(|error| format!("cannot be read: {error}"))?;
         let component = Component::from_binary(&engine, &bytes).map_err(|error| format!("{error:#}"))?;
         Ok((component, Sha256::of(&bytes)))
     });
@@ -186,15 +126,15 @@ async fn compile(engine: &Engine, file: &Path) -> Result<(Component, Sha256), St
 }
 
 /// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.
-fn check_layer(file: &Path) -> Result<(), String> {
-    let mut head = [0; 8];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
-    read.map_err(|error| format!("cannot be read: {error}"))?;
-    match head {
-        [0, b'a', b's', b'm', 1, 0, 0, 0] => {
+fn check_layer(bytes: &[u8]) -> Result<(), String> {
+    if bytes.len() > MAX_COMPONENT_BYTES {
+        return Err(format!("has {} bytes, over {MAX_COMPONENT_BYTES}", bytes.len()));
+    }
+    match bytes {
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
             Err("is a core module, not a component: make one of it with wit-component, as `cargo xtask plugins` does".to_owned())
         }
-        [0, b'a', b's', b'm', ..] => Ok(()),
+        [0, b'a', b's', b'm', _, _, _, _, ..] => Ok(()),
         _ => Err("is not WebAssembly".to_owned()),
     }
 }
@@ -212,7 +152,9 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
 
 /// Asks the component for its description, in an instance from which no import can be called.
 async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Description, String> {
-    let runner = Runner::new(engine.clone(), engine::file_name(file), Limits::default());
+    let (limits, name) = (Limits::default(), engine::file_name(file));
+    let places = Arc::new(Semaphore::new(limits.concurrency));
+    let runner = Runner::new(engine.clone(), name, limits, places);
     let name = CallName {
         function: "describe",
         format: engine::file_name(file),
@@ -246,67 +188,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
     }
     files.sort();
     Ok(files)
-}
-
-fn limits(own: Option<&PluginConfig>, config: &RuntimeConfig, plugins: usize, format: &str) -> Limits {
-    let mut limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(&config.default_limits).clone();
-    let share = engine::share(limits.concurrency, plugins);
-    // What nobody set is as much as there is; what somebody set counts as set, even if it is the default.
-    if share < limits.concurrency && own.is_some_and(|own| own.concurrency_is_set) {
-        tracing::warn!(
-            plugin = format,
-            configured = limits.concurrency,
-            share,
-            "all plugins' calls together must fit the pool"
-        );
-    }
-    limits.concurrency = share;
-    limits
-}
-
-fn pool_size(config: &RuntimeConfig, plugins: usize) -> usize {
-    let most = all_limits(config).map(|limits| limits.concurrency).max().unwrap_or(1);
-    most.saturating_mul(plugins.max(1)).clamp(1, MAX_POOL)
-}
-
-fn most_memory(config: &RuntimeConfig) -> usize {
-    // Asking for a description runs under the default limits, whatever is configured.
-    let default = Limits::default().memory_bytes;
-    all_limits(config).map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
-}
-
-fn all_limits(config: &RuntimeConfig) -> impl Iterator<Item = &Limits> {
-    let own = config.per_plugin.values().filter_map(|own| own.limits.as_ref());
-    std::iter::once(&config.default_limits).chain(own)
-}
-
-fn wasi_for(config: &RuntimeConfig, name: &str) -> bool {
-    config.per_plugin.get(name).is_some_and(|own| own.wasi)
-}
-
-/// What is configured for a plugin that is not there is a mistake, but where its file is refused, which says more.
-fn check_names(
-    config: &RuntimeConfig,
-    plugins: &BTreeMap<Arc<str>, Arc<Plugin>>,
-    refused: &[LoadError],
-) -> Result<(), LoadError> {
-    let is_known = |name: &str| {
-        plugins.contains_key(name) || refused.iter().any(|error| error.stem().as_deref() == Some(name))
-    };
-    let Some(name) = config.per_plugin.keys().find(|name| !is_known(name)) else {
-        return Ok(());
-    };
-    let loaded: Vec<&str> = plugins.keys().map(AsRef::as_ref).collect();
-    Err(LoadError::Unknown { name: name.clone(), loaded: loaded.join(", ") })
-}
-
-fn twice(one: &Plugin, other: &Plugin) -> LoadError {
-    let (first, second) = if one.file < other.file { (one, other) } else { (other, one) };
-    LoadError::Twice {
-        format: first.format.as_ref().to_owned(),
-        first: first.file.clone(),
-        second: second.file.clone(),
-    }
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

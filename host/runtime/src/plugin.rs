@@ -28,8 +28,12 @@ use crate::view::RepositoryView;
 pub struct Plugin {
     pub(crate) description: Description,
     pub(crate) format: Arc<str>,
-    pub(crate) file: PathBuf,
+    /// None for a component of the store.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Sha256,
+    pub(crate) number: u64,
+    pub(crate) imports: Vec<String>,
+    pub(crate) abilities: Vec<String>,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
@@ -73,9 +77,24 @@ impl Plugin {
         &self.description.version
     }
 
-    /// The file it was loaded from.
-    pub fn file(&self) -> &Path {
-        &self.file
+    /// The file it was loaded from; none for a component of the store.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Tells it from every other plugin that this process has loaded: what one answered may not be given as another's.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What it imports, as `packhouse:format/blobs@0.1.0`.
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
+    pub fn abilities(&self) -> &[String] {
+        &self.abilities
     }
 
     /// SHA-256 of the component that it is.

@@ -1,21 +1,31 @@
-//! All plugins of a server, and a look at one file without a server.
+//! All plugins of a server, which of them serve, and a look at one file without a server.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use packhouse_store::Store;
+use bytes::Bytes;
+use packhouse_store::{RepositoryId, Store};
 
 use crate::config::{Limits, RuntimeConfig};
-use crate::description::{Claim, Description};
+use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 use crate::load;
+use crate::loader::{FolderPlugins, Loader};
 use crate::plugin::Plugin;
+use crate::plugin_set::PluginSet;
 
 /// All plugins of this server.
 pub struct Runtime {
-    plugins: Vec<Arc<Plugin>>,
+    loader: Loader,
+    /// Those of the folder, by format.
+    folder: BTreeMap<Arc<str>, Arc<Plugin>>,
+    /// Files of the folder that are none.
     refused: Vec<LoadError>,
+    /// Those that are loaded from the store.
+    stored: Mutex<Vec<Arc<Plugin>>>,
+    serving: RwLock<Arc<PluginSet>>,
 }
 
 /// The plugins of a folder, compiled, before they have a store.
@@ -28,8 +38,11 @@ impl Examined {
     /// The plugins over this store. What cannot be one is left out and told by [`Runtime::refused`]; a configured plugin of which there
     /// is no file is an error.
     pub fn with(self, store: &Store) -> Result<Runtime, LoadError> {
-        let load::Plugins { plugins, refused } = load::plugins(self.found, &self.config, store)?;
-        Ok(Runtime { plugins, refused })
+        let (loader, folder) = Loader::of(self.found, self.config, store.clone())?;
+        let FolderPlugins { plugins, refused } = folder;
+        let serving = PluginSet::new(plugins.values().cloned(), std::collections::HashMap::new());
+        let (stored, serving) = (Mutex::default(), RwLock::new(Arc::new(serving)));
+        Ok(Runtime { loader, folder: plugins, refused, stored, serving })
     }
 }
 
@@ -49,9 +62,58 @@ impl Runtime {
         Ok(Examined { found: load::find(&config).await?, config })
     }
 
-    /// The plugin of this format.
+    /// What serves at present. Who needs several things of it takes it once.
+    pub fn current(&self) -> Arc<PluginSet> {
+        Arc::clone(&self.serving.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves with this set from now on; calls that are under way end on the plugins that they began with. Components of the store
+    /// that are not in it are let go.
+    pub fn serve(&self, set: PluginSet) {
+        let mut stored = self.stored();
+        stored.retain(|plugin| set.all().any(|serving| Arc::ptr_eq(serving, plugin)));
+        *self.serving.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+    }
+
+    /// The plugin that this format runs.
     pub fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
-        self.plugins.iter().find(|plugin| plugin.description().format == format).cloned()
+        self.current().plugin(format).cloned()
+    }
+
+    /// The plugin that serves a repository of this format.
+    pub fn plugin_of(&self, repository: RepositoryId, format: &str) -> Option<Arc<Plugin>> {
+        self.current().serving(repository, format).cloned()
+    }
+
+    /// Those of the folder, sorted by format, whether they serve or not.
+    pub fn folder(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.folder.values()
+    }
+
+    /// The folder's plugin of this format.
+    pub fn of_folder(&self, format: &str) -> Option<&Arc<Plugin>> {
+        self.folder.get(format)
+    }
+
+    /// The plugin with this digest, as `sha256:` and hex, if it is loaded.
+    pub fn loaded(&self, digest: &str) -> Option<Arc<Plugin>> {
+        let is_it = |plugin: &&Arc<Plugin>| plugin.digest().to_string() == digest;
+        self.folder().find(is_it).cloned().or_else(|| self.stored().iter().find(is_it).cloned())
+    }
+
+    /// Loads a component of the store, under its digest as its name. It serves once it is part of a set that [`Runtime::serve`] is given. `Plugin` says
+    /// why it cannot be run here.
+    pub async fn load_component(&self, digest: &str, bytes: Bytes) -> Result<Arc<Plugin>, LoadError> {
+        let loaded = self.loader.examine(digest, bytes).await?;
+        let plugin = Arc::new(self.loader.plugin(None, loaded)?);
+        self.stored().push(Arc::clone(&plugin));
+        Ok(plugin)
+    }
+
+    /// What these bytes are. `Plugin` says why they cannot be run here.
+    pub async fn inspect_component(&self, name: &str, bytes: Bytes) -> Result<Inspection, LoadError> {
+        let loaded = self.loader.examine(name, bytes).await?;
+        Ok(Inspection::of(PathBuf::from(name), loaded))
     }
 
     /// Why files of the folder are no plugins of this server.
@@ -59,22 +121,15 @@ impl Runtime {
         &self.refused
     }
 
-    /// All, sorted by format.
-    pub fn plugins(&self) -> &[Arc<Plugin>] {
-        &self.plugins
-    }
-
     /// The formats of which there are tokens by their descriptions, besides those that there are in any case.
-    pub fn own_tokens(&self) -> Vec<&str> {
-        let described = self.plugins.iter().map(|plugin| plugin.description());
-        described.filter(|description| description.own_tokens).map(|own| own.format.as_str()).collect()
+    pub fn own_tokens(&self) -> Vec<String> {
+        let current = self.current();
+        let described = current.plugins().iter().map(|plugin| plugin.description());
+        described.filter(|description| description.own_tokens).map(|own| own.format.clone()).collect()
     }
 
-    /// Every claim on a root path with its plugin.
-    pub fn claims(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Claim)> {
-        self.plugins
-            .iter()
-            .flat_map(|plugin| plugin.description.claims.iter().map(move |claim| (plugin, claim)))
+    fn stored(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Plugin>>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,6 +146,13 @@ pub struct Inspection {
     pub abilities: Vec<String>,
 }
 
+impl Inspection {
+    fn of(file: PathBuf, loaded: load::Loaded) -> Inspection {
+        let load::Loaded { description, imports, abilities, .. } = loaded;
+        Inspection { file, description, imports, abilities }
+    }
+}
+
 /// Compiles the file, asks it what it is and checks that this host can run it, for `packhouse plugins check FILE`. WASI is linked:
 /// [`Inspection::imports`] tells whether the plugin needs it. Blocks. `Plugin` says why it cannot be run.
 pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
@@ -105,10 +167,5 @@ fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
     let loaded = executor.block_on(load::examine(&engine, file, true))?;
-    Ok(Inspection {
-        file: file.to_owned(),
-        description: loaded.description,
-        imports: loaded.imports,
-        abilities: loaded.abilities,
-    })
+    Ok(Inspection::of(file.to_owned(), loaded))
 }

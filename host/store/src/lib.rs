@@ -27,6 +27,7 @@ mod leases;
 mod marker;
 mod names;
 mod packages;
+mod plugins;
 mod quota_setting;
 mod quotas;
 mod recordings;
@@ -70,6 +71,9 @@ pub use ids::{
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
+pub use plugins::{
+    ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
+};
 pub use quotas::QuotasOf;
 pub use recordings::{
     MAX_RECORDING_SETS, MAX_RECORDINGS, NewRecording, NewRecordingSet, RECORDING_DAYS, RecordingRow,

@@ -159,10 +159,14 @@ catalogue! {
     POLICY_PAUSED = "policy_paused" 409 Error Api "A policy that is paused does not run; enforce it first.";
     TOO_MANY_POLICIES = "too_many_policies" 409 Error Api "An organization has at most {} policies of retention; delete one first.";
     TOO_MANY_RECORDINGS = "too_many_recordings" 409 Error Api "A server has at most {} sets of recordings; delete one first.";
+    PLUGIN_ACTIVE_CHANGED = "conflict" 409 Error Api "{}.";
+    CAPABILITIES_CHANGED = "capabilities_changed" 409 Error Api "{}; accept that with `accept_changes`.";
     LAST_OWNER = "last_owner" 409 Error Api "Someone must keep the permission manage-owner-account.";
     ALREADY_FINISHED = "already_finished" 409 Error Api "This sign-in is finished already.";
     VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Both "This version exists already; publish a new one.";
     FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
+    PLUGIN_REFUSED = "plugin_refused" 422 Error Api "{}.";
+    NOT_A_COMPONENT = "unsupported_media_type" 415 Error Api "Send the component as it is, with `Content-Type: application/wasm`.";
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
     RATE_LIMITED = "rate_limited" 429 Error Both "Too many requests; make fewer, or wait before the next.";

@@ -52,7 +52,7 @@ pub struct InstallText {
 pub async fn connection(actor: &Actor, id: &str) -> Result<Connection, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let address = repositories::address(actor, &repository).await?;
-    let clients = match actor.app.runtime.plugin(&repository.format) {
+    let clients = match actor.app.runtime.plugin_of(repository.id, &repository.format) {
         Some(plugin) => clients(plugin.description(), &repository, &address),
         None => Vec::new(),
     };

@@ -45,7 +45,7 @@ pub async fn list(actor: &Actor) -> Result<KnownFormats, ApiError> {
         let own = switched.iter().find(|(name, _)| name == format).map(|(_, enabled)| *enabled);
         LoadedFormat { enabled: app.enabled(format, own), plugin: Arc::clone(plugin) }
     };
-    let loaded = app.runtime.plugins().iter().map(loaded).collect();
+    let loaded = app.runtime.current().plugins().iter().map(loaded).collect();
     let used = app.store.formats_in_use(Some(organization)).await?;
     let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
     let missing = missing.map(|(format, repositories)| MissingFormat { format, repositories });

@@ -47,7 +47,7 @@ pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
     let rights = actor.permissions().rights(repository.id);
     actor.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
     let kind = Kind::of(&repository.kind);
-    let own = actor.app.runtime.plugin(&repository.format).and_then(|plugin| {
+    let own = actor.app.runtime.plugin_of(repository.id, &repository.format).and_then(|plugin| {
         let rules = Rules::from(plugin.description());
         rules.token_formats.first().cloned()
     });

@@ -19,6 +19,7 @@ pub mod organization;
 pub mod packages;
 mod paging;
 mod passwords;
+pub mod plugins;
 pub mod proxy_cache;
 pub mod recordings;
 pub mod reload;

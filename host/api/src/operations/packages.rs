@@ -99,7 +99,7 @@ pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> R
     let repository = repositories::readable(actor, id).await?;
     let details = actor.app.store.version_details(repository.id, package, version).await?;
     let details = details.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
-    let Some(plugin) = actor.app.runtime.plugin(&repository.format) else {
+    let Some(plugin) = actor.app.runtime.plugin_of(repository.id, &repository.format) else {
         let (install, presented) = (Vec::new(), Presentation::default());
         return Ok(VersionPage { repository, details, install, presented });
     };

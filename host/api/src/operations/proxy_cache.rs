@@ -80,7 +80,7 @@ pub async fn set_credentials(
 
 /// Whether proxies of the repository's format show their upstream credentials.
 fn offered(actor: &Actor, repository: &RepositoryRow) -> Result<(), ApiError> {
-    let plugin = actor.app.runtime.plugin(&repository.format);
+    let plugin = actor.app.runtime.plugin_of(repository.id, &repository.format);
     if plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty()) {
         return Ok(());
     }

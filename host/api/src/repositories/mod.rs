@@ -36,8 +36,8 @@ pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
 async fn create(mut call: Call) -> Answer {
     let body: CreateRepository = call.body()?;
     call.only(&[])?;
-    let plugins = call.app.runtime.plugins();
-    let formats: Vec<&Description> = plugins.iter().map(|plugin| plugin.description()).collect();
+    let current = call.app.runtime.current();
+    let formats: Vec<&Description> = current.plugins().iter().map(|plugin| plugin.description()).collect();
     let new = request::judge(&formats, &body)?;
     let row = repositories::create(call.actor()?, new).await?;
     Ok((StatusCode::CREATED, shown(&call, row).await?).into_response())

@@ -48,7 +48,7 @@ impl RepositoryView {
     /// The view, under the organization's public address.
     pub(super) fn new(app: &App, base_url: &str, with: RepositoryWithUsage) -> RepositoryView {
         let RepositoryWithUsage { row, usage } = with;
-        let plugin = app.runtime.plugin(&row.format);
+        let plugin = app.runtime.plugin_of(row.id, &row.format);
         let description = plugin.as_ref().map(|plugin| plugin.description());
         RepositoryView {
             id: row.id.to_string(),

@@ -51,7 +51,7 @@ pub(crate) struct CreateToken {
 impl CreateToken {
     /// What is wanted, as far as the body shows that it may be. `own` are the formats whose descriptions say that there are tokens of
     /// theirs; `now` in ms since 1970.
-    pub(crate) fn request(&self, own: &[&str], now: i64) -> Result<TokenRequest, ApiError> {
+    pub(crate) fn request(&self, own: &[String], now: i64) -> Result<TokenRequest, ApiError> {
         let name = fields::name(&self.name)?;
         let scope = scope(&self.scope)?;
         let format = format(&self.format, own)?;
@@ -70,8 +70,9 @@ impl CreateToken {
 }
 
 /// The formats that tokens can have. `own` are those whose descriptions say that there are tokens of theirs.
-pub fn formats<'a>(own: &[&'a str]) -> Vec<&'a str> {
-    FORMATS.iter().chain(own.iter().filter(|format| !FORMATS.contains(format))).copied().collect()
+pub fn formats(own: &[String]) -> Vec<&str> {
+    let own = own.iter().map(String::as_str).filter(|format| !FORMATS.contains(format));
+    FORMATS.iter().copied().chain(own).collect()
 }
 
 /// Whether there are tokens of this format whatever plugins are loaded.
@@ -81,7 +82,7 @@ pub fn is_always_there(format: &str) -> bool {
 
 /// The request of a body that came elsewhere than in a call, judged as the call would. `own` are the formats whose descriptions say
 /// that there are tokens of theirs; `now` in ms since 1970.
-pub fn from_json(body: Value, own: &[&str], now: i64) -> Result<TokenRequest, ApiError> {
+pub fn from_json(body: Value, own: &[String], now: i64) -> Result<TokenRequest, ApiError> {
     let body: CreateToken = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
     body.request(own, now)
 }
@@ -101,8 +102,8 @@ fn scope(field: &Field) -> Result<Scope, ApiError> {
     Ok(scope)
 }
 
-fn format(field: &Field, own: &[&str]) -> Result<String, ApiError> {
-    let known = |format: &&str| FORMATS.contains(format) || own.contains(format);
+fn format(field: &Field, own: &[String]) -> Result<String, ApiError> {
+    let known = |format: &&str| FORMATS.contains(format) || own.iter().any(|own| own == format);
     let format = field.as_ref().and_then(Value::as_str).filter(known);
     format.map(str::to_owned).ok_or(ApiError::from(&catalogue::INVALID_TOKEN_FORMAT))
 }
@@ -173,7 +174,7 @@ mod tests {
             };
         }
         let body: CreateToken = serde_json::from_value(json).unwrap();
-        match body.request(&["fifth"], NOW) {
+        match body.request(&["fifth".to_owned()], NOW) {
             Ok(_) => "right",
             Err(ApiError::Refused { code, .. }) => code.code,
             Err(ApiError::Internal(_)) => "internal",

@@ -51,7 +51,7 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
             metrics::counter!(ORDERS, "outcome" => outcome).increment(0);
         }
     }
-    for plugin in app.runtime.plugins() {
+    for plugin in app.runtime.current().plugins() {
         for kind in packhouse_runtime::CallError::KINDS {
             let plugin = plugin.description().format.clone();
             metrics::counter!("packhouse_plugin_failures_total", "plugin" => plugin, "kind" => kind)
@@ -184,7 +184,7 @@ fn set(app: &App) {
             metrics::gauge!(ENDS, "host" => host).set(ends as f64 / 1000.0);
         }
     }
-    for plugin in app.runtime.plugins() {
+    for plugin in app.runtime.current().plugins() {
         let (running, waiting) = plugin.calls_now();
         let name = || plugin.description().format.clone();
         metrics::gauge!("packhouse_plugin_calls_in_flight", "plugin" => name()).set(running as f64);

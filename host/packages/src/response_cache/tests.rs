@@ -16,7 +16,7 @@ fn head(path: &[&str], accept: &str) -> RequestHead {
 }
 
 fn key(path: &[&str], accept: &str) -> CacheKey {
-    CacheKey::of(RepositoryId(1), &[], &head(path, accept)).unwrap()
+    CacheKey::of(1, RepositoryId(1), &[], &head(path, accept)).unwrap()
 }
 
 /// A read.
@@ -64,25 +64,32 @@ fn keys_differ_when_a_plugin_could_tell_the_requests_apart() {
         key(&["ab"], "*/*"),
         key(&["a", "b", ""], "*/*"),
         key(&["a", "b"], "text/html"),
-        CacheKey::of(RepositoryId(2), &[], &head(&["a", "b"], "*/*")).unwrap(),
+        CacheKey::of(1, RepositoryId(2), &[], &head(&["a", "b"], "*/*")).unwrap(),
+        CacheKey::of(2, RepositoryId(1), &[], &head(&["a", "b"], "*/*")).unwrap(),
         CacheKey::of(
+            1,
             RepositoryId(1),
             &[],
             &RequestHead { method: "HEAD".into(), ..head(&["a", "b"], "*/*") },
         )
         .unwrap(),
-        CacheKey::of(RepositoryId(1), &[], &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") })
-            .unwrap(),
+        CacheKey::of(
+            1,
+            RepositoryId(1),
+            &[],
+            &RequestHead { address: "x".into(), ..head(&["a", "b"], "*/*") },
+        )
+        .unwrap(),
     ];
     for (at, one) in all.iter().enumerate() {
         assert!(all.iter().skip(at + 1).all(|other| other != one));
     }
     assert_eq!(key(&["a"], "*/*"), key(&["a"], "*/*"));
     assert!(
-        CacheKey::of(RepositoryId(1), &[], &RequestHead { method: "PUT".into(), ..head(&["a"], "") })
+        CacheKey::of(1, RepositoryId(1), &[], &RequestHead { method: "PUT".into(), ..head(&["a"], "") })
             .is_none()
     );
-    assert!(CacheKey::of(RepositoryId(1), &[], &head(&["a".repeat(KEY_BYTES).as_str()], "")).is_none());
+    assert!(CacheKey::of(1, RepositoryId(1), &[], &head(&["a".repeat(KEY_BYTES).as_str()], "")).is_none());
 }
 
 #[tokio::test]
@@ -118,7 +125,7 @@ async fn memory_is_bounded() {
 async fn a_crawler_of_one_repository_displaces_nothing_that_others_use() {
     let cache = ResponseCache::within(4 * 1024 * 1024, MANY_FILES);
     let of = |repository: i64, number: usize| {
-        CacheKey::of(RepositoryId(repository), &[], &head(&[&number.to_string()], "")).unwrap()
+        CacheKey::of(1, RepositoryId(repository), &[], &head(&[&number.to_string()], "")).unwrap()
     };
     let used: Vec<CacheKey> = (0..200).map(|number| of(1, number)).collect();
     for key in &used {

@@ -52,7 +52,7 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat) -> Markup {
             @if !enabled { p { "Its repositories answer 503; nothing of them is lost." } }
             dl {
                 dt { "Version" } dd { (plugin.version()) }
-                dt { "File" } dd { code { (plugin.file().file_name().unwrap_or_default().to_string_lossy()) } }
+                dt { "From" } dd { @match plugin.file().and_then(|file| file.file_name()) { Some(file) => code { (file.to_string_lossy()) }, None => "the store" } }
                 dt { "Digest" } dd { code { (plugin.digest().to_string()) } }
                 dt { "Calls since the server started" }
                 dd { (calls) ", " @if failures == 0 { "none failed" } @else { strong { (parts::count(failures, "failed", "failed")) } ", as the log says" } }

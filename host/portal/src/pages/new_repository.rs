@@ -28,7 +28,8 @@ async fn show(seat: Arc<Seat>) -> Answer {
 }
 
 async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let plugins = seat.actor.app.runtime.plugins();
+    let current = seat.actor.app.runtime.current();
+    let plugins = current.plugins();
     let formats: Vec<Choice> =
         plugins.iter().map(|plugin| Choice::word(&plugin.description().format)).collect();
     let mut kinds: Vec<String> =

@@ -43,7 +43,7 @@ async fn managed(seat: &Seat) -> Result<RepositoryRow, ApiError> {
 /// The page; `wrong` is what the form of this name was refused with.
 async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>) -> Answer {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
-    let plugin = seat.actor.app.runtime.plugin(&row.format);
+    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
     let shows_credentials =
         plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
     let proxy = row.kind == repositories::PROXY;
@@ -73,7 +73,7 @@ fn sent<'a>(seat: &'a Seat, form: &str, none: &'a Fields) -> &'a Fields {
 fn settings_form(seat: &Seat, row: &RepositoryRow, wrong: Option<&ApiError>) -> Markup {
     let none = Fields::default();
     let filled = Filled::new(sent(seat, "settings", &none), wrong);
-    let plugin = seat.actor.app.runtime.plugin(&row.format);
+    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
     let description = plugin.as_ref().map(|plugin| plugin.description());
     let effective = repository_settings::effective(&row.settings, row.public, description);
     let upstream = Text {
@@ -292,7 +292,7 @@ async fn set_credentials(seat: &Seat, row: &RepositoryRow) -> Answer {
 }
 
 async fn save(seat: &Seat, row: &RepositoryRow) -> Result<(), ApiError> {
-    let plugin = seat.actor.app.runtime.plugin(&row.format);
+    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
     let description = plugin.as_ref().map(|plugin| plugin.description());
     let settings: Map<String, Value> = repository_settings::wanted(description)
         .into_iter()

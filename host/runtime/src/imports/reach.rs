@@ -107,7 +107,9 @@ impl Guest {
         let engine = engine(&EngineOptions { pool: None, memory_bytes: 1 << 20, cache: None }).unwrap();
         let component = Component::new(&engine, component(imports)).unwrap();
         let linked = super::linker(&engine, false).unwrap().instantiate_pre(&component).unwrap();
-        Guest { runner: Runner::new(engine, "reaching".into(), Limits::default()), linked }
+        let limits = Limits::default();
+        let places = Arc::new(tokio::sync::Semaphore::new(limits.concurrency));
+        Guest { runner: Runner::new(engine, "reaching".into(), limits, places), linked }
     }
 
     async fn call(&self, number: usize, phase: Phase) -> Result<(), CallError> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::{Instance, Resource};
 
@@ -108,10 +109,11 @@ impl Replayer {
             return Err(ReplayError::Format { recorded, found });
         }
         let format = recording.format.as_str().into();
+        let (limits, place) = (limits(recording.limits), Arc::new(Semaphore::new(1)));
         let player = Player::new(recording.request.clone(), recording.recorded_at, highest(recording));
         let replay = Replay {
             recording,
-            runner: Runner::new(self.engine.clone(), format, limits(recording.limits)),
+            runner: Runner::new(self.engine.clone(), format, limits, place),
             code: &self.loaded.code,
             player: Arc::new(Mutex::new(player)),
         };

@@ -37,13 +37,16 @@ pub(crate) async fn run(command: RetentionCommand) -> anyhow::Result<()> {
     done
 }
 
-async fn opened(config: Config) -> anyhow::Result<Arc<App>> {
+/// The state of the program without a server.
+pub(super) async fn opened(config: Config) -> anyhow::Result<Arc<App>> {
     let mail = Mail::new(&config)?;
     let (opened, examined) =
         tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
     let store = opened.context("failed to open the store")?;
     let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
-    Ok(Arc::new(App::new(config, store, runtime, mail)))
+    let app = Arc::new(App::new(config, store, runtime, mail));
+    app.follow_plugins().await?;
+    Ok(app)
 }
 
 async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ pub(super) fn greet(app: &App) {
 fn text(app: &App) -> String {
     let (config, owner) = (&app.config, &app.config.owner.email);
     let data = config.data.canonicalize().unwrap_or_else(|_| config.data.clone());
-    let format = app.runtime.plugins().first().map(|plugin| plugin.description().format.clone());
+    let format = app.runtime.current().plugins().first().map(|plugin| plugin.description().format.clone());
     lines(&app.base_url(), &app.api_url(), owner, &data, format.as_deref().unwrap_or("FORMAT"))
 }
 

@@ -39,6 +39,7 @@ use tracing::Instrument as _;
 use packhouse_api::{self as api, Peer};
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
+use packhouse_app::plugins::follow_changes;
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
 use packhouse_config::Config;
@@ -83,6 +84,7 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
         .and_then(|plugins| plugins.with(&store))
         .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
+    app.follow_plugins().await.context("failed to read what formats run")?;
     // Set once: this is the only place.
     let _ = app.reloading.set(reloading);
     certificates::prepare(&app)?;
@@ -229,6 +231,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(packhouse_app::recordings::run(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(api::operations::retention::every_hour(Arc::clone(app))),
+        tokio::spawn(follow_changes(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(certificates::watch(Arc::clone(app))),
         tokio::spawn(acme::run(Arc::clone(app))),

@@ -195,6 +195,12 @@ async fn formats(app: Arc<App>) -> Outcome {
         which: error.stem().map(|stem| format!("{stem}.wasm")).unwrap_or_default(),
         cause: String::new(),
     });
+    let failed = app.plugins.failed().into_iter().map(|(digest, reason)| Finding {
+        what: PLUGIN,
+        detail: format!("the component {digest} cannot be run here: {reason}"),
+        which: digest,
+        cause: String::new(),
+    });
     let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
     let missing = missing.map(|(format, repositories)| Finding {
         what: PLUGIN,
@@ -205,7 +211,7 @@ async fn formats(app: Arc<App>) -> Outcome {
         which: format,
         cause: String::new(),
     });
-    Ok(refused.chain(missing).collect())
+    Ok(refused.chain(failed).chain(missing).collect())
 }
 
 fn reason(what: &str, error: &StoreError) -> Amiss {

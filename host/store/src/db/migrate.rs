@@ -53,6 +53,7 @@ pub(crate) const STEPS: &[Step] = &[
         sqlite: include_str!("../migrations/0017_activity.sqlite.sql"),
         postgres: include_str!("../migrations/0017_activity.postgres.sql"),
     },
+    Step::of_both(include_str!("../migrations/0018_plugins.sql")),
     Step::of_both(include_str!("../migrations/0019_recordings.sql")),
 ];
 

@@ -22,6 +22,7 @@ mod key_owners;
 mod keys;
 mod leases;
 mod people;
+mod plugins;
 mod quotas;
 mod recordings;
 mod removals;

@@ -57,7 +57,7 @@ async fn apply(
     mut row: RepositoryRow,
     change: &RepositoryChange,
 ) -> Result<RepositoryRow, ApiError> {
-    let plugin = actor.app.runtime.plugin(&row.format);
+    let plugin = actor.app.runtime.plugin_of(row.id, &row.format);
     let description = plugin.as_ref().map(|plugin| plugin.description());
     let (changed, public) = rules::settings(&change.settings, description)?;
     row.settings = Value::Object(repository_settings::merge(&row.settings, changed)).to_string().into();

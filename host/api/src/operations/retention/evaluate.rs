@@ -52,7 +52,8 @@ pub(super) async fn evaluate(
     let began = app.store.now_ms();
     let mut places = Vec::new();
     for repository in reached(app, organization, &rule.repositories).await? {
-        let plugin = app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
+        let plugin =
+            app.runtime.plugin_of(repository.id, &repository.format).filter(|plugin| plugin.has_upkeep());
         let Some(plugin) = plugin.filter(|_| Kind::of(&repository.kind) == Kind::Hosted) else { continue };
         places.push(Place { repository, plugin, unshown: HashMap::new() });
     }
@@ -243,7 +244,7 @@ pub(super) async fn holds_unshown(
     let Some(repository) = app.store.find_repository(organization, repository).await? else {
         return Ok(false);
     };
-    let Some(plugin) = app.runtime.plugin(&repository.format) else { return Ok(true) };
+    let Some(plugin) = app.runtime.plugin_of(repository.id, &repository.format) else { return Ok(true) };
     let place = Place { repository, plugin, unshown: HashMap::new() };
     Ok(facts(&place, vec![(package, version)]).await?.iter().any(Option::is_some))
 }

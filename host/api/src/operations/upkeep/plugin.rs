@@ -12,7 +12,8 @@ use crate::error::ApiError;
 
 /// The repository's plugin, where it offers to change what is there: 405 `not_supported` otherwise.
 pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
-    let plugin = app.runtime.plugin(&repository.format).filter(|plugin| plugin.has_upkeep());
+    let plugin =
+        app.runtime.plugin_of(repository.id, &repository.format).filter(|plugin| plugin.has_upkeep());
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
 

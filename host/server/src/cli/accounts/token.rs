@@ -140,8 +140,8 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     } else {
         formats(&desk, &new.format).await.unwrap_or_default()
     };
-    let own: Vec<&str> =
-        described.iter().filter(|format| format.own_tokens).map(|format| format.format.as_str()).collect();
+    let own: Vec<String> =
+        described.into_iter().filter(|format| format.own_tokens).map(|format| format.format).collect();
     let request: TokenRequest = tokens::from_json(body, &own, now).map_err(|error| error.for_command())?;
     let Minted { secret, sha256 } = identity::mint();
     let event = desk.event(&organization, "create_token", &request.name);

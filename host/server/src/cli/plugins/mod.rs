@@ -1,5 +1,6 @@
-//! `packhouse plugins list` and `packhouse plugins check FILE`.
+//! `packhouse plugins`: which there are, whether a file is one, and what formats run.
 
+mod lifecycle;
 mod record;
 mod replay;
 
@@ -13,10 +14,11 @@ use packhouse_runtime::{Inspection, inspect};
 
 use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
+use packhouse_store::{examine_database, known_schema};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
-    /// List the plugins that the server would load.
+    /// List the components beside the program and those of the database, with what each is to its format.
     List {
         #[command(flatten)]
         settings: Box<SettingFlags>,
@@ -26,6 +28,24 @@ pub(crate) enum PluginsCommand {
         /// The .wasm file.
         file: PathBuf,
     },
+    /// Keep a component in the database; it runs nowhere until it is activated.
+    Install {
+        /// The .wasm file.
+        file: PathBuf,
+        #[command(flatten)]
+        settings: Box<SettingFlags>,
+    },
+    /// Let a format run a component from now on, on every server.
+    Activate(lifecycle::Activate),
+    /// Let a format run what it ran before.
+    Rollback {
+        /// The format.
+        format: String,
+        #[command(flatten)]
+        settings: Box<SettingFlags>,
+    },
+    /// Let a component serve one repository, whatever its format runs.
+    Pin(lifecycle::Pin),
     /// Record calls of a repository's plugin, to be replayed.
     Record(record::RecordArguments),
     /// List what was recorded of a repository, or print a recording.
@@ -41,15 +61,23 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
             print(&describe(&found))
         }
+        PluginsCommand::Install { file, settings } => lifecycle::install(file, *settings).await,
+        PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
+        PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
+        PluginsCommand::Pin(asked) => lifecycle::pin(asked).await,
         PluginsCommand::Record(arguments) => record::record(arguments).await,
         PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,
         PluginsCommand::Replay(arguments) => replay::run(*arguments).await,
     }
 }
 
-/// Inspects the files of the folder, and nothing of the store: the server may be running.
+/// Where there is no database yet, or one that a start would bring up to date, nothing is said but what lies in the folder.
 async fn list(flags: SettingFlags) -> anyhow::Result<()> {
     let (config, _) = Config::load(&flags.inputs(), &program()?)?;
+    let facts = examine_database(&config.store).await.unwrap_or_default();
+    if facts.schema == known_schema() {
+        return lifecycle::list(config).await;
+    }
     let folder = config.runtime.plugins;
     let entries = std::fs::read_dir(&folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;

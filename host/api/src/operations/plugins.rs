@@ -1,0 +1,103 @@
+//! The life cycle of formats' components. All of it needs manage-server, and changes go to the audit log.
+
+use bytes::Bytes;
+use packhouse_app::plugins::{Activated, Activation, Changes, ListedPlugin, PluginError, PluginOrigin};
+use packhouse_identity::permissions::Permission::ManageServer;
+use packhouse_store::RepositoryId;
+use packhouse_wire::catalogue;
+
+use super::Actor;
+use crate::error::ApiError;
+
+/// A component that was installed.
+#[derive(Debug)]
+pub struct Installed {
+    /// The component.
+    pub plugin: ListedPlugin,
+    /// Whether it was not there before.
+    pub new: bool,
+    /// What it asks beyond the one that its format runs.
+    pub changes: Changes,
+}
+
+/// What is to run, as somebody asked for it.
+#[derive(Debug)]
+pub struct ActivationRequest {
+    /// The component, as `sha256:` and hex.
+    pub digest: String,
+    /// What runs until now.
+    pub expected: Option<String>,
+    /// Whether it may ask more than that.
+    pub accept_changes: bool,
+}
+
+/// Every component that there is.
+pub async fn list(actor: &Actor) -> Result<Vec<ListedPlugin>, ApiError> {
+    actor.needs(ManageServer)?;
+    Ok(actor.app.list_plugins().await?)
+}
+
+/// Keeps a component as a candidate. 422 `plugin_refused` for one that cannot be run here.
+pub async fn install(actor: &Actor, bytes: Bytes) -> Result<Installed, ApiError> {
+    actor.needs(ManageServer)?;
+    let origin = PluginOrigin { source: "upload".to_owned(), signed_by: None };
+    let event = |digest: &str| Some(actor.event("install_plugin", digest));
+    let (digest, new, changes) = actor.app.install_plugin(bytes, origin, event).await.map_err(refusal)?;
+    Ok(Installed { plugin: find(actor, &digest).await?, new, changes })
+}
+
+/// Lets a format run a component. 404 where there is no such component, 409 `conflict` where the format runs another than was
+/// expected, 409 `capabilities_changed` where it asks more and that was not accepted, 422 `plugin_refused` where it is of another
+/// format or cannot be run here.
+pub async fn activate(
+    actor: &Actor,
+    format: &str,
+    request: &ActivationRequest,
+) -> Result<ListedPlugin, ApiError> {
+    actor.needs(ManageServer)?;
+    let ActivationRequest { digest, expected, accept_changes } = request;
+    let activation =
+        Activation { format, digest, expected: expected.as_deref(), accept_changes: *accept_changes };
+    let event = |format: &str| Some(event_of(actor, "activate_plugin", format, digest));
+    let Activated { digest, .. } = actor.app.activate_plugin(&activation, event).await.map_err(refusal)?;
+    find(actor, &digest).await
+}
+
+/// Lets a format run what it ran before. 409 `conflict` where it ran nothing.
+pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiError> {
+    actor.needs(ManageServer)?;
+    let event = |format: &str| Some(actor.event("roll_back_plugin", format));
+    let Activated { digest, .. } = actor.app.roll_back_plugin(format, event).await.map_err(refusal)?;
+    find(actor, &digest).await
+}
+
+/// Lets a component serve a repository of the actor's organization, whatever its format runs; with none, takes that back.
+pub async fn pin(actor: &Actor, repository: &str, digest: Option<&str>) -> Result<(), ApiError> {
+    actor.needs(ManageServer)?;
+    let id: RepositoryId = repository.parse().map_err(|_| ApiError::from(&catalogue::NOT_FOUND))?;
+    let event = event_of(actor, "pin_plugin", repository, digest.unwrap_or("none"));
+    let pinned = actor.app.pin_plugin(actor.organization(), id, digest, Some(event));
+    pinned.await.map_err(refusal)
+}
+
+fn event_of(actor: &Actor, action: &str, subject: &str, digest: &str) -> packhouse_store::AuditEvent {
+    let detail = serde_json::json!({"digest": digest}).to_string();
+    packhouse_store::AuditEvent { detail, ..actor.event(action, subject) }
+}
+
+async fn find(actor: &Actor, digest: &str) -> Result<ListedPlugin, ApiError> {
+    let found = actor.app.find_plugin(digest).await?;
+    found.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}
+
+fn refusal(error: PluginError) -> ApiError {
+    match error {
+        PluginError::Refused(sentence) => ApiError::with(&catalogue::PLUGIN_REFUSED, &sentence),
+        PluginError::Missing(_) => ApiError::from(&catalogue::NOT_FOUND),
+        PluginError::Conflict(sentence) => ApiError::with(&catalogue::PLUGIN_ACTIVE_CHANGED, &sentence),
+        error @ PluginError::AsksMore(_) => {
+            ApiError::with(&catalogue::CAPABILITIES_CHANGED, &error.to_string())
+        }
+        PluginError::Store(error) => error.into(),
+    }
+}

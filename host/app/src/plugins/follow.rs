@@ -1,0 +1,144 @@
+//! Following what the database says that formats run. Every server looks twice a second whether something changed; who changed it
+//! looks at once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use packhouse_runtime::{Plugin, PluginSet};
+use packhouse_store::{FormatPlugin, PluginState, StoreError};
+
+use crate::App;
+
+/// How often it is looked whether something changed.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What this server has followed.
+#[derive(Default)]
+pub struct Followed {
+    /// The number of changes that it has followed; locked while it follows.
+    number: tokio::sync::Mutex<Option<i64>>,
+    /// Why components do not run here that should, by digest.
+    failed: Mutex<BTreeMap<String, String>>,
+}
+
+impl Followed {
+    /// Why components do not run here that should: each with its digest.
+    pub fn failed(&self) -> BTreeMap<String, String> {
+        self.failed_now().clone()
+    }
+
+    fn failed_now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    /// Serves with what the database says that formats run, if that has changed since this server looked. A component that cannot be
+    /// run here leaves its format with what it ran before; that is logged, and told by [`Followed::failed`].
+    pub async fn follow_plugins(&self) -> Result<(), StoreError> {
+        let mut followed = self.plugins.number.lock().await;
+        let number = self.store.plugin_changes().await?;
+        if *followed == Some(number) {
+            return Ok(());
+        }
+        let state = self.store.plugin_state().await?;
+        self.plugins.failed_now().clear();
+        let set = self.plugin_set(&state).await?;
+        self.runtime.serve(set.clone());
+        // What is likely to run next is compiled by now, so that all servers change over at once. It may take a while, and what was
+        // activated serves meanwhile.
+        let ready = self.made_ready(&state).await?;
+        self.runtime.serve(set.with_ready(ready));
+        *followed = Some(state.number);
+        Ok(())
+    }
+
+    async fn plugin_set(&self, state: &PluginState) -> Result<PluginSet, StoreError> {
+        let before = self.runtime.current();
+        let of_folder = self.runtime.folder().map(|plugin| (plugin.description().format.clone(), plugin));
+        let mut active: BTreeMap<String, Arc<Plugin>> =
+            of_folder.map(|(format, plugin)| (format, Arc::clone(plugin))).collect();
+        for FormatPlugin { format, active: wanted, .. } in &state.formats {
+            let Some(digest) = wanted else { continue };
+            let plugin = match self.component(format, digest).await? {
+                Some(plugin) => Some(plugin),
+                None => before.plugin(format).cloned(),
+            };
+            if let Some(plugin) = plugin {
+                active.insert(format.clone(), plugin);
+            }
+        }
+        let mut pinned = HashMap::new();
+        for (repository, digest) in &state.pins {
+            let format = self.store.find_component(digest).await?.map(|row| row.format);
+            let Some(format) = format else { continue };
+            if let Some(plugin) = self.component(&format, digest).await? {
+                pinned.insert(*repository, plugin);
+            }
+        }
+        Ok(PluginSet::new(active.into_values(), pinned))
+    }
+
+    /// The component of this digest, loaded if it was not; none where it cannot run here.
+    async fn component(&self, format: &str, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
+        if let Some(plugin) = self.runtime.loaded(digest) {
+            return Ok((plugin.description().format == format).then_some(plugin));
+        }
+        if self.plugins.failed_now().contains_key(digest) {
+            return Ok(None);
+        }
+        let loaded = match self.store.component_bytes(digest).await? {
+            None => Err("its bytes are not kept".to_owned()),
+            Some(bytes) => self.runtime.load_component(digest, bytes).await.map_err(|error| error.reason()),
+        };
+        match loaded {
+            Ok(plugin) if plugin.description().format == format => Ok(Some(plugin)),
+            Ok(_) => Ok(None),
+            Err(reason) => {
+                tracing::error!(
+                    format,
+                    digest,
+                    "a component cannot be run here, so the one before stays: {reason}"
+                );
+                self.plugins.failed_now().insert(digest.to_owned(), reason);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What may run next: of each format the one before, and the one that was installed last.
+    async fn made_ready(&self, state: &PluginState) -> Result<Vec<Arc<Plugin>>, StoreError> {
+        let mut newest: BTreeMap<String, String> = BTreeMap::new();
+        for row in self.store.components().await? {
+            newest.insert(row.format, row.digest);
+        }
+        let before =
+            state.formats.iter().filter_map(|row| Some((row.format.clone(), row.history.last()?.clone())));
+        let mut ready = Vec::new();
+        for (format, digest) in newest.into_iter().chain(before) {
+            ready.extend(self.component(&format, &digest).await?);
+        }
+        Ok(ready)
+    }
+}
+
+/// Follows until the stop.
+pub async fn follow_changes(app: Arc<App>) {
+    let mut told = false;
+    loop {
+        match app.follow_plugins().await {
+            Ok(()) => told = false,
+            // The database's being away is told by whoever watches it.
+            Err(error) if told => tracing::debug!(%error, "it is not known what formats run"),
+            Err(error) => {
+                told = true;
+                tracing::warn!(%error, "it is not known what formats run; what ran goes on");
+            }
+        }
+        tokio::select! {
+            () = app.stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! From what was compiled to plugins over a store: with the operator's limits, and with places among the engine's instances that all
+//! versions of a format share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use packhouse_store::Store;
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+
+use crate::config::{Limits, PluginConfig, RuntimeConfig};
+use crate::description::MANIFEST;
+use crate::engine::{self, MAX_POOL};
+use crate::error::LoadError;
+use crate::instance::Runner;
+use crate::load::{self, Found, Loaded};
+use crate::memos::Memos;
+use crate::plugin::Plugin;
+use crate::recording::RecordedPlugin;
+
+/// Formats that may come while the server runs, for which the pool has places.
+const LATER_FORMATS: usize = 2;
+
+/// Tells plugins apart: two that are loaded have different numbers.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// Makes plugins.
+pub(crate) struct Loader {
+    engine: Engine,
+    config: RuntimeConfig,
+    storage: Store,
+    memos: Arc<Memos>,
+    /// Plugins that the pool was made for.
+    count: usize,
+    /// The places of each format: two of its components that are loaded share them.
+    places: Mutex<HashMap<String, Places>>,
+}
+
+#[derive(Clone)]
+struct Places {
+    count: usize,
+    free: Arc<Semaphore>,
+}
+
+/// The plugins of a folder, by format, and why other files are none.
+pub(crate) struct FolderPlugins {
+    pub(crate) plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
+    pub(crate) refused: Vec<LoadError>,
+}
+
+impl Loader {
+    /// Makes plugins of what was found. A file that cannot be one costs its own format, and is in the log; a configured plugin of
+    /// which there is no file is an error.
+    pub(crate) fn of(
+        found: Found,
+        config: RuntimeConfig,
+        storage: Store,
+    ) -> Result<(Loader, FolderPlugins), LoadError> {
+        let Found { engine, files, mut refused } = found;
+        let (memos, places) = (Arc::default(), Mutex::default());
+        let loader = Loader { engine, config, storage, memos, count: files.len(), places };
+        let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
+        for (file, loaded) in files {
+            let plugin = match loader.plugin(Some(file), loaded) {
+                Ok(plugin) => plugin,
+                Err(error) => {
+                    refused.push(error);
+                    continue;
+                }
+            };
+            if let Some(other) = plugins.get(&plugin.format) {
+                refused.push(twice(other, &plugin));
+                continue;
+            }
+            plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
+        }
+        check_names(&loader.config, &plugins, &refused)?;
+        for error in &refused {
+            tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
+        }
+        Ok((loader, FolderPlugins { plugins, refused }))
+    }
+
+    /// Compiles these bytes and asks them what they are: what `Plugin` says why it cannot be run here. WASI is linked where it is
+    /// imported and the operator allows it to the format.
+    pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
+        let name = Path::new(name);
+        let loaded = load::examine_bytes(&self.engine, name, bytes, true).await?;
+        let format = &loaded.description.format;
+        let wants_wasi = loaded.imports.iter().any(|import| import.starts_with("wasi:"));
+        if wants_wasi && !wasi_for(&self.config, format) {
+            let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
+            return Err(LoadError::Plugin { file: name.to_owned(), reason });
+        }
+        Ok(loaded)
+    }
+
+    /// The plugin of what was compiled, from this file or from the store.
+    pub(crate) fn plugin(&self, file: Option<PathBuf>, loaded: Loaded) -> Result<Plugin, LoadError> {
+        let format: Arc<str> = loaded.description.format.as_str().into();
+        if let Some(file) = &file
+            && wasi_for(&self.config, &engine::file_name(file))
+            && !wasi_for(&self.config, &format)
+        {
+            let reason = format!(
+                "WASI is configured for the file's name, but its format is {format}; rename the file"
+            );
+            return Err(LoadError::Plugin { file: file.clone(), reason });
+        }
+        let own = self.config.per_plugin.get(&*format);
+        let (limits, places) = self.limits(own, &format);
+        let mut description = loaded.description;
+        if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
+            description.limits.lower_file(bytes);
+        }
+        if let Some(bytes) = own.and_then(|own| own.max_manifest_bytes) {
+            description.limits.set_named(MANIFEST, bytes);
+        }
+        let (version, digest) = (&description.version, loaded.digest.digest());
+        tracing::info!(plugin = %format, version, %digest, file = ?file, "loaded a plugin");
+        let mut runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
+        runner.recorded = Some(RecordedPlugin {
+            recorder: self.config.recorder.clone(),
+            format: Arc::clone(&format),
+            version: version.clone(),
+            digest: digest.to_string(),
+        });
+        runner.meters.announce();
+        Ok(Plugin {
+            runner,
+            description,
+            imports: loaded.imports,
+            abilities: loaded.abilities,
+            storage: self.storage.clone(),
+            code: loaded.code,
+            memos: self.memos.for_plugin(),
+            digest: loaded.digest,
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            format,
+            file,
+        })
+    }
+
+    /// The format's limits, with as many places as it gets of the pool.
+    fn limits(&self, own: Option<&PluginConfig>, format: &str) -> (Limits, Arc<Semaphore>) {
+        let mut limits =
+            own.and_then(|own| own.limits.as_ref()).unwrap_or(&self.config.default_limits).clone();
+        let mut all = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: usize = all.values().map(|places| places.count).sum();
+        let places = all.entry(format.to_owned()).or_insert_with(|| {
+            let left = pool_size(&self.config, self.count).saturating_sub(taken);
+            let count = engine::share(limits.concurrency, self.count).min(left).max(1);
+            // What nobody set is as much as there is; what somebody set counts as set, even if it is the default.
+            if count < limits.concurrency && own.is_some_and(|own| own.concurrency_is_set) {
+                tracing::warn!(
+                    plugin = format,
+                    configured = limits.concurrency,
+                    share = count,
+                    "all plugins' calls together must fit the pool"
+                );
+            }
+            Places { count, free: Arc::new(Semaphore::new(count)) }
+        });
+        limits.concurrency = places.count;
+        (limits, Arc::clone(&places.free))
+    }
+}
+
+/// Instances that the pool holds: for as many plugins as there are, and some that come later.
+pub(crate) fn pool_size(config: &RuntimeConfig, plugins: usize) -> usize {
+    let most = all_limits(config).map(|limits| limits.concurrency).max().unwrap_or(1);
+    most.saturating_mul(plugins.saturating_add(LATER_FORMATS)).clamp(1, MAX_POOL)
+}
+
+/// Bytes of the largest linear memory that a plugin may have.
+pub(crate) fn most_memory(config: &RuntimeConfig) -> usize {
+    // Asking for a description runs under the default limits, whatever is configured.
+    let default = Limits::default().memory_bytes;
+    all_limits(config).map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
+}
+
+fn all_limits(config: &RuntimeConfig) -> impl Iterator<Item = &Limits> {
+    let own = config.per_plugin.values().filter_map(|own| own.limits.as_ref());
+    std::iter::once(&config.default_limits).chain(own)
+}
+
+/// Whether the operator allows WASI to a plugin of this name.
+pub(crate) fn wasi_for(config: &RuntimeConfig, name: &str) -> bool {
+    config.per_plugin.get(name).is_some_and(|own| own.wasi)
+}
+
+/// What is configured for a plugin that is not there is a mistake, but where its file is refused, which says more.
+fn check_names(
+    config: &RuntimeConfig,
+    plugins: &BTreeMap<Arc<str>, Arc<Plugin>>,
+    refused: &[LoadError],
+) -> Result<(), LoadError> {
+    let is_known = |name: &str| {
+        plugins.contains_key(name) || refused.iter().any(|error| error.stem().as_deref() == Some(name))
+    };
+    let Some(name) = config.per_plugin.keys().find(|name| !is_known(name)) else {
+        return Ok(());
+    };
+    let loaded: Vec<&str> = plugins.keys().map(AsRef::as_ref).collect();
+    Err(LoadError::Unknown { name: name.clone(), loaded: loaded.join(", ") })
+}
+
+fn twice(one: &Plugin, other: &Plugin) -> LoadError {
+    let (first, second) = if one.file < other.file { (one, other) } else { (other, one) };
+    let file = |plugin: &Plugin| plugin.file.clone().unwrap_or_default();
+    LoadError::Twice { format: first.format.as_ref().to_owned(), first: file(first), second: file(second) }
+}

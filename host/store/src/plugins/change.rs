@@ -1,0 +1,95 @@
+//! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
+
+use super::components::{NewComponent, keep};
+use super::{FormatPlugin, PLUGIN_HISTORY, format_plugin};
+use crate::accounts::{AuditEvent, remember};
+use crate::db::{Transaction, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, RepositoryId};
+use crate::store::Store;
+
+/// What a format is to run from now on.
+#[derive(Clone, Debug, Default)]
+pub struct FormatChange {
+    /// The row as it is to be; its history is cut to the bound.
+    pub format: FormatPlugin,
+    /// The number of changes at which it was decided.
+    pub seen: i64,
+    /// A component beside the program that is kept with this change, since something names it from now on.
+    pub taken_in: Option<NewComponent>,
+}
+
+impl Store {
+    /// Writes what a format runs: the new number of changes, or none where another change came before this one.
+    pub async fn change_format_plugin(
+        &self,
+        change: FormatChange,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<i64>, StoreError> {
+        let FormatChange { format: FormatPlugin { format, active, mut history, trial }, seen, taken_in } =
+            change;
+        let mut transaction = self.inner.db.begin().await?;
+        let number = next_number(&mut transaction).await?;
+        if number != seen.saturating_add(1) {
+            return Ok(None);
+        }
+        if let Some(component) = taken_in {
+            keep(&mut transaction, component, self.now_ms()).await?;
+        }
+        let surplus = history.len().saturating_sub(PLUGIN_HISTORY);
+        history.drain(..surplus);
+        let history = serde_json::to_string(&history)
+            .map_err(|error| StoreError::Invalid(format!("a format's history: {error}")))?;
+        let set = "INSERT INTO plugin_formats (format, active, history, trial) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history, \
+                   trial = excluded.trial";
+        transaction.execute(set, values![format, active, history, trial]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(Some(number))
+    }
+
+    /// Pins a repository to a component, or with none takes its pin away: false where there is no such repository.
+    pub async fn pin_repository(
+        &self,
+        organization: OrganizationId,
+        repository: RepositoryId,
+        digest: Option<&str>,
+        taken_in: Option<NewComponent>,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        next_number(&mut transaction).await?;
+        if let Some(component) = taken_in {
+            keep(&mut transaction, component, self.now_ms()).await?;
+        }
+        let set =
+            "UPDATE repositories SET plugin = $3 WHERE organization = $1 AND id = $2 AND deleted_at IS NULL";
+        if transaction.execute(set, values![organization.0, repository.0, digest]).await? == 0 {
+            return Ok(false);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// Takes the number of changes on: whoever does the same waits for the end of this transaction.
+pub(super) async fn next_number(transaction: &mut Transaction) -> Result<i64, StoreError> {
+    let next = "INSERT INTO plugin_changes (id, number) VALUES (1, 1) \
+                ON CONFLICT (id) DO UPDATE SET number = plugin_changes.number + 1 RETURNING number";
+    let row = transaction.fetch_one(next, values![]).await?;
+    row.map_or(Ok(0), |row| row.columns().int("number"))
+}
+
+/// What this format runs, as it is in this transaction.
+pub(super) async fn format_for_change(
+    transaction: &mut Transaction,
+    format: &str,
+) -> Result<FormatPlugin, StoreError> {
+    let find = "SELECT format, active, history, trial FROM plugin_formats WHERE format = $1";
+    match transaction.fetch_one(find, values![format]).await? {
+        Some(row) => format_plugin(&row),
+        None => Ok(FormatPlugin { format: format.to_owned(), ..FormatPlugin::default() }),
+    }
+}

@@ -1,0 +1,88 @@
+//! The life cycle of formats' components as rows: their bytes, which one each format runs, what ran before, and the repositories that
+//! are pinned to one. What may be done is judged by the caller.
+//!
+//! Each change takes the number of `plugin_changes` on, and so happens after the other: whoever saw a number and changes something
+//! on the ground of it says so, and is told where something came between.
+
+mod change;
+mod components;
+
+pub use change::FormatChange;
+pub use components::{ComponentRow, NewComponent};
+
+use crate::db::{Row, values};
+use crate::error::StoreError;
+use crate::ids::RepositoryId;
+use crate::store::Store;
+
+/// Components of what ran before that a format keeps.
+pub const PLUGIN_HISTORY: usize = 10;
+/// Components that a format keeps at most, besides those that run or ran.
+pub const PLUGIN_SPARES: usize = 10;
+
+/// What one format runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatPlugin {
+    /// The format.
+    pub format: String,
+    /// The component that was activated, as `sha256:` and hex; none for the one beside the program.
+    pub active: Option<String>,
+    /// What ran before, the latest last.
+    pub history: Vec<String>,
+    /// What is tried beside it, as a JSON object.
+    pub trial: Option<String>,
+}
+
+/// What all formats run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginState {
+    /// The number of changes until now.
+    pub number: i64,
+    /// Formats of which something was said.
+    pub formats: Vec<FormatPlugin>,
+    /// Repositories with the component that each is pinned to.
+    pub pins: Vec<(RepositoryId, String)>,
+}
+
+impl PluginState {
+    /// What is said of this format.
+    #[must_use]
+    pub fn of(&self, format: &str) -> Option<&FormatPlugin> {
+        self.formats.iter().find(|row| row.format == format)
+    }
+}
+
+impl Store {
+    /// How often formats' components, activations or pins were changed: cheap enough to be asked every half second.
+    pub async fn plugin_changes(&self) -> Result<i64, StoreError> {
+        let rows = self.inner.db.fetch_uncounted("SELECT number FROM plugin_changes", values![]).await?;
+        rows.first().map_or(Ok(0), |row| row.columns().int("number"))
+    }
+
+    /// What every format runs. The number is read first, so that what comes in between is seen as a later change.
+    pub async fn plugin_state(&self) -> Result<PluginState, StoreError> {
+        let number = self.plugin_changes().await?;
+        let list = "SELECT format, active, history, trial FROM plugin_formats ORDER BY format";
+        let formats = self.inner.db.fetch_uncounted(list, values![]).await?;
+        let pinned = "SELECT id, plugin FROM repositories WHERE plugin IS NOT NULL ORDER BY id";
+        let pins = self.inner.db.fetch_uncounted(pinned, values![]).await?;
+        let pin = |row: &Row| {
+            let mut columns = row.columns();
+            Ok((RepositoryId(columns.int("id")?), columns.text("plugin")?))
+        };
+        Ok(PluginState {
+            number,
+            formats: formats.iter().map(format_plugin).collect::<Result<_, StoreError>>()?,
+            pins: pins.iter().map(pin).collect::<Result<_, StoreError>>()?,
+        })
+    }
+}
+
+fn format_plugin(row: &Row) -> Result<FormatPlugin, StoreError> {
+    let mut columns = row.columns();
+    let (format, active) = (columns.text("format")?, columns.opt_text("active")?);
+    let (history, trial) = (columns.text("history")?, columns.opt_text("trial")?);
+    let history = serde_json::from_str(&history)
+        .map_err(|error| StoreError::Corrupt(format!("the history of the format {format}: {error}")))?;
+    Ok(FormatPlugin { format, active, history, trial })
+}
