@@ -61,7 +61,7 @@ pub use reads::Reads;
 pub use recording::{
     Armed, Difference, Finished, RecordedAnswer, RecordedCall, RecordedFailure, RecordedImport,
     RecordedLimits, RecordedOutcome, RecordedRepository, RecordedRequest, RecordedWasi, Recorder, Recording,
-    ReplayError, Replayed, Replayer, replay,
+    ReplayError, Replayed, Replayer, replay, replay_bytes,
 };
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};

@@ -43,7 +43,12 @@ impl Wasm {
             let (recorder, compiled) = (recorder.clone(), cache.clone());
             let config = RuntimeConfig { plugins, cache, recorder, ..RuntimeConfig::default() };
             let runtime = Runtime::load(config, store.clone()).await.unwrap();
-            let component = runtime.plugin(format).expect("the plugin is built").file().expect("it is of the folder").to_owned();
+            let component = runtime
+                .plugin(format)
+                .expect("the plugin is built")
+                .file()
+                .expect("it is of the folder")
+                .to_owned();
             let replayer = Replayer::load(&component, compiled.as_deref()).await.unwrap();
             let view = repository(&store, format, settings).await;
             (runtime, store, view, replayer)

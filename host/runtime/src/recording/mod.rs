@@ -23,6 +23,6 @@ pub use file::{
 pub use player::Difference;
 pub(crate) use recorder::RecordedPlugin;
 pub use recorder::{Armed, Finished, Recorder};
-pub use replay::{ReplayError, Replayed, Replayer, replay};
+pub use replay::{ReplayError, Replayed, Replayer, replay, replay_bytes};
 pub(crate) use spoken::Spoken;
 pub(crate) use tape::{Asked, Tape, Told};

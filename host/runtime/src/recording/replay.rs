@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::{Instance, Resource};
@@ -73,14 +74,29 @@ pub struct Replayed {
 /// Runs the recording's calls on this component, under their limits; WASI is there for one that imports it. Blocks.
 pub fn replay(recording: &Recording, component: &Path) -> Result<Replayed, ReplayError> {
     // On a thread of its own, so that it can be called from within an asynchronous program too.
-    let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, component)).join());
+    let loading = async || Replayer::load(component, None).await;
+    let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, loading)).join());
     replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it ended in a panic".to_owned())))
 }
 
-fn replay_here(recording: &Recording, component: &Path) -> Result<Replayed, ReplayError> {
+/// The same on the bytes of a component, which errors call by this name.
+pub fn replay_bytes(recording: &Recording, name: &Path, component: Bytes) -> Result<Replayed, ReplayError> {
+    let loading = async || {
+        let engine = Replayer::engine(None)?;
+        let loaded = load::examine_bytes(&engine, name, component.clone(), true).await?;
+        Ok(Replayer { engine, loaded })
+    };
+    let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, loading)).join());
+    replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it ended in a panic".to_owned())))
+}
+
+fn replay_here(
+    recording: &Recording,
+    load: impl AsyncFn() -> Result<Replayer, LoadError>,
+) -> Result<Replayed, ReplayError> {
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
-    executor.block_on(async { Replayer::load(component, None).await?.replay(recording).await })
+    executor.block_on(async { load().await?.replay(recording).await })
 }
 
 /// A component that recordings can be replayed on.
@@ -92,10 +108,14 @@ pub struct Replayer {
 impl Replayer {
     /// Compiles the file and asks it what it is. `cache` is a folder for compiled code. `Plugin` says why it cannot be run.
     pub async fn load(component: &Path, cache: Option<&Path>) -> Result<Replayer, LoadError> {
-        let memory_bytes = Limits::default().memory_bytes;
-        let engine = engine::engine(&EngineOptions { pool: None, memory_bytes, cache })?;
+        let engine = Replayer::engine(cache)?;
         let loaded = load::examine(&engine, component, true).await?;
         Ok(Replayer { engine, loaded })
+    }
+
+    fn engine(cache: Option<&Path>) -> Result<Engine, LoadError> {
+        let memory_bytes = Limits::default().memory_bytes;
+        engine::engine(&EngineOptions { pool: None, memory_bytes, cache })
     }
 
     /// Runs the recording's calls, under their limits.

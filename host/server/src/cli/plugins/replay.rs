@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use bytes::Bytes;
 use clap::Args;
 use packhouse_config::Config;
-use packhouse_runtime::{Recording, Replayed, replay};
-use packhouse_store::Sha256;
+use packhouse_runtime::{Recording, Replayed, replay_bytes};
+use packhouse_store::{Sha256, Store, examine_database, known_schema};
 
 use crate::cli::{SettingFlags, print, program};
 
@@ -14,7 +15,7 @@ use crate::cli::{SettingFlags, print, program};
 pub(crate) struct ReplayArguments {
     /// The recording, as the management API answers it.
     file: PathBuf,
-    /// The component that it is run on [default: the one that was recorded, from the plugin folder]
+    /// The component that it is run on [default: the one that was recorded, from the plugin folder or the database]
     #[arg(long, value_name = "FILE")]
     component: Option<PathBuf>,
     #[command(flatten)]
@@ -45,40 +46,54 @@ pub(super) async fn run(arguments: ReplayArguments) -> anyhow::Result<()> {
 async fn replayed(arguments: ReplayArguments) -> anyhow::Result<Replayed> {
     let ReplayArguments { file, component, settings } = arguments;
     let recording = read(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    let component = match component {
-        Some(component) => component,
-        None => recorded_component(&settings, &recording.component)?,
+    let (name, component) = match component {
+        Some(component) => {
+            let bytes = whole(&component)?;
+            (component, bytes)
+        }
+        None => {
+            (PathBuf::from(&recording.component), recorded_component(settings, &recording.component).await?)
+        }
     };
-    Ok(tokio::task::spawn_blocking(move || replay(&recording, &component)).await??)
+    Ok(tokio::task::spawn_blocking(move || replay_bytes(&recording, &name, component)).await??)
 }
 
 fn read(file: &Path) -> anyhow::Result<Recording> {
-    #[allow(clippy::disallowed_methods, reason = "a recording is read as a whole, and nothing is served")]
-    let bytes = std::fs::read(file)?;
-    Recording::parse(&bytes).map_err(anyhow::Error::msg)
+    Recording::parse(&whole(file)?).map_err(anyhow::Error::msg)
 }
 
-/// The file of the component that was recorded: the one in the plugin folder that has this digest.
-fn recorded_component(settings: &SettingFlags, digest: &str) -> anyhow::Result<PathBuf> {
-    let (config, _) = Config::load(&settings.clone().inputs(), &program()?)?;
+fn whole(file: &Path) -> anyhow::Result<Bytes> {
+    #[allow(clippy::disallowed_methods, reason = "it is needed as a whole, and nothing is served")]
+    let bytes = std::fs::read(file);
+    Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
+}
+
+/// The component that was recorded, by its digest: from the plugin folder, else from the database, where there is one.
+async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
+    let (config, _) = Config::load(&settings.inputs(), &program()?)?;
     let folder = config.runtime.plugins;
     let entries = std::fs::read_dir(&folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "wasm") {
-            #[allow(
-                clippy::disallowed_methods,
-                reason = "a component is read as a whole, and nothing is served"
-            )]
-            let bytes = std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            let bytes = whole(&path)?;
             if Sha256::of(&bytes).digest().to_string() == digest {
-                return Ok(path);
+                return Ok(bytes);
             }
         }
     }
+    let facts = examine_database(&config.store).await.unwrap_or_default();
+    if facts.schema == known_schema() {
+        let store = Store::open(config.store).await.context("failed to open the store")?;
+        let found = store.component_bytes(digest).await;
+        store.close().await;
+        if let Some(bytes) = found? {
+            return Ok(bytes);
+        }
+    }
     bail!(
-        "{} holds no component {digest}, which was recorded; name another with --component",
+        "neither {} nor the database holds the component {digest}, which was recorded; name another with --component",
         folder.display()
     )
 }
