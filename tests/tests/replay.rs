@@ -16,10 +16,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use packhouse_runtime::{
-    Armed, BodyPlan, Call, Difference, Fetch, IdentityService, Limits, Login, LoginState, Plugin,
+    Action, Armed, BodyPlan, Call, Difference, Fetch, IdentityService, Limits, Login, LoginState, Plugin,
     PluginConfig, PublicKey, RecordedAnswer, RecordedFailure, Recorder, Recording, Replayed, Reply,
     RepositoryView, RequestHead, Routed, Runtime, RuntimeConfig, ServiceError, ServiceFuture, Services,
-    Signature, SigningService, TokenView, UpstreamService, replay,
+    Signature, SigningService, TokenView, UpstreamService, VersionState, replay,
 };
 use packhouse_store::{Arriving, Digest, NewOrganization, NewRepository, Store, StoreConfig};
 use serde_json::json;
@@ -281,6 +281,44 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
     let lines: Vec<&str> = told.iter().flat_map(|told| told.as_str().unwrap().lines()).collect();
     let different: std::collections::BTreeSet<&str> = lines.iter().copied().collect();
     assert_eq!((lines.len(), different.len()), (4, 4), "each question has an answer of its own: {lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_no_clients_replay_too() {
+    let (home, plugins) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = packhouse_tests::checkout().join("target/release/plugins/npm.wasm");
+    std::fs::copy(&file, plugins.path().join("npm.wasm")).expect("the plugins are built");
+    let store = Store::open(StoreConfig::new(home.path())).await.unwrap();
+    let recorder = Recorder::default();
+    let config = RuntimeConfig {
+        plugins: plugins.path().to_owned(),
+        recorder: recorder.clone(),
+        ..RuntimeConfig::default()
+    };
+    let runtime = Runtime::load(config, store.clone()).await.unwrap();
+    let plugin = runtime.plugin("npm").unwrap();
+    let view = repository(&store).await;
+    recorder.arm(vec![Armed { set: 1, repository: view.id, count: 9, only_failures: false }]);
+    let call = || {
+        let mut call = Call::new(Arc::new(RequestHead::default()), Action::Read);
+        call.target = Some(view.clone());
+        call
+    };
+    let yanked = VersionState { state: "deprecated".to_owned(), reason: "old".to_owned() };
+    let _ = plugin.mark_version(call(), "a", "1.0.0", yanked).await;
+    let _ = plugin.delete_version(call(), "a", "1.0.0").await;
+    let _ = plugin.present_version(call(), "a", "1.0.0").await;
+    let _ = plugin.judge_versions(call(), &[("a".to_owned(), "1.0.0".to_owned())]).await;
+    let _ = plugin.list_unshown(call(), "").await;
+    let mut functions = Vec::new();
+    while let Some(finished) = recorder.finished().now_or_never().flatten() {
+        let recording = finished.into_recording();
+        let replayed = replay(&recording, &file).unwrap();
+        assert_eq!(replayed.difference, None, "{replayed}");
+        functions.push(recording.function().to_owned());
+    }
+    let wanted = ["mark_version", "delete_version", "present_version", "judge_versions", "list_unshown"];
+    assert_eq!(functions, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use packhouse_store::RepositoryId;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
@@ -39,6 +40,8 @@ pub(crate) struct CallName {
     pub(crate) format: Arc<str>,
     /// The target's; none where there is none.
     pub(crate) repository: Option<Arc<str>>,
+    /// The target's identifier, else that of the request's.
+    pub(crate) repository_id: Option<RepositoryId>,
     /// Of the request that the call is for.
     pub(crate) head: Arc<RequestHead>,
 }
@@ -104,7 +107,7 @@ impl Runner {
                     return Err(busy);
                 }
             };
-            let mut store = self.store(self.taped(state()));
+            let mut store = self.store(self.taped(&name, state()));
             let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
@@ -197,10 +200,9 @@ impl Runner {
     }
 
     /// The state of a call with a tape, where that is to be recorded.
-    fn taped(&self, mut state: HostState) -> HostState {
+    fn taped(&self, name: &CallName, mut state: HostState) -> HostState {
         if let Some(recorded) = self.recorded.as_ref().filter(|recorded| recorded.recorder.is_armed()) {
-            let repository = state.repository.or(state.head.repository);
-            state.tape = recorded.tape(repository, &state.head, &self.limits);
+            state.tape = recorded.tape(name.repository_id, &name.head, &self.limits);
         }
         state
     }

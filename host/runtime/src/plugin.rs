@@ -406,6 +406,7 @@ impl Plugin {
             function,
             format: Arc::clone(&self.format),
             repository: target.map(|target| Arc::clone(&target.name)),
+            repository_id: target.map(|target| target.id).or(head.repository),
             head: Arc::clone(head),
         }
     }

@@ -181,6 +181,7 @@ impl Replay<'_> {
             function: "replay",
             format: Arc::clone(&self.runner.plugin),
             repository: None,
+            repository_id: None,
             head: Arc::new(RequestHead::default()),
         };
         let body = async |guest: &mut Guest, instance: &Instance| self.enter(guest, instance, call).await;
