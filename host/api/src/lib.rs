@@ -29,6 +29,7 @@ mod packages;
 mod paging;
 mod plugins;
 pub mod portal;
+mod recordings;
 mod reload;
 pub mod repositories;
 mod retention;
@@ -97,6 +98,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         formats::endpoints(),
         plugins::endpoints(),
         audit::endpoints(),
+        recordings::endpoints(),
         reload::endpoints(),
         openapi::endpoints(),
     ];

@@ -11,6 +11,7 @@ pub mod proofs;
 pub mod public_url;
 pub mod rate_limits;
 pub mod readiness;
+pub mod recordings;
 pub mod reload;
 pub mod sso;
 

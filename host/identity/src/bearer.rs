@@ -19,7 +19,7 @@ use crate::{SealError, Sealer, Secret};
 /// How long one lives, in seconds.
 pub const LIFETIME_S: u32 = 300;
 /// What every bearer begins with.
-const PREFIX: &str = "pkb_";
+pub(crate) const PREFIX: &str = "pkb_";
 /// Keeps this use of the key apart from any other.
 const DOMAIN: &[u8] = b"packhouse bearer 1\0";
 /// For what the sealing key is used here.

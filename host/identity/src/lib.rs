@@ -14,6 +14,8 @@ pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, s
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
 pub use password::Passwords;
 pub use seal::{SealError, Sealer};
-pub use secret::{Minted, fingerprint, holds_secret, holds_token, mint, mint_poll, random_password};
+pub use secret::{
+    Minted, SECRET_PREFIXES, fingerprint, holds_secret, holds_token, mint, mint_poll, random_password,
+};
 pub use sign_ins::{Attempt, Outcome, SignIns};
 pub use throttle::Who;

@@ -18,6 +18,9 @@ pub struct Minted {
 
 /// What every secret begins with that a client asks for its sign-in's token with.
 const POLL_PREFIX: &str = "pkl_";
+/// What every secret that this server makes begins with: tokens, what token services give out, and what a client asks for its sign-in's
+/// token with.
+pub const SECRET_PREFIXES: [&str; 3] = [TOKEN_PREFIX, crate::bearer::PREFIX, POLL_PREFIX];
 /// The length of a whole token.
 const LENGTH: usize = TOKEN_PREFIX.len() + 43 + 8;
 

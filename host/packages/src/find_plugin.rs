@@ -44,6 +44,7 @@ pub(crate) async fn find_plugin<'a>(
         caller: principal.caller.as_deref(),
         request_id: &context.request_id,
         tokens: &tokens,
+        repository: identified.repository().map(|row| row.id),
     };
     let head = head::head(source, plugin.description());
     let repository = match (identified.repository(), address.name.as_deref()) {

@@ -6,6 +6,7 @@ use http::header::{ACCEPT, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use packhouse_runtime::{Description, RequestHead};
+use packhouse_store::RepositoryId;
 
 use crate::resolve::RepositoryAddress;
 use packhouse_identity as identity;
@@ -31,11 +32,13 @@ pub(crate) struct HeadSource<'a> {
     pub request_id: &'a str,
     /// The tokens of this host's that stand in the path or the query, each with its id, which takes its place.
     pub tokens: &'a [(String, String)],
+    /// The repository that it is about.
+    pub repository: Option<RepositoryId>,
 }
 
 /// Makes the head, with the headers that this description asks for.
 pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<RequestHead> {
-    let HeadSource { parts, address, query, base_url, caller, request_id, tokens } = source;
+    let HeadSource { parts, address, query, base_url, caller, request_id, tokens, repository } = source;
     let named = |text: &String| match tokens.iter().find(|(token, _)| token == text) {
         Some((_, id)) => id.clone(),
         None => without_token(text),
@@ -49,6 +52,7 @@ pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<Req
         address: format!("{base_url}{}", address.base),
         caller: caller.map(str::to_owned),
         request_id: request_id.to_owned(),
+        repository,
     })
 }
 

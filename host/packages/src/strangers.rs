@@ -173,7 +173,8 @@ impl Stranger<'_> {
     fn head(&self, plugin: &Plugin) -> Arc<RequestHead> {
         let IdentifiedRequest { parts, address, query, .. } = self.identified;
         let (base_url, request_id) = (self.base_url, self.request_id);
-        let source = HeadSource { parts, address, query, base_url, caller: None, request_id, tokens: &[] };
+        let (caller, tokens, repository) = (None, &[][..], None);
+        let source = HeadSource { parts, address, query, base_url, caller, request_id, tokens, repository };
         head::head(source, plugin.description())
     }
 }

@@ -1,4 +1,4 @@
-//! What one call in a fresh instance costs, and what a read does whose two calls share one: `cargo run --release -p packhouse-runtime --example per_call -- FOLDER FORMAT PATH`.
+//! What one call in a fresh instance costs, and what a read does whose two calls share one, also while it is recorded: `cargo run --release -p packhouse-runtime --example per_call -- FOLDER FORMAT PATH`.
 //!
 //! Each is the fastest of some rounds. Read the ratio to another run on the same machine, not the absolute time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement, not a program")]
@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use packhouse_runtime::{Action, Call, Plugin, RepositoryView, RequestHead, Runtime, RuntimeConfig};
+use packhouse_runtime::{
+    Action, Armed, Call, Plugin, Recorder, RepositoryView, RequestHead, Runtime, RuntimeConfig,
+};
 use packhouse_store::{RepositoryId, Store, StoreConfig};
 
 const CALLS: u32 = 2_000;
@@ -18,18 +20,30 @@ async fn main() {
     let [folder, format, path] = arguments.as_slice() else { panic!("per_call FOLDER FORMAT PATH") };
     let data = tempfile::tempdir().unwrap();
     let store = Store::open(StoreConfig::new(data.path())).await.unwrap();
-    let config = RuntimeConfig { plugins: folder.into(), ..RuntimeConfig::default() };
+    let recorder = Recorder::default();
+    let config =
+        RuntimeConfig { plugins: folder.into(), recorder: recorder.clone(), ..RuntimeConfig::default() };
     let runtime = Runtime::load(config, store).await.unwrap();
     let plugin = runtime.plugin(format).unwrap();
     let head = Arc::new(RequestHead {
         method: "GET".to_owned(),
         path: path.split('/').map(str::to_owned).collect(),
+        repository: Some(RepositoryId(1)),
         ..RequestHead::default()
     });
     let route = fastest(|| route(&plugin, &head)).await;
     let handle = fastest(|| handle(&plugin, &head)).await;
     let read = fastest(|| read(&plugin, &head)).await;
-    println!("route {:.1} µs, handle {:.1} µs, both {:.1} µs", micros(route), micros(handle), micros(read));
+    // None of them fails, so nothing is handed over.
+    recorder.arm(vec![Armed { set: 1, repository: RepositoryId(1), count: 1, only_failures: true }]);
+    let recorded = fastest(|| self::read(&plugin, &head)).await;
+    println!(
+        "route {:.1} µs, handle {:.1} µs, both {:.1} µs, both recorded {:.1} µs",
+        micros(route),
+        micros(handle),
+        micros(read),
+        micros(recorded)
+    );
 }
 
 async fn route(plugin: &Arc<Plugin>, head: &Arc<RequestHead>) {

@@ -45,8 +45,12 @@ impl FormatExports {
         request: Request,
     ) -> wasmtime::Result<Result<Resource<IntentRep>, Failure>> {
         type Answer = (Result<Resource<IntentRep>, Failure>,);
+        guest.data_mut().note_arguments(&[&kind]);
+        guest.data_mut().note_request(&request);
         let function = instance.get_typed_func::<(&str, Request), Answer>(&mut *guest, &self.route)?;
-        Ok(function.call_async(guest, (kind, request)).await?.0)
+        let answer = function.call_async(&mut *guest, (kind, request)).await?.0;
+        guest.data_mut().note_answer(&answer);
+        Ok(answer)
     }
 
     /// `format.check`.
@@ -57,8 +61,11 @@ impl FormatExports {
         asked: Asked<'_>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         type Answer = (Result<(), Failure>,);
+        guest.data_mut().note_request(&asked.0);
         let function = instance.get_typed_func::<Asked<'_>, Answer>(&mut *guest, &self.check)?;
-        Ok(function.call_async(guest, asked).await?.0)
+        let answer = function.call_async(&mut *guest, asked).await?.0;
+        guest.data_mut().note_answer(&answer);
+        Ok(answer)
     }
 
     /// `format.handle`.
@@ -69,8 +76,11 @@ impl FormatExports {
         asked: Asked<'_>,
     ) -> wasmtime::Result<Result<Response, Failure>> {
         type Answer = (Result<Response, Failure>,);
+        guest.data_mut().note_request(&asked.0);
         let function = instance.get_typed_func::<Asked<'_>, Answer>(&mut *guest, &self.handle)?;
-        Ok(function.call_async(guest, asked).await?.0)
+        let answer = function.call_async(&mut *guest, asked).await?.0;
+        guest.data_mut().note_answer(&answer);
+        Ok(answer)
     }
 }
 

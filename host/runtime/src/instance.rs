@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use packhouse_store::RepositoryId;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
@@ -14,6 +15,7 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
 use crate::meters::Meters;
+use crate::recording::RecordedPlugin;
 use crate::request::RequestHead;
 use crate::said::Said;
 use crate::state::HostState;
@@ -28,6 +30,8 @@ pub(crate) struct Runner {
     /// Calls that wait for a place.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
+    /// Whose calls may be recorded; none of what is no server's plugin.
+    pub(crate) recorded: Option<RecordedPlugin>,
 }
 
 /// A call as logs and metrics name it.
@@ -36,6 +40,8 @@ pub(crate) struct CallName {
     pub(crate) format: Arc<str>,
     /// The target's; none where there is none.
     pub(crate) repository: Option<Arc<str>>,
+    /// The target's identifier, else that of the request's.
+    pub(crate) repository_id: Option<RepositoryId>,
     /// Of the request that the call is for.
     pub(crate) head: Arc<RequestHead>,
 }
@@ -70,6 +76,7 @@ impl Runner {
             limits: Arc::new(limits),
             engine,
             plugin,
+            recorded: None,
         }
     }
 
@@ -100,7 +107,7 @@ impl Runner {
                     return Err(busy);
                 }
             };
-            let mut store = self.store(state());
+            let mut store = self.store(self.taped(&name, state()));
             let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
@@ -149,9 +156,11 @@ impl Runner {
         store: &mut Store<HostState>,
         call: impl AsyncFnOnce(&mut Store<HostState>) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
+        store.data_mut().note_call(name.function);
         let clock = Arc::clone(&store.data().clock);
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
+        store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
             let (plugin, function, request_id) =
@@ -188,6 +197,14 @@ impl Runner {
         });
         self.limit(&mut store);
         store
+    }
+
+    /// The state of a call with a tape, where that is to be recorded.
+    fn taped(&self, name: &CallName, mut state: HostState) -> HostState {
+        if let Some(recorded) = self.recorded.as_ref().filter(|recorded| recorded.recorder.is_armed()) {
+            state.tape = recorded.tape(name.repository_id, &name.head, &self.limits);
+        }
+        state
     }
 
     /// What each call begins with.

@@ -30,6 +30,7 @@ mod plugin;
 mod plugin_set;
 mod presentation;
 mod reads;
+mod recording;
 mod request;
 mod retained;
 mod routed;
@@ -58,6 +59,11 @@ pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
 };
 pub use reads::Reads;
+pub use recording::{
+    Armed, Difference, Finished, RecordedAnswer, RecordedCall, RecordedFailure, RecordedImport,
+    RecordedLimits, RecordedOutcome, RecordedRepository, RecordedRequest, RecordedWasi, Recorder, Recording,
+    ReplayError, Replayed, Replayer, replay, replay_bytes,
+};
 pub use request::{Action, BodyPlan, Intent, RequestHead};
 pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};

@@ -172,6 +172,7 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
         function: "describe",
         format: engine::file_name(file),
         repository: None,
+        repository_id: None,
         head: Arc::new(RequestHead::default()),
     };
     let head = Arc::clone(&name.head);

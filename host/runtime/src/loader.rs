@@ -20,6 +20,7 @@ use crate::instance::Runner;
 use crate::load::{self, Found, Loaded};
 use crate::memos::Memos;
 use crate::plugin::Plugin;
+use crate::recording::RecordedPlugin;
 
 /// Formats that may come while the server runs, for which the pool has places.
 const LATER_FORMATS: usize = 2;
@@ -127,7 +128,13 @@ impl Loader {
         let (version, digest) = (&description.version, loaded.digest.digest());
         let from = file.as_ref().map_or_else(|| "the store".to_owned(), |file| file.display().to_string());
         tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
-        let runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
+        let mut runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
+        runner.recorded = Some(RecordedPlugin {
+            recorder: self.config.recorder.clone(),
+            format: Arc::clone(&format),
+            version: version.clone(),
+            digest: digest.to_string(),
+        });
         runner.meters.announce();
         Ok(Plugin {
             runner,

@@ -210,6 +210,7 @@ impl Plugin {
         let id = VersionId { name: name.to_owned(), version: version.to_owned() };
         let call = Call { action: Action::Delete, ..call };
         self.upkeep("delete_version", call, async |guest, upkeep, target| {
+            guest.data_mut().note_arguments(&[&id]);
             upkeep.call_delete_version(guest, target, &id).await
         })
         .await
@@ -226,6 +227,7 @@ impl Plugin {
         let id = VersionId { name: name.to_owned(), version: version.to_owned() };
         let call = Call { action: Action::Publish, ..call };
         self.upkeep("mark_version", call, async |guest, upkeep, target| {
+            guest.data_mut().note_arguments(&[&id, &state.state, &state.reason]);
             upkeep.call_mark_version(guest, target, &id, &state.state, &state.reason).await
         })
         .await
@@ -254,7 +256,10 @@ impl Plugin {
         let body = async |guest: &mut Guest, instance: &Instance| {
             let present = indices.load(&mut *guest, instance)?;
             let target = guest.data_mut().repository(target)?;
-            Ok(match present.call_present_version(&mut *guest, target, &id).await? {
+            guest.data_mut().note_arguments(&[&id]);
+            let answer = present.call_present_version(&mut *guest, target, &id).await?;
+            guest.data_mut().note_answer(&answer);
+            Ok(match answer {
                 Ok(text) => Ok(text),
                 Err(failure) => Err(answer::failure(failure)?),
             })
@@ -285,7 +290,9 @@ impl Plugin {
         let body = async |guest: &mut Guest, instance: &Instance| {
             let upkeep = indices.load(&mut *guest, instance)?;
             let target = guest.data_mut().repository(target)?;
-            let done = refused(ask(guest, &upkeep, target).await?)?;
+            let answer = ask(guest, &upkeep, target).await?;
+            guest.data_mut().note_answer(&answer);
+            let done = refused(answer)?;
             Ok(done.map(|()| std::mem::take(&mut guest.data_mut().kept)))
         };
         match self.runner.run(name, state, &self.code.linked, body).await? {
@@ -313,6 +320,7 @@ impl Plugin {
             |(name, version): &(String, String)| VersionId { name: name.clone(), version: version.clone() };
         let named: Vec<VersionId> = ids.iter().map(named).collect();
         let answered = self.of_retention("judge_versions", call, async |guest, retention, target| {
+            guest.data_mut().note_arguments(&[&named]);
             retention.call_judge_versions(guest, target, &named).await
         });
         match answered.await? {
@@ -329,6 +337,7 @@ impl Plugin {
         after: &str,
     ) -> Result<Result<UnshownPage, Failure>, CallError> {
         let answered = self.of_retention("list_unshown", call, async |guest, retention, target| {
+            guest.data_mut().note_arguments(&[&after]);
             retention.call_list_unshown(guest, target, after).await
         });
         match answered.await? {
@@ -356,7 +365,9 @@ impl Plugin {
         let body = async |guest: &mut Guest, instance: &Instance| {
             let retention = indices.load(&mut *guest, instance)?;
             let target = guest.data_mut().repository(target)?;
-            Ok(match ask(guest, &retention, target).await? {
+            let answer = ask(guest, &retention, target).await?;
+            guest.data_mut().note_answer(&answer);
+            Ok(match answer {
                 Ok(text) => Ok(text),
                 Err(failure) => Err(answer::failure(failure)?),
             })
@@ -395,6 +406,7 @@ impl Plugin {
             function,
             format: Arc::clone(&self.format),
             repository: target.map(|target| Arc::clone(&target.name)),
+            repository_id: target.map(|target| target.id).or(head.repository),
             head: Arc::clone(head),
         }
     }

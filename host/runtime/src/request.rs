@@ -1,6 +1,6 @@
 //! A request as a plugin sees it, and what the plugin says it would do.
 
-use packhouse_store::Algorithm;
+use packhouse_store::{Algorithm, RepositoryId};
 
 /// One request without its body. Its parts are as wit/v0.1/http.wit says of `request`; the server has resolved the repository,
 /// taken credentials out, and left only the headers that the description asks for.
@@ -22,6 +22,8 @@ pub struct RequestHead {
     pub caller: Option<String>,
     /// For logs; a plugin does not see it.
     pub request_id: String,
+    /// The repository that it is about, for recordings; a plugin does not see it.
+    pub repository: Option<RepositoryId>,
 }
 
 /// What a request does, told by the plugin and judged by the host.

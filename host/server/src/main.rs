@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
-            ExitCode::FAILURE
+            if error.is::<cli::NotReplayed>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -52,6 +52,10 @@ ids! {
     PolicyId,
     /// A run of one.
     RunId,
+    /// What is recorded of plugins' calls.
+    RecordingSetId,
+    /// A recorded call.
+    RecordingId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

@@ -30,6 +30,7 @@ mod packages;
 mod plugins;
 mod quota_setting;
 mod quotas;
+mod recordings;
 mod records;
 mod removals;
 mod retention;
@@ -65,8 +66,8 @@ pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, RepositoryId, RunId, TokenId,
-    TrashId, now_ms,
+    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, RecordingId, RecordingSetId,
+    RepositoryId, RunId, TokenId, TrashId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
@@ -74,6 +75,10 @@ pub use plugins::{
     ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
 };
 pub use quotas::QuotasOf;
+pub use recordings::{
+    MAX_RECORDING_SETS, MAX_RECORDINGS, NewRecording, NewRecordingSet, RECORDING_DAYS, RecordingRow,
+    RecordingSet,
+};
 pub use records::cached::{Seen, ended_at};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,

@@ -2,10 +2,11 @@
 //! store. They are sent the same, and must answer the same.
 
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use packhouse_runtime::{
-    Action, Answer, Appended, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, PublicKey,
-    RepositoryView, RequestHead, Runtime, RuntimeConfig, ServiceFuture, Services, Signature, SigningService,
+    Action, Answer, Appended, Armed, BodyPlan, Call, Content, Failure, Intent, Part, Plugin, PublicKey,
+    Recorder, Recording, Replayer, RepositoryView, RequestHead, Routed, RoutedInstance, Runtime,
+    RuntimeConfig, ServiceFuture, Services, Signature, SigningService,
 };
 use packhouse_sdk::Format;
 use packhouse_store::{
@@ -20,6 +21,8 @@ struct Wasm {
     plugin: Arc<Plugin>,
     store: Store,
     view: RepositoryView,
+    recorder: Recorder,
+    replayer: Replayer,
     _runtime: Runtime,
     _home: tempfile::TempDir,
 }
@@ -29,25 +32,57 @@ impl Wasm {
         let executor =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let home = tempfile::TempDir::new().unwrap();
-        let (runtime, store, view) = executor.block_on(async {
+        let recorder = Recorder::default();
+        let (runtime, store, view, replayer) = executor.block_on(async {
             let config = StoreConfig { blobs: BlobsConfig::Memory, ..StoreConfig::new(home.path()) };
             let store = Store::open(config).await.unwrap();
             let plugins = packhouse_tests::checkout().join("target/release/plugins");
             assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
             // Each world loads all plugins: compiled once, they are there for the others.
             let cache = Some(packhouse_tests::checkout().join("target/compiled-plugins"));
-            let config = RuntimeConfig { plugins, cache, ..RuntimeConfig::default() };
+            let (recorder, compiled) = (recorder.clone(), cache.clone());
+            let config = RuntimeConfig { plugins, cache, recorder, ..RuntimeConfig::default() };
             let runtime = Runtime::load(config, store.clone()).await.unwrap();
+            let component = runtime
+                .plugin(format)
+                .expect("the plugin is built")
+                .file()
+                .expect("it is of the folder")
+                .to_owned();
+            let replayer = Replayer::load(&component, compiled.as_deref()).await.unwrap();
             let view = repository(&store, format, settings).await;
-            (runtime, store, view)
+            (runtime, store, view, replayer)
         });
         let plugin = runtime.plugin(format).expect("the plugin is built");
-        Self { executor, plugin, store, view, _runtime: runtime, _home: home }
+        // Every call is recorded, and replayed at once.
+        let all = Armed { set: 1, repository: view.id, count: u32::MAX, only_failures: false };
+        recorder.arm(vec![all]);
+        Self { executor, plugin, store, view, recorder, replayer, _runtime: runtime, _home: home }
     }
 
     async fn answer(&self, request: &TestRequest, head: &Arc<RequestHead>) -> packhouse_testkit::Answer {
-        let intent = match self.plugin.route("hosted", head).await.unwrap() {
-            Ok(intent) => intent,
+        let answer = self.called(request, head).await;
+        self.replay_all().await;
+        answer
+    }
+
+    /// Each call of the request does in a replay what it did.
+    async fn replay_all(&self) {
+        while let Some(finished) = self.recorder.finished().now_or_never().flatten() {
+            let recording = finished.into_recording();
+            let read = Recording::parse(recording.to_json().as_bytes()).unwrap();
+            assert_eq!(read, recording, "a file holds all of it");
+            if recording.cut.is_some() {
+                continue;
+            }
+            let replayed = self.replayer.replay(&read).await.unwrap();
+            assert_eq!(replayed.difference, None, "{replayed}\n{}", recording.to_json());
+        }
+    }
+
+    async fn called(&self, request: &TestRequest, head: &Arc<RequestHead>) -> packhouse_testkit::Answer {
+        let Routed { intent, instance } = match self.plugin.route_to_handle("hosted", head).await.unwrap() {
+            Ok(routed) => routed,
             Err(failure) => return refused(failure),
         };
         if let BodyPlan::Body { limit } | BodyPlan::Append { limit, .. } = intent.body
@@ -62,7 +97,7 @@ impl Wasm {
         if matches!(intent.body, BodyPlan::Parts { .. }) && request.parts.is_empty() {
             return packhouse_testkit::Answer::refusal(400, "invalid_request", "The body is not a form");
         }
-        match self.take(request, head, &intent).await {
+        match self.take(request, head, &intent, instance).await {
             Ok(answer) => answered(answer).await,
             Err(failure) => refused(failure),
         }
@@ -73,6 +108,7 @@ impl Wasm {
         request: &TestRequest,
         head: &Arc<RequestHead>,
         intent: &Intent,
+        instance: Option<RoutedInstance<'_>>,
     ) -> Result<Answer, Failure> {
         let call = |action| Call {
             target: Some(self.view.clone()),
@@ -84,7 +120,11 @@ impl Wasm {
         }
         let (body, appended) = self.receive(request, intent).await.unwrap();
         let parts = self.receive_parts(request, intent).await.unwrap();
-        self.plugin.handle(Call { body, parts, appended, ..call(intent.action) }).await.unwrap()
+        let call = Call { body, parts, appended, ..call(intent.action) };
+        match instance {
+            Some(instance) => instance.handle(call).await.unwrap(),
+            None => self.plugin.handle(call).await.unwrap(),
+        }
     }
 
     async fn receive_parts(&self, request: &TestRequest, intent: &Intent) -> Result<Vec<Part>, StoreError> {
@@ -234,7 +274,8 @@ impl World for Wasm {
         let Some(head) = head(request, self.address(request.claim.as_deref())) else {
             return packhouse_testkit::Answer::refusal(400, "invalid_request", "The address makes no sense");
         };
-        let mut answer = self.executor.block_on(self.answer(request, &Arc::new(head)));
+        let head = Arc::new(RequestHead { repository: Some(self.view.id), ..head });
+        let mut answer = self.executor.block_on(self.answer(request, &head));
         if request.method == "HEAD" {
             answer.body.clear();
         }
@@ -274,6 +315,7 @@ fn head(request: &TestRequest, address: String) -> Option<RequestHead> {
         address,
         caller: request.caller.clone(),
         request_id: "test".into(),
+        repository: None,
     })
 }
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use packhouse_store::{Algorithm, Blob};
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::blobs::{self as wit, Host, HostBlob, HostUpload, HostWriter};
+use crate::bindings::packhouse::format::blobs::{Host, HostBlob, HostUpload, HostWriter};
 use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::joined::{Cut, JoinedPart};
@@ -46,11 +46,6 @@ impl HostState {
             _ => None,
         })
     }
-}
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
 
 impl Host for HostState {}

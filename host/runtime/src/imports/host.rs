@@ -1,19 +1,13 @@
 //! `host`: a plugin's log lines and its clock.
 
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker};
 
-use crate::bindings::packhouse::format::host::{self as wit, Host};
+use crate::bindings::packhouse::format::host::Host;
 use crate::error::CallError;
 use crate::state::host::{Line, LogAndClock};
 use crate::state::{HostState, Phase};
 
 const MAX_LINE_BYTES: usize = 8 << 10;
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {

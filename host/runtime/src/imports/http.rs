@@ -1,10 +1,10 @@
 //! `http`: the request as a plugin sees it, the intent it makes, and the options of its answer.
 
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::http::{
-    self as wit, Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
+    Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
 };
 use crate::error::CallError;
 use crate::request::BodyPlan;
@@ -15,11 +15,6 @@ use crate::state::{HostState, Phase};
 /// Bounds of what an intent holds, far beyond what any needs.
 const MAX_INTENT_TEXT: usize = 4 << 10;
 const MAX_INTENT_ITEMS: usize = 64;
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {}
 

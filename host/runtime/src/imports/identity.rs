@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::identity::{self as wit, Host, Login, LoginState, Token};
+use crate::bindings::packhouse::format::identity::{Host, Login, LoginState, Token};
 use crate::host_error::HostError;
 use crate::services::{self, TokenView};
 use crate::state::records::RepositoryRep;
 use crate::state::{HostState, Phase};
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {
     async fn begin_login(&mut self, target: Resource<RepositoryRep>) -> Result<Login, HostError> {

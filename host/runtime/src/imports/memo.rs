@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use packhouse_store::Blob;
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::memo::{self as wit, Host, HostMaking};
+use crate::bindings::packhouse::format::memo::{Host, HostMaking};
 use crate::host_error::HostError;
 use crate::state::HostState;
 use crate::state::blobs::BlobRep;
@@ -14,11 +14,6 @@ use crate::state::records::RepositoryRep;
 
 /// Bytes of the longest name.
 const MAX_NAME: usize = 16 << 10;
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {
     fn find(

@@ -1,4 +1,5 @@
-//! What a plugin may import, one file for each interface of the contract, and the linker made of them.
+//! What a plugin may import, one file for each interface of the contract, and the linker made of them, at which calls are recorded
+//! (`taped.rs`).
 
 mod blobs;
 mod decode;
@@ -11,10 +12,11 @@ mod reach;
 mod records;
 mod releases;
 mod signing;
+mod taped;
 mod transaction;
 mod upstream;
 
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::Linker;
 use wasmtime::{Engine, Result};
 
 use crate::bindings::packhouse::format as wit;
@@ -44,16 +46,7 @@ fn told(error: GuestError) -> Error {
 /// Everything that this host offers; WASI only where the configuration says so.
 pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
-    wit::types::add_to_linker::<_, HasSelf<HostState>>(&mut linker, |state| state)?;
-    host::add_to_linker(&mut linker)?;
-    http::add_to_linker(&mut linker)?;
-    blobs::add_to_linker(&mut linker)?;
-    records::add_to_linker(&mut linker)?;
-    upstream::add_to_linker(&mut linker)?;
-    releases::add_to_linker(&mut linker)?;
-    identity::add_to_linker(&mut linker)?;
-    signing::add_to_linker(&mut linker)?;
-    memo::add_to_linker(&mut linker)?;
+    taped::add_to_linker(&mut linker)?;
     if wasi {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     }

@@ -117,6 +117,7 @@ impl Guest {
             function: "route",
             format: "reaching".into(),
             repository: None,
+            repository_id: None,
             head: Arc::new(RequestHead::default()),
         };
         let state = || {

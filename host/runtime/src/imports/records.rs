@@ -2,9 +2,9 @@
 
 use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at};
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::records::{self as wit, Entry, Host, HostRepository, Matches};
+use crate::bindings::packhouse::format::records::{Entry, Host, HostRepository, Matches};
 use crate::host_error::HostError;
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, UploadRep};
@@ -53,11 +53,6 @@ impl HostState {
         }
         Ok(storage.held_blob(seen.repository, sha256).await?)
     }
-}
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
 }
 
 impl Host for HostState {}

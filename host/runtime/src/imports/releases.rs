@@ -2,7 +2,7 @@
 
 use packhouse_names::{Release, ReleaseVerdict};
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::releases::{self as wit, Host, Verdict};
 use crate::host_error::HostError;
@@ -11,11 +11,6 @@ use crate::state::records::RepositoryRep;
 
 const MAX_RELEASES: usize = 100_000;
 const MAX_PACKAGE_BYTES: usize = 1_024;
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {
     fn judge(

@@ -2,19 +2,14 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::signing::{self as wit, Host, PublicKey, Signature};
+use crate::bindings::packhouse::format::signing::{Host, PublicKey, Signature};
 use crate::host_error::HostError;
 use crate::request::Action;
 use crate::services;
 use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {
     async fn keys(&mut self, target: Resource<RepositoryRep>) -> Result<Vec<PublicKey>, HostError> {

@@ -1,11 +1,9 @@
 //! `upstream`: what a proxy's plugin asks of it. The server's services do the work; here a fetch is put together.
 
 use wasmtime::Result;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::upstream::{
-    self as wit, Freshness, Header, Host, HostFetch, HostReply,
-};
+use crate::bindings::packhouse::format::upstream::{Freshness, Header, Host, HostFetch, HostReply};
 use crate::error::CallError;
 use crate::host_error::HostError;
 use crate::services::Fetch;
@@ -16,11 +14,6 @@ use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
-
-/// Offers the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> Result<()> {
-    wit::add_to_linker::<_, HasSelf<HostState>>(linker, |state| state)
-}
 
 impl Host for HostState {}
 

@@ -22,6 +22,7 @@ use crate::error::CallError;
 use crate::limits::MemoryLimiter;
 use crate::memos::PluginMemos;
 use crate::reads::Reads;
+use crate::recording::Tape;
 use crate::request::{Action, RequestHead};
 use crate::said::Said;
 use crate::services::Services;
@@ -81,6 +82,8 @@ pub(crate) struct HostState {
     wasi: Option<WasiCtx>,
     /// What is printed by it.
     pub(crate) said: Option<Said>,
+    /// Where the call is recorded or replayed.
+    pub(crate) tape: Option<Tape>,
 }
 
 impl HostState {
@@ -125,6 +128,7 @@ impl HostState {
             storage,
             wasi: None,
             said: None,
+            tape: None,
         }
     }
 
@@ -148,6 +152,7 @@ impl HostState {
         self.uncacheable |= before.uncacheable;
         // The guest's streams are those of its first call.
         (self.wasi, self.said) = (before.wasi, before.said);
+        self.tape = before.tape;
     }
 
     /// With what the plugin made before.
@@ -199,7 +204,7 @@ impl HostState {
 
     /// A handle on the target where there must be one.
     pub(crate) fn repository(&mut self, view: RepositoryView) -> Result<Resource<RepositoryRep>, CallError> {
-        self.push(RepositoryRep { view, target: true })
+        self.given(RepositoryRep { view, target: true })
     }
 
     /// Handles on the other repositories of the call.
@@ -207,7 +212,17 @@ impl HostState {
         &mut self,
         views: Vec<RepositoryView>,
     ) -> Result<Vec<Resource<RepositoryRep>>, CallError> {
-        views.into_iter().map(|view| self.push(RepositoryRep { view, target: false })).collect()
+        views.into_iter().map(|view| self.given(RepositoryRep { view, target: false })).collect()
+    }
+
+    fn given(&mut self, repository: RepositoryRep) -> Result<Resource<RepositoryRep>, CallError> {
+        let view = self.tape.is_some().then(|| repository.view.clone());
+        let is_target = repository.target;
+        let handle = self.push(repository)?;
+        if let Some(view) = view {
+            self.note_repository(handle.rep(), &view, is_target);
+        }
+        Ok(handle)
     }
 }
 
@@ -228,6 +243,9 @@ impl WasiView for HostState {
                 let mut builder = WasiCtxBuilder::new();
                 builder.stdout(said.clone()).stderr(said.clone());
                 builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+                if let Some(tape) = &self.tape {
+                    tape.fill(&mut builder);
+                }
                 builder.build()
             }),
             table: &mut self.table,

@@ -10,6 +10,8 @@ mod plugins;
 mod retention;
 mod upkeep;
 
+pub(crate) use plugins::NotReplayed;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -127,7 +129,7 @@ enum ConfigCommand {
 }
 
 /// Settings as flags; each is a variable and a key of the file as well, which a flag wins over.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SettingFlags {
     /// Configuration file [env: PACKHOUSE_CONFIG]
     #[arg(long, value_name = "FILE")]

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 /// Tables whose rows no backup holds: what is made anew from others (the index of packages), what belongs to servers that run and to
 /// bytes that are on their way, and secrets that live for minutes or hours, among them people's sessions: what had ended since
 /// would be alive again.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 19] = [
     "migrations",
     "search_queue",
     "search_documents",
@@ -25,6 +25,8 @@ const LEFT_OUT: [&str; 17] = [
     "password_resets",
     "logins",
     "sso_spent",
+    "recording_sets",
+    "recordings",
 ];
 /// What the tables of the index of texts begin with, of which SQLite has several.
 const INDEX: &str = "search_grams";

@@ -54,6 +54,7 @@ pub(crate) const STEPS: &[Step] = &[
         postgres: include_str!("../migrations/0017_activity.postgres.sql"),
     },
     Step::of_both(include_str!("../migrations/0018_plugins.sql")),
+    Step::of_both(include_str!("../migrations/0019_recordings.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

@@ -24,6 +24,7 @@ mod leases;
 mod people;
 mod plugins;
 mod quotas;
+mod recordings;
 mod removals;
 mod retention;
 mod support;

@@ -1,4 +1,5 @@
-//! What a guest has to say when it fails: `panic` in `handle`, in `route`, and what it prints by WASI.
+//! What a guest has to say when it fails: `panic` in `handle`, in `route`, and what it prints by WASI; and what WASI tells it of time and
+//! chance.
 
 use packhouse_sdk::{Context, Description, Failure, Format, Intent, Params, Plan, Request, Response, Router};
 
@@ -7,7 +8,20 @@ mod wasi {
     wit_bindgen::generate!({
         inline: "
             package packhouse:outspoken;
-            world printing { import wasi:cli/stderr@0.2.6; }
+            world printing {
+                import wasi:cli/stderr@0.2.6;
+                import wasi:random/random@0.2.6;
+                import wasi:clocks/wall-clock@0.2.6;
+            }
+            package wasi:random@0.2.6 {
+                interface random { get-random-u64: func() -> u64; }
+            }
+            package wasi:clocks@0.2.6 {
+                interface wall-clock {
+                    record datetime { seconds: u64, nanoseconds: u32 }
+                    now: func() -> datetime;
+                }
+            }
             package wasi:io@0.2.6 {
                 interface error {
                     resource error { to-debug-string: func() -> string; }
@@ -43,11 +57,22 @@ impl Format for Outspoken {
         router.get("/panic", Plan::read, |_, _, _| panic!("the shelf is empty"));
         router.get("/route", plan_panics, |_, _, _| Ok(Response::no_content()));
         router.get("/print/{times}", Plan::read, print);
+        router.get("/chance", Plan::read, chance);
     }
 }
 
 fn plan_panics(_: &Request, _: &Params) -> Result<Intent, Failure> {
     panic!("no such aisle")
+}
+
+/// Twice the time and a number.
+fn chance(_: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
+    let told = || {
+        let now = wasi::wasi::clocks::wall_clock::now();
+        let number = wasi::wasi::random::random::get_random_u64();
+        format!("{}.{:09} {number}", now.seconds, now.nanoseconds)
+    };
+    Ok(Response::text(format!("{}\n{}", told(), told())))
 }
 
 /// Writes a line so often, and one more at the end.

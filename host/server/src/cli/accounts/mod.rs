@@ -36,15 +36,15 @@ pub(super) struct Common {
 }
 
 /// Where they work.
-struct Desk {
-    store: Store,
+pub(super) struct Desk {
+    pub(super) store: Store,
     config: Config,
     org: Option<String>,
     json: bool,
 }
 
 impl Desk {
-    async fn open(common: Common) -> anyhow::Result<Desk> {
+    pub(super) async fn open(common: Common) -> anyhow::Result<Desk> {
         let Common { org, json, settings: flags } = common;
         let config = settings(flags)?;
         let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     /// The organization that was named, or the only one there is.
-    async fn organization(&self) -> anyhow::Result<OrganizationRow> {
+    pub(super) async fn organization(&self) -> anyhow::Result<OrganizationRow> {
         let all = self.store.organizations().await?;
         if let Some(named) = &self.org {
             let found = all.into_iter().find(|row| row.name == *named || row.id.to_string() == *named);
@@ -75,13 +75,22 @@ impl Desk {
         found.with_context(|| format!("{address} is no member of {}", organization.name))
     }
 
-    async fn repository(&self, organization: &OrganizationRow, name: &str) -> anyhow::Result<RepositoryRow> {
+    pub(super) async fn repository(
+        &self,
+        organization: &OrganizationRow,
+        name: &str,
+    ) -> anyhow::Result<RepositoryRow> {
         let found = self.store.look_up(organization.id, name, None).await?.repository.clone();
         found.with_context(|| format!("there is no repository {name:?} in {}", organization.name))
     }
 
     /// What the audit log says of a change by this command.
-    fn event(&self, organization: &OrganizationRow, action: &str, subject: &str) -> Option<AuditEvent> {
+    pub(super) fn event(
+        &self,
+        organization: &OrganizationRow,
+        action: &str,
+        subject: &str,
+    ) -> Option<AuditEvent> {
         self.event_in(organization.id, action, subject)
     }
 
@@ -96,17 +105,17 @@ impl Desk {
     }
 
     /// Prints what was asked for, and closes the store.
-    async fn done(self, columns: &[&str], items: Shown) -> anyhow::Result<()> {
+    pub(super) async fn done(self, columns: &[&str], items: Shown) -> anyhow::Result<()> {
         self.store.close().await;
         print(&render(self.json, columns, items))
     }
 }
 
 /// Who does it, as the audit log has it.
-const ACTOR: &str = "command line";
+pub(super) const ACTOR: &str = "command line";
 
 /// What a command answers.
-enum Shown {
+pub(super) enum Shown {
     One(Value),
     List(Vec<Value>),
 }

@@ -5,8 +5,12 @@ mod dev;
 mod inner;
 mod lifecycle;
 mod project;
+mod record;
+mod replay;
 mod tables;
 mod wire;
+
+pub(crate) use replay::NotReplayed;
 
 use std::path::PathBuf;
 
@@ -89,6 +93,12 @@ pub(crate) enum PluginsCommand {
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
         api_listen: String,
     },
+    /// Record calls of a repository's plugin, to be replayed.
+    Record(record::RecordArguments),
+    /// List what was recorded of a repository, or print a recording.
+    Recordings(record::RecordingsArguments),
+    /// Run a recorded call again and say where it differs: 0 when it does what was recorded, 1 when not, 2 when it cannot be run.
+    Replay(Box<replay::ReplayArguments>),
 }
 
 pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
@@ -108,6 +118,9 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
         PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
         PluginsCommand::Pin(asked) => lifecycle::pin(asked).await,
+        PluginsCommand::Record(arguments) => record::record(arguments).await,
+        PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,
+        PluginsCommand::Replay(arguments) => replay::run(*arguments).await,
     }
 }
 

@@ -1,0 +1,28 @@
+//! Record and replay: a call's request, what it asked the host and was told, and its answer, as one file without any credential; and the
+//! same call again without a server and without storage. It happens at the contract's border (`imports/taped.rs`), so it is the same for
+//! guests of every language.
+//!
+//! `spoken` writes the contract's values as JSON, `file` is the form of a recording, `tape` notes a call, `recorder` says which, `secrets`
+//! takes credentials out, `player` answers a call that `replay` runs again.
+
+mod file;
+mod improvised;
+mod player;
+mod recorder;
+mod records;
+mod replay;
+mod secrets;
+mod spoken;
+mod tape;
+mod wasi;
+
+pub use file::{
+    RecordedAnswer, RecordedCall, RecordedFailure, RecordedImport, RecordedLimits, RecordedOutcome,
+    RecordedRepository, RecordedRequest, RecordedWasi, Recording,
+};
+pub use player::Difference;
+pub(crate) use recorder::RecordedPlugin;
+pub use recorder::{Armed, Finished, Recorder};
+pub use replay::{ReplayError, Replayed, Replayer, replay, replay_bytes};
+pub(crate) use spoken::Spoken;
+pub(crate) use tape::{Asked, Tape, Told};

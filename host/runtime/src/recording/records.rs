@@ -1,0 +1,33 @@
+//! The contract's records and variants as they stand in a recording.
+
+use super::spoken::{records, variants};
+use crate::bindings::packhouse::format::{http, identity, records, releases, signing, types, upstream};
+use crate::host_error::GuestError;
+
+records! {
+    types::Header { name, value }
+    http::Part { name, filename, headers, body }
+    http::Response { status, headers, content, options }
+    http::Problem { code, message, detail }
+    http::Failure { status, headers, problems }
+    records::Entry { key, value, revision }
+    records::Version { name, version, files, published, summary, properties, state }
+    records::File { path, digest, size }
+    records::VersionId { name, version }
+    records::Matches { names, total }
+    identity::Login { id, url }
+    identity::Token { id, name, hint, scope, created, expires }
+    releases::Release { published, withdrawn }
+    signing::PublicKey { id, kind, key, expires }
+    signing::Signature { key_id, value }
+}
+
+variants! {
+    http::Content { None; Inline, Blob }
+    records::Expectation { Anything, Absent, Present; Revision }
+    records::Outcome { ; Applied, Stale, UnknownBlobs }
+    identity::LoginState { Gone; Waiting, Granted }
+    releases::Verdict { Offered, Withheld, FileDecides; }
+    upstream::Freshness { Immutable, Never; Seconds }
+    GuestError { Denied; Invalid, TooLarge, Unavailable, Other }
+}

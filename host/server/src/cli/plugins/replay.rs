@@ -1,0 +1,99 @@
+//! `packhouse plugins replay FILE`: a recorded call once more, without a server.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::Args;
+use packhouse_config::Config;
+use packhouse_runtime::{Recording, Replayed, replay_bytes};
+use packhouse_store::{Sha256, Store, examine_database, known_schema};
+
+use crate::cli::{SettingFlags, print, program};
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The recording, as the management API answers it.
+    file: PathBuf,
+    /// The component that it is run on [default: the one that was recorded, from the plugin folder or the database]
+    #[arg(long, value_name = "FILE")]
+    component: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+/// The recording was not replayed at all, so that nothing is said of the component: the program ends with 2.
+#[derive(Debug)]
+pub(crate) struct NotReplayed;
+
+impl std::fmt::Display for NotReplayed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the recording was not replayed")
+    }
+}
+
+/// Prints what the replay did. An error where that is not what was recorded.
+pub(super) async fn run(arguments: ReplayArguments) -> anyhow::Result<()> {
+    let file = arguments.file.display().to_string();
+    let replayed = replayed(arguments).await.context(NotReplayed)?;
+    print(&replayed.to_string())?;
+    if replayed.difference.is_some() {
+        bail!("{} does not do what {file} holds", replayed.component);
+    }
+    Ok(())
+}
+
+async fn replayed(arguments: ReplayArguments) -> anyhow::Result<Replayed> {
+    let ReplayArguments { file, component, settings } = arguments;
+    let recording = read(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let (name, component) = match component {
+        Some(component) => {
+            let bytes = whole(&component)?;
+            (component, bytes)
+        }
+        None => {
+            (PathBuf::from(&recording.component), recorded_component(settings, &recording.component).await?)
+        }
+    };
+    Ok(tokio::task::spawn_blocking(move || replay_bytes(&recording, &name, component)).await??)
+}
+
+fn read(file: &Path) -> anyhow::Result<Recording> {
+    Recording::parse(&whole(file)?).map_err(anyhow::Error::msg)
+}
+
+fn whole(file: &Path) -> anyhow::Result<Bytes> {
+    #[allow(clippy::disallowed_methods, reason = "it is needed as a whole, and nothing is served")]
+    let bytes = std::fs::read(file);
+    Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
+}
+
+/// The component that was recorded, by its digest: from the plugin folder, else from the database, where there is one.
+async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
+    let (config, _) = Config::load(&settings.inputs(), &program()?)?;
+    let folder = config.runtime.plugins;
+    let entries = std::fs::read_dir(&folder)
+        .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            let bytes = whole(&path)?;
+            if Sha256::of(&bytes).digest().to_string() == digest {
+                return Ok(bytes);
+            }
+        }
+    }
+    let facts = examine_database(&config.store).await.unwrap_or_default();
+    if facts.schema == known_schema() {
+        let store = Store::open(config.store).await.context("failed to open the store")?;
+        let found = store.component_bytes(digest).await;
+        store.close().await;
+        if let Some(bytes) = found? {
+            return Ok(bytes);
+        }
+    }
+    bail!(
+        "neither {} nor the database holds the component {digest}, which was recorded; name another with --component",
+        folder.display()
+    )
+}
