@@ -202,8 +202,9 @@ impl HostState {
         view.map(|view| self.repository(view)).transpose()
     }
 
-    /// A handle on the target where there must be one.
+    /// A handle on the target where there must be one. What the call stages counts for it from now on.
     pub(crate) fn repository(&mut self, view: RepositoryView) -> Result<Resource<RepositoryRep>, CallError> {
+        self.repository = Some(view.id);
         self.given(RepositoryRep { view, target: true })
     }
 
@@ -272,5 +273,23 @@ mod tests {
         assert!(Arc::ptr_eq(&state.clock, &clock), "its time began anew");
         assert_eq!((state.phase, state.access), (Phase::Serve, Access::Intent(Action::Read)));
         assert!(state.for_publish && state.uncacheable && state.held(&held).is_ok());
+    }
+
+    #[test]
+    fn what_a_call_stages_counts_for_its_target() {
+        let (head, limits) = (Arc::new(RequestHead::default()), Arc::new(Limits::default()));
+        let call = Call::new(head, Action::Publish);
+        let mut state = HostState::new("p".into(), limits, None, Access::Intent(Action::Publish), call);
+        let view = |id| RepositoryView {
+            id: RepositoryId(id),
+            revision: 0,
+            name: "r".into(),
+            kind: "group".into(),
+            settings: "{}".into(),
+        };
+        assert!(state.others(vec![view(2)]).is_ok());
+        assert_eq!(state.repository, None, "none but the target counts");
+        assert!(state.target(Some(view(1))).is_ok());
+        assert_eq!(state.repository, Some(RepositoryId(1)));
     }
 }
