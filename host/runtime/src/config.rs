@@ -21,6 +21,30 @@ pub struct RuntimeConfig {
     pub recorder: Recorder,
 }
 
+impl RuntimeConfig {
+    /// Bytes of the largest linear memory that a plugin may have.
+    pub(crate) fn most_memory(&self) -> usize {
+        // Asking for a description runs under the default limits, whatever is configured.
+        let default = Limits::default().memory_bytes;
+        self.all_limits().map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
+    }
+
+    /// Calls of one plugin at one time, at most.
+    pub(crate) fn most_concurrency(&self) -> usize {
+        self.all_limits().map(|limits| limits.concurrency).max().unwrap_or(1)
+    }
+
+    /// Whether the operator allows WASI to a plugin of this name.
+    pub(crate) fn links_wasi(&self, name: &str) -> bool {
+        self.per_plugin.get(name).is_some_and(|own| own.wasi)
+    }
+
+    fn all_limits(&self) -> impl Iterator<Item = &Limits> {
+        let own = self.per_plugin.values().filter_map(|own| own.limits.as_ref());
+        std::iter::once(&self.default_limits).chain(own)
+    }
+}
+
 /// What differs for one plugin.
 #[derive(Clone, Debug, Default)]
 pub struct PluginConfig {

@@ -20,7 +20,6 @@ use crate::exports::FormatExports;
 use crate::footprint;
 use crate::imports;
 use crate::instance::{CallName, Runner};
-use crate::loader;
 use crate::plugin::Code;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
@@ -56,14 +55,14 @@ pub(crate) struct Found {
 pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let files = files(&config.plugins)?;
     let engine = engine::engine(&EngineOptions {
-        pool: Some(loader::pool_size(config, files.len())),
-        memory_bytes: loader::most_memory(config),
+        pool: Some(engine::pool_size(config.most_concurrency(), files.len())),
+        memory_bytes: config.most_memory(),
         cache: config.cache.as_deref(),
     })?;
     let mut examining = futures::stream::iter(files)
         .map(|file| {
-            let (engine, wasi) = (&engine, loader::wasi_for(config, &engine::file_name(&file)));
-            let most = loader::most_memory(config);
+            let (engine, wasi) = (&engine, config.links_wasi(&engine::file_name(&file)));
+            let most = config.most_memory();
             async move { examine(engine, &file, wasi, most).await.map(|loaded| (file, loaded)) }
         })
         .buffer_unordered(PARALLEL);

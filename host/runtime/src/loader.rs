@@ -13,7 +13,7 @@ use wasmtime::Engine;
 
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::description::MANIFEST;
-use crate::engine::{self, MAX_POOL};
+use crate::engine;
 use crate::error::LoadError;
 use crate::footprint;
 use crate::instance::Runner;
@@ -21,9 +21,6 @@ use crate::load::{self, Found, Loaded};
 use crate::memos::Memos;
 use crate::plugin::Plugin;
 use crate::recording::RecordedPlugin;
-
-/// Formats that may come while the server runs, for which the pool has places.
-const LATER_FORMATS: usize = 2;
 
 /// Tells plugins apart: two that are loaded have different numbers.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -89,11 +86,11 @@ impl Loader {
     /// imported and the operator allows it to the format.
     pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
         let name = Path::new(name);
-        let most = most_memory(&self.config);
+        let most = self.config.most_memory();
         let loaded = load::examine_bytes(&self.engine, name, bytes, true, most).await?;
         let format = &loaded.description.format;
         let wants_wasi = loaded.imports.iter().any(|import| import.starts_with("wasi:"));
-        if wants_wasi && !wasi_for(&self.config, format) {
+        if wants_wasi && !self.config.links_wasi(format) {
             let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
             return Err(LoadError::Plugin { file: name.to_owned(), reason });
         }
@@ -104,8 +101,8 @@ impl Loader {
     pub(crate) fn plugin(&self, file: Option<PathBuf>, loaded: Loaded) -> Result<Plugin, LoadError> {
         let format: Arc<str> = loaded.description.format.as_str().into();
         if let Some(file) = &file
-            && wasi_for(&self.config, &engine::file_name(file))
-            && !wasi_for(&self.config, &format)
+            && self.config.links_wasi(&engine::file_name(file))
+            && !self.config.links_wasi(&format)
         {
             let reason = format!(
                 "WASI is configured for the file's name, but its format is {format}; rename the file"
@@ -158,7 +155,7 @@ impl Loader {
         let mut all = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let taken: usize = all.values().map(|places| places.count).sum();
         let places = all.entry(format.to_owned()).or_insert_with(|| {
-            let left = pool_size(&self.config, self.count).saturating_sub(taken);
+            let left = engine::pool_size(self.config.most_concurrency(), self.count).saturating_sub(taken);
             let count = engine::share(limits.concurrency, self.count).min(left).max(1);
             // What nobody set is as much as there is; what somebody set counts as set, even if it is the default.
             if count < limits.concurrency && own.is_some_and(|own| own.concurrency_is_set) {
@@ -174,29 +171,6 @@ impl Loader {
         limits.concurrency = places.count;
         (limits, Arc::clone(&places.free))
     }
-}
-
-/// Instances that the pool holds: for as many plugins as there are, and some that come later.
-pub(crate) fn pool_size(config: &RuntimeConfig, plugins: usize) -> usize {
-    let most = all_limits(config).map(|limits| limits.concurrency).max().unwrap_or(1);
-    most.saturating_mul(plugins.saturating_add(LATER_FORMATS)).clamp(1, MAX_POOL)
-}
-
-/// Bytes of the largest linear memory that a plugin may have.
-pub(crate) fn most_memory(config: &RuntimeConfig) -> usize {
-    // Asking for a description runs under the default limits, whatever is configured.
-    let default = Limits::default().memory_bytes;
-    all_limits(config).map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
-}
-
-fn all_limits(config: &RuntimeConfig) -> impl Iterator<Item = &Limits> {
-    let own = config.per_plugin.values().filter_map(|own| own.limits.as_ref());
-    std::iter::once(&config.default_limits).chain(own)
-}
-
-/// Whether the operator allows WASI to a plugin of this name.
-pub(crate) fn wasi_for(config: &RuntimeConfig, name: &str) -> bool {
-    config.per_plugin.get(name).is_some_and(|own| own.wasi)
 }
 
 /// What is configured for a plugin that is not there is a mistake, but where its file is refused, which says more.

@@ -1,8 +1,8 @@
 //! A table as a file: how `packhouse plugins test` gets the rows that a test ran natively, to run them through the component as well, and
 //! what is written by hand for formats in other languages than Rust.
 
+use crate::case::Case;
 use crate::request::{Form, TestRequest};
-use crate::table::Case;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -25,7 +25,26 @@ pub struct Table {
     #[serde(default)]
     pub settings: Map<String, Value>,
     /// The rows, in their order.
+    #[serde(with = "rows")]
     pub cases: Vec<Case>,
+}
+
+/// The rows as they stand in a file.
+mod rows {
+    use super::{Case, Row};
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(cases: &[Case], to: S) -> Result<S::Ok, S::Error> {
+        cases.iter().cloned().map(Row::from).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Case>, D::Error> {
+        Vec::<Row>::deserialize(from)?
+            .into_iter()
+            .map(|row| Case::try_from(row).map_err(D::Error::custom))
+            .collect()
+    }
 }
 
 fn releases() -> String {

@@ -37,6 +37,7 @@
 mod answer;
 mod blob;
 mod call;
+mod case;
 mod catalog;
 mod commit;
 mod effects;
@@ -59,11 +60,12 @@ mod upload;
 mod upstream;
 
 pub use answer::Answer;
+pub use case::Case;
 pub use effects::Effects;
 pub use kept_table::Table;
 pub use memory::MemoryHost;
 pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
 pub use state::{Fetched, LogLine};
-pub use table::{Case, Missed, World, examine, run};
+pub use table::{Missed, World, examine, run};
 pub use tar::tar_archive;

@@ -8,6 +8,7 @@
 mod file;
 mod improvised;
 mod player;
+mod recorded_plugin;
 mod recorder;
 mod records;
 mod replay;
@@ -21,7 +22,7 @@ pub use file::{
     RecordedRepository, RecordedRequest, RecordedWasi, Recording,
 };
 pub use player::Difference;
-pub(crate) use recorder::RecordedPlugin;
+pub(crate) use recorded_plugin::RecordedPlugin;
 pub use recorder::{Armed, Finished, Recorder};
 pub use replay::{ReplayError, Replayed, Replayer, replay, replay_bytes};
 pub(crate) use spoken::Spoken;

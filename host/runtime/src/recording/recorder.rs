@@ -4,21 +4,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use packhouse_store::{RepositoryId, now_ms};
+use packhouse_store::RepositoryId;
 use tokio::sync::{Mutex, mpsc};
 
-use super::file::{RecordedLimits, RecordedRequest, RecordedWasi, Recording};
+use super::file::Recording;
 use super::secrets::Secrets;
-use super::tape::{Take, Tape};
-use crate::config::Limits;
-use crate::request::RequestHead;
 
-/// Bytes that one recording holds at most, counted before they are written as JSON.
-const MOST: usize = 8 << 20;
 /// Bytes that all calls which are being recorded, and recordings that wait to be taken, hold at most.
 const MOST_AT_ONCE: usize = 64 << 20;
-/// What a recording counts for besides what its call asks.
-const SMALLEST: usize = 16 << 10;
 /// Recordings that wait to be taken.
 const WAITING: usize = 64;
 
@@ -53,15 +46,6 @@ struct Shared {
 struct Set {
     armed: Armed,
     taken: AtomicU32,
-}
-
-/// The plugin whose calls are recorded.
-pub(crate) struct RecordedPlugin {
-    pub(crate) recorder: Recorder,
-    pub(crate) format: Arc<str>,
-    pub(crate) version: String,
-    /// Of the component.
-    pub(crate) digest: String,
 }
 
 /// Who wants a recording.
@@ -134,15 +118,16 @@ impl Recorder {
         self.0.is_armed.load(Ordering::Relaxed)
     }
 
-    fn sets_of(&self, repository: RepositoryId) -> Vec<Arc<Set>> {
-        let sets = self.0.sets.read().unwrap_or_else(PoisonError::into_inner);
-        sets.iter()
-            .filter(|set| set.armed.repository == repository && !set.is_full())
-            .map(Arc::clone)
-            .collect()
+    /// Who wants a recording of a call about this repository; none where nobody does.
+    pub(super) fn wanted(&self, repository: RepositoryId) -> Option<Wanted> {
+        let all = self.0.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let takes = |set: &&Arc<Set>| set.armed.repository == repository && !set.is_full();
+        let sets: Vec<Arc<Set>> = all.iter().filter(takes).map(Arc::clone).collect();
+        (!sets.is_empty()).then(|| Wanted { recorder: self.clone(), sets })
     }
 
-    fn reserve(&self, bytes: usize) -> Option<Reserved> {
+    /// Room for so many bytes; none where there is no more.
+    pub(super) fn reserve(&self, bytes: usize) -> Option<Reserved> {
         let mut reserved = Reserved { recorder: self.clone(), bytes: 0 };
         reserved.grow_to(bytes).then_some(reserved)
     }
@@ -182,48 +167,6 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.recorder.0.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-impl RecordedPlugin {
-    /// A tape for a call about this repository; none where none is wanted, or where there is no room for one.
-    pub(crate) fn tape(
-        &self,
-        repository: Option<RepositoryId>,
-        head: &RequestHead,
-        limits: &Limits,
-    ) -> Option<Tape> {
-        let sets = self.recorder.sets_of(repository?);
-        if sets.is_empty() {
-            return None;
-        }
-        let reserved = self.recorder.reserve(SMALLEST)?;
-        let clock_ms = now_ms().unsigned_abs();
-        let recording = Recording {
-            packhouse_recording: Recording::VERSION,
-            format: self.format.as_ref().to_owned(),
-            component: self.digest.clone(),
-            version: self.version.clone(),
-            recorded_at: clock_ms,
-            request: RecordedRequest::from(head),
-            limits: RecordedLimits::from(limits),
-            wasi: RecordedWasi { seed: rand::random(), clock_ms },
-            calls: Vec::new(),
-            cut: None,
-        };
-        let wanted = Wanted { recorder: self.recorder.clone(), sets };
-        Some(Tape::Take(Box::new(Take::new(recording, MOST, reserved, wanted))))
-    }
-}
-
-impl From<&Limits> for RecordedLimits {
-    fn from(limits: &Limits) -> RecordedLimits {
-        RecordedLimits {
-            memory_bytes: limits.memory_bytes as u64,
-            call_timeout_ms: u64::try_from(limits.call_timeout.as_millis()).unwrap_or(u64::MAX),
-            hostcall_bytes: limits.hostcall_bytes as u64,
-            handles: limits.handles as u64,
-        }
     }
 }
 

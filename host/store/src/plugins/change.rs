@@ -1,9 +1,10 @@
 //! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
 
+use super::PLUGIN_HISTORY;
 use super::components::{NewComponent, keep};
-use super::{FormatPlugin, PLUGIN_HISTORY, format_plugin};
+use super::rows::{FormatPlugin, next_number};
 use crate::accounts::{AuditEvent, remember};
-use crate::db::{Transaction, values};
+use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
@@ -71,25 +72,5 @@ impl Store {
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         Ok(true)
-    }
-}
-
-/// Takes the number of changes on: whoever does the same waits for the end of this transaction.
-pub(super) async fn next_number(transaction: &mut Transaction) -> Result<i64, StoreError> {
-    let next = "INSERT INTO plugin_changes (id, number) VALUES (1, 1) \
-                ON CONFLICT (id) DO UPDATE SET number = plugin_changes.number + 1 RETURNING number";
-    let row = transaction.fetch_one(next, values![]).await?;
-    row.map_or(Ok(0), |row| row.columns().int("number"))
-}
-
-/// What this format runs, as it is in this transaction.
-pub(super) async fn format_for_change(
-    transaction: &mut Transaction,
-    format: &str,
-) -> Result<FormatPlugin, StoreError> {
-    let find = "SELECT format, active, history, trial FROM plugin_formats WHERE format = $1";
-    match transaction.fetch_one(find, values![format]).await? {
-        Some(row) => format_plugin(&row),
-        None => Ok(FormatPlugin { format: format.to_owned(), ..FormatPlugin::default() }),
     }
 }

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::PLUGIN_SPARES;
+use super::rows::{format_for_change, next_number};
 use crate::accounts::{AuditEvent, remember};
 use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
@@ -58,7 +59,7 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        super::change::next_number(&mut transaction).await?;
+        next_number(&mut transaction).await?;
         let format = component.format.clone();
         if !keep(&mut transaction, component, self.now_ms()).await? {
             return Ok(false);
@@ -123,7 +124,7 @@ pub(super) async fn keep(
 }
 
 async fn forget_spares(transaction: &mut Transaction, format: &str) -> Result<(), StoreError> {
-    let state = super::change::format_for_change(transaction, format).await?;
+    let state = format_for_change(transaction, format).await?;
     let list = "SELECT digest FROM plugin_components WHERE format = $1 \
                 AND digest NOT IN (SELECT plugin FROM repositories WHERE plugin IS NOT NULL) \
                 ORDER BY installed_at DESC, digest";

@@ -6,32 +6,22 @@
 
 mod change;
 mod components;
+mod rows;
 
 pub use change::FormatChange;
 pub use components::{ComponentRow, NewComponent};
+pub use rows::FormatPlugin;
 
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
+use rows::format_plugin;
 
 /// Components of what ran before that a format keeps.
 pub const PLUGIN_HISTORY: usize = 10;
 /// Components that a format keeps at most, besides those that run or ran.
 pub const PLUGIN_SPARES: usize = 10;
-
-/// What one format runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FormatPlugin {
-    /// The format.
-    pub format: String,
-    /// The component that was activated, as `sha256:` and hex; none for the one beside the program.
-    pub active: Option<String>,
-    /// What ran before, the latest last.
-    pub history: Vec<String>,
-    /// What is tried beside it, as a JSON object.
-    pub trial: Option<String>,
-}
 
 /// What all formats run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,13 +66,4 @@ impl Store {
             pins: pins.iter().map(pin).collect::<Result<_, StoreError>>()?,
         })
     }
-}
-
-fn format_plugin(row: &Row) -> Result<FormatPlugin, StoreError> {
-    let mut columns = row.columns();
-    let (format, active) = (columns.text("format")?, columns.opt_text("active")?);
-    let (history, trial) = (columns.text("history")?, columns.opt_text("trial")?);
-    let history = serde_json::from_str(&history)
-        .map_err(|error| StoreError::Corrupt(format!("the history of the format {format}: {error}")))?;
-    Ok(FormatPlugin { format, active, history, trial })
 }

@@ -1,0 +1,47 @@
+//! What one format runs as a row, and the number that each change takes on.
+
+use crate::db::{Row, Transaction, values};
+use crate::error::StoreError;
+
+/// What one format runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatPlugin {
+    /// The format.
+    pub format: String,
+    /// The component that was activated, as `sha256:` and hex; none for the one beside the program.
+    pub active: Option<String>,
+    /// What ran before, the latest last.
+    pub history: Vec<String>,
+    /// What is tried beside it, as a JSON object.
+    pub trial: Option<String>,
+}
+
+/// Takes the number of changes on: whoever does the same waits for the end of this transaction.
+pub(super) async fn next_number(transaction: &mut Transaction) -> Result<i64, StoreError> {
+    let next = "INSERT INTO plugin_changes (id, number) VALUES (1, 1) \
+                ON CONFLICT (id) DO UPDATE SET number = plugin_changes.number + 1 RETURNING number";
+    let row = transaction.fetch_one(next, values![]).await?;
+    row.map_or(Ok(0), |row| row.columns().int("number"))
+}
+
+/// What this format runs, as it is in this transaction.
+pub(super) async fn format_for_change(
+    transaction: &mut Transaction,
+    format: &str,
+) -> Result<FormatPlugin, StoreError> {
+    let find = "SELECT format, active, history, trial FROM plugin_formats WHERE format = $1";
+    match transaction.fetch_one(find, values![format]).await? {
+        Some(row) => format_plugin(&row),
+        None => Ok(FormatPlugin { format: format.to_owned(), ..FormatPlugin::default() }),
+    }
+}
+
+/// The row of what a format runs.
+pub(super) fn format_plugin(row: &Row) -> Result<FormatPlugin, StoreError> {
+    let mut columns = row.columns();
+    let (format, active) = (columns.text("format")?, columns.opt_text("active")?);
+    let (history, trial) = (columns.text("history")?, columns.opt_text("trial")?);
+    let history = serde_json::from_str(&history)
+        .map_err(|error| StoreError::Corrupt(format!("the history of the format {format}: {error}")))?;
+    Ok(FormatPlugin { format, active, history, trial })
+}
