@@ -213,7 +213,10 @@ fn what_cannot_run_here_is_refused_in_words() {
     is(&api.send("PUT", &pin, &json!({"digest": raw})), 422, "plugin_refused", "not of maven");
     is(&api.send("PUT", "/v1/repositories/none/plugin", &json!({"digest": raw})), 404, "not_found", "");
 
-    // Whoever does not manage the server.
+    // Whoever is nobody, and whoever does not manage the server.
+    let stranger =
+        Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm").body(guest("raw"));
+    is(&Client::new(server.api()).send(stranger), 401, "not_signed_in", "");
     let nothing = json!({"organization": ["manage-repositories"], "repositories": []});
     let member = json!({"email": "dev@example.com", "password": "a long password", "permissions": nothing});
     api.post("/v1/members", &member).expect(201);
