@@ -96,11 +96,11 @@ impl HttpError {
         }
     }
 
-    /// The codes as they are before the format's words take their place, for whoever writes a plugin.
+    /// The codes as they are before the format's words take their place, for whoever writes a plugin. Not their sentences, in which
+    /// anything of the request may stand.
     pub(crate) fn tell(&self, request_id: &str) {
         for problem in &self.problems {
-            let Problem { code, message, .. } = problem;
-            tracing::debug!(target: "packhouse::refusal", request_id, code, "{message}");
+            tracing::debug!(target: "packhouse::refusal", request_id, code = problem.code, "refused");
         }
     }
 

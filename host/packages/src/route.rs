@@ -49,13 +49,12 @@ pub(crate) async fn route<'a>(
     }
 }
 
-/// What the request would do, for whoever writes the plugin.
+/// What the request would do, for whoever writes the plugin. Not to what: that may be what a sign-in is fetched with.
 fn tell(request: &RepositoryRequest<'_>, intent: &Intent) {
     tracing::debug!(
         target: "packhouse::intent",
         request_id = request.head.request_id,
         action = ?intent.action,
-        subject = intent.subject.as_deref(),
         "what it would do"
     );
 }

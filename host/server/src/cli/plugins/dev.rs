@@ -158,11 +158,10 @@ impl Bench {
         let id = line.text("request_id").to_owned();
         match line.target() {
             "packhouse::intent" => {
-                let (action, subject) = (line.text("action").to_lowercase(), line.text("subject"));
-                self.intents.insert(id, format!("{action} {subject}").trim_end().to_owned());
+                self.intents.insert(id, line.text("action").to_lowercase());
                 Ok(())
             }
-            "packhouse::refusal" => print(&format!("  {}: {}", line.text("code"), line.message())),
+            "packhouse::refusal" => print(&format!("  {}", line.text("code"))),
             "packhouse::access" => {
                 let intent = self.intents.remove(&id).unwrap_or_else(|| "-".to_owned());
                 let ms = line.field("ms").as_f64().unwrap_or_default();
