@@ -24,7 +24,8 @@ use crate::plugin::Code;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
-/// Plugins that are compiled at one time; each compilation uses all cores by itself.
+/// Plugins that are compiled at one time, or read from what was compiled, at most; each compilation uses all cores by itself. More than
+/// there are cores would only hold more memory at once.
 const PARALLEL: usize = 4;
 
 /// Bytes of a description at most.
@@ -59,13 +60,14 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
         memory_bytes: config.most_memory(),
         cache: config.cache.as_deref(),
     })?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut examining = futures::stream::iter(files)
         .map(|file| {
             let (engine, wasi) = (&engine, config.links_wasi(&engine::file_name(&file)));
             let most = config.most_memory();
             async move { examine(engine, &file, wasi, most).await.map(|loaded| (file, loaded)) }
         })
-        .buffer_unordered(PARALLEL);
+        .buffer_unordered(cores.min(PARALLEL));
     let (mut files, mut refused) = (Vec::new(), Vec::new());
     while let Some(found) = examining.next().await {
         match found {
