@@ -229,7 +229,7 @@ fn it_is_served_while_it_changes(author: &Author) {
     };
     let file = tempfile::NamedTempFile::new().unwrap();
     curl(&["--upload-file", file.path().to_str().unwrap()]).well();
-    dev.line("PUT /repositories/depot-2/a.txt 201 (publish a.txt)");
+    dev.line("PUT /repositories/depot-2/a.txt 201 (publish)");
     curl(&["--request", "POST"]).well();
     dev.line("method_not_allowed");
 
