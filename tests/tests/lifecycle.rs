@@ -174,12 +174,12 @@ fn what_cannot_run_here_is_refused_in_words() {
     refused(b"hello".to_vec(), "is not WebAssembly");
     refused(b"\0asm\x01\0\0\0".to_vec(), "is a core module, not a component");
     let cut = guest("raw");
-    refused(cut[..cut.len() / 2].to_vec(), "");
+    refused(cut[..cut.len() / 2].to_vec(), "unexpected end");
     let mut renamed = guest("raw");
     let import = b"packhouse:format/records@";
     let at = renamed.windows(import.len()).position(|bytes| bytes == import).unwrap();
     renamed[at..at + import.len()].copy_from_slice(b"packhouse:format/secrets@");
-    refused(renamed, "");
+    refused(renamed, "packhouse:format/secrets");
     let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
     let large = request.header("Content-Length", &(200 << 20).to_string()).header("Expect", "100-continue");
     is(&api.client().send(large), 413, "request_body_too_large", "67108864 bytes");
@@ -234,8 +234,10 @@ fn what_lay_beside_the_program_can_be_gone_back_to() {
     let plugins = tempfile::tempdir().unwrap();
     let file = plugins.path().join("raw.wasm");
     std::fs::write(&file, guest("raw")).unwrap();
+    // The operator allows less than the component asks for: another that asks the same asks no more.
     let arguments = |builder: packhouse_tests::ServerBuilder| {
-        builder.arg("--plugins").arg(plugins.path().to_str().unwrap())
+        let less = builder.env("PACKHOUSE_PLUGINS_RAW_MAX_FILE_BYTES", "1000000");
+        less.arg("--plugins").arg(plugins.path().to_str().unwrap())
     };
     let data = tempfile::tempdir().unwrap();
     let mut server = arguments(Server::with().data(data.path())).start();
@@ -274,10 +276,8 @@ fn the_command_line_does_the_same_beside_a_running_server() {
     eventually("the server follows", || served().then_some(()));
     let repository = FormatRepository::hosted(&server, "raw", "files", &json!({}));
     let second = digest(&ok(&["plugins", "install", &file("next.wasm", edition(NEW))]));
-    let began = Instant::now();
     ok(&["plugins", "activate", "raw", &second]);
     eventually("the server follows", || (missing(&repository) == NEW).then_some(()));
-    assert!(began.elapsed() < Duration::from_secs(60));
     let listed = ok(&["plugins", "list"]);
     assert!(listed.contains(&format!("next.wasm\tactive\t{second}")), "{listed}");
     assert!(listed.contains(&format!("raw.wasm\tretired\t{first}")), "{listed}");
@@ -344,6 +344,7 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
     }
     let (stop, path) = (AtomicBool::new(false), repository.path("nothing"));
     let authorization = repository.authorization();
+    let mut slowest = Duration::ZERO;
     let asked: usize = std::thread::scope(|scope| {
         let asking: Vec<_> = (0..clients)
             .map(|number| {
@@ -375,12 +376,16 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
                 eventually("every server follows", || (missing(&there) == words).then_some(()));
             }
             // A second on a machine that has time for it; what hangs is found on one that has not, too.
-            assert!(changed.elapsed() < Duration::from_secs(20), "{:?}", changed.elapsed());
+            slowest = slowest.max(changed.elapsed());
+            assert!(slowest < Duration::from_secs(20), "{slowest:?}");
         }
         stop.store(true, Ordering::Relaxed);
         asking.into_iter().map(|asking| asking.join().unwrap()).sum()
     });
-    println!("{rounds} changes on {} servers beside {asked} requests of {clients} clients", servers.len());
+    println!(
+        "{rounds} changes on {} servers beside {asked} requests of {clients} clients, followed within {slowest:?}",
+        servers.len()
+    );
     assert!(asked > rounds);
 }
 

@@ -58,14 +58,13 @@ impl World {
             (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
         std::fs::copy(component(&components, b'0'), plugins.path().join("ledger.wasm")).unwrap();
         let store = Store::open(StoreConfig::new(home.path())).await.unwrap();
-        let recorder = Recorder::default();
         let config = RuntimeConfig {
             plugins: plugins.path().to_owned(),
             default_limits: Limits { call_timeout: Duration::from_secs(2), ..Limits::default() },
-            recorder: recorder.clone(),
             ..RuntimeConfig::default()
         };
         let runtime = Runtime::load(config, store.clone()).await.unwrap();
+        let recorder = runtime.recorder().clone();
         let plugin = runtime.plugin("ledger").unwrap();
         let view = repository(&store).await;
         recorder.arm(vec![Armed { set: 7, repository: view.id, count: 1_000, only_failures }]);
@@ -249,15 +248,14 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
     let file = packhouse_tests::checkout().join("target/release/guests/outspoken.wasm");
     std::fs::copy(&file, plugins.path().join("outspoken.wasm")).expect("the guest is built");
     let store = Store::open(StoreConfig::new(home.path())).await.unwrap();
-    let recorder = Recorder::default();
     let wasi = PluginConfig { wasi: true, ..PluginConfig::default() };
     let config = RuntimeConfig {
         plugins: plugins.path().to_owned(),
         per_plugin: [("outspoken".to_owned(), wasi)].into(),
-        recorder: recorder.clone(),
         ..RuntimeConfig::default()
     };
     let runtime = Runtime::load(config, store.clone()).await.unwrap();
+    let recorder = runtime.recorder().clone();
     let view = repository(&store).await;
     recorder.arm(vec![Armed { set: 1, repository: view.id, count: 2, only_failures: false }]);
     let mut told = Vec::new();
@@ -289,13 +287,9 @@ async fn calls_that_are_no_clients_replay_too() {
     let file = packhouse_tests::checkout().join("target/release/plugins/npm.wasm");
     std::fs::copy(&file, plugins.path().join("npm.wasm")).expect("the plugins are built");
     let store = Store::open(StoreConfig::new(home.path())).await.unwrap();
-    let recorder = Recorder::default();
-    let config = RuntimeConfig {
-        plugins: plugins.path().to_owned(),
-        recorder: recorder.clone(),
-        ..RuntimeConfig::default()
-    };
+    let config = RuntimeConfig { plugins: plugins.path().to_owned(), ..RuntimeConfig::default() };
     let runtime = Runtime::load(config, store.clone()).await.unwrap();
+    let recorder = runtime.recorder().clone();
     let plugin = runtime.plugin("npm").unwrap();
     let view = repository(&store).await;
     recorder.arm(vec![Armed { set: 1, repository: view.id, count: 9, only_failures: false }]);

@@ -194,7 +194,7 @@ async fn prepare(
     let mut share = app.bodies.share(origin.address);
     let (mut json, mut component) = (None, None);
     if endpoint.takes_component {
-        component = Some(receive_component(&app, session.as_ref(), endpoint, body, &limits).await?);
+        component = Some(receive_component(session.as_ref(), endpoint, body, &limits).await?);
     } else {
         (json, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
     }
@@ -216,7 +216,6 @@ async fn prepare(
 
 /// A component is large, so it is read only of somebody who holds the right that the endpoint needs, and one at a time.
 async fn receive_component(
-    app: &App,
     session: Option<&Session>,
     endpoint: &Endpoint,
     body: &mut CallBody,
@@ -227,7 +226,7 @@ async fn receive_component(
     {
         return Err(ApiError::with(&catalogue::INSUFFICIENT_PERMISSIONS, permission.name()));
     }
-    let turn = tokio::time::timeout(app.live.limits.get().body_idle, COMPONENTS.acquire()).await;
+    let turn = tokio::time::timeout(limits.body_idle, COMPONENTS.acquire()).await;
     let turn = turn.ok().and_then(Result::ok).ok_or(ApiError::from(&catalogue::SERVER_BUSY))?;
     Ok(Component { bytes: body.component(limits).await?, _turn: turn })
 }

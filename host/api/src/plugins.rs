@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_app::plugins::{Capabilities, Changes, ListedPlugin, PluginStateName};
+use packhouse_app::plugins::{Capabilities, Changes, ListedPlugin};
 use packhouse_identity::permissions::Permission::ManageServer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,12 +60,7 @@ impl From<ListedPlugin> for PluginView {
         let told = plugin.told;
         let capabilities = told.as_ref().map(|told| &told.capabilities);
         PluginView {
-            state: match plugin.state {
-                PluginStateName::Active => "active",
-                PluginStateName::Candidate => "candidate",
-                PluginStateName::Retired => "retired",
-                PluginStateName::Refused => "refused",
-            },
+            state: plugin.state.word(),
             capabilities: capabilities.map(shown),
             limits: capabilities.map(|asked| json!(asked.limits)).unwrap_or_default(),
             version: told.as_ref().map(|told| told.version.clone()),
@@ -146,7 +141,7 @@ async fn list(call: Call) -> Answer {
         (status = 422, description = "`plugin_refused`: it cannot be run here, and why", body = ErrorBody)))]
 async fn install(call: Call) -> Answer {
     call.only(&[])?;
-    let Installed { plugin, changes, .. } = plugins::install(call.actor()?, call.component()?).await?;
+    let Installed { plugin, changes } = plugins::install(call.actor()?, call.component()?).await?;
     let view = InstalledView { plugin: plugin.into(), changes: changes.into() };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }

@@ -57,7 +57,7 @@ pub async fn run(app: Arc<App>) {
 }
 
 fn recorder(app: &App) -> &Recorder {
-    &app.config.runtime.recorder
+    app.runtime.recorder()
 }
 
 async fn forget(app: &App) -> Result<(), StoreError> {

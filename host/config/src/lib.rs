@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use packhouse_runtime::{PluginConfig, Recorder, RuntimeConfig};
+use packhouse_runtime::{PluginConfig, RuntimeConfig};
 use packhouse_store::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
 use url::Url;
 
@@ -232,7 +232,6 @@ impl Config {
                 cache: Some(data.join("cache")),
                 default_limits: packhouse_runtime::Limits::default(),
                 per_plugin,
-                recorder: Recorder::default(),
             },
             disabled,
             log: read.parse("log", values::log_levels)?,

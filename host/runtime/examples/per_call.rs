@@ -6,9 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use packhouse_runtime::{
-    Action, Armed, Call, Plugin, Recorder, RepositoryView, RequestHead, Runtime, RuntimeConfig,
-};
+use packhouse_runtime::{Action, Armed, Call, Plugin, RepositoryView, RequestHead, Runtime, RuntimeConfig};
 use packhouse_store::{RepositoryId, Store, StoreConfig};
 
 const CALLS: u32 = 2_000;
@@ -20,9 +18,7 @@ async fn main() {
     let [folder, format, path] = arguments.as_slice() else { panic!("per_call FOLDER FORMAT PATH") };
     let data = tempfile::tempdir().unwrap();
     let store = Store::open(StoreConfig::new(data.path())).await.unwrap();
-    let recorder = Recorder::default();
-    let config =
-        RuntimeConfig { plugins: folder.into(), recorder: recorder.clone(), ..RuntimeConfig::default() };
+    let config = RuntimeConfig { plugins: folder.into(), ..RuntimeConfig::default() };
     let runtime = Runtime::load(config, store).await.unwrap();
     let plugin = runtime.plugin(format).unwrap();
     let head = Arc::new(RequestHead {
@@ -35,7 +31,12 @@ async fn main() {
     let handle = fastest(|| handle(&plugin, &head)).await;
     let read = fastest(|| read(&plugin, &head)).await;
     // None of them fails, so nothing is handed over.
-    recorder.arm(vec![Armed { set: 1, repository: RepositoryId(1), count: 1, only_failures: true }]);
+    runtime.recorder().arm(vec![Armed {
+        set: 1,
+        repository: RepositoryId(1),
+        count: 1,
+        only_failures: true,
+    }]);
     let recorded = fastest(|| self::read(&plugin, &head)).await;
     println!(
         "route {:.1} µs, handle {:.1} µs, both {:.1} µs, both recorded {:.1} µs",

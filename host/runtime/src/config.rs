@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::recording::Recorder;
-
 /// Where plugins come from and what bounds them.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeConfig {
@@ -17,8 +15,6 @@ pub struct RuntimeConfig {
     pub default_limits: Limits,
     /// By the plugin's format. A name that no plugin has is an error of [`Runtime::load`](crate::Runtime::load).
     pub per_plugin: BTreeMap<String, PluginConfig>,
-    /// Which calls are recorded, from now on and later.
-    pub recorder: Recorder,
 }
 
 impl RuntimeConfig {

@@ -21,6 +21,15 @@ pub(crate) fn interface_of(name: &str) -> Option<&str> {
     rest.split('@').next()
 }
 
+/// Whether the operator has to allow WASI to a component with these imports.
+pub(crate) fn imports_wasi(imports: &[String]) -> bool {
+    imports.iter().any(|name| is_of_wasi(name))
+}
+
+fn is_of_wasi(name: &str) -> bool {
+    name.starts_with("wasi:")
+}
+
 /// Why this host cannot link these imports and exports; the sentences say what is wanted and what is offered.
 pub(crate) fn objections<'a>(
     imports: impl Iterator<Item = &'a str>,
@@ -33,7 +42,7 @@ pub(crate) fn objections<'a>(
 }
 
 fn import_objection(name: &str, wasi: bool) -> Option<String> {
-    if name.starts_with("wasi:") {
+    if is_of_wasi(name) {
         let how = "links WASI only for a plugin that the configuration names: `wasi = true` under [plugins.NAME], with NAME both the \
                    plugin's format and its file's name";
         return (!wasi).then(|| format!("wants {name}; this host {how}"));

@@ -51,7 +51,7 @@ pub use description::{
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
-pub use load::MAX_COMPONENT_BYTES;
+pub use load::{MAX_COMPONENT_BYTES, component_files};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use plugin_set::PluginSet;

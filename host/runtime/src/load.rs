@@ -38,7 +38,7 @@ pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 pub(crate) struct Loaded {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
-    pub(crate) abilities: Vec<String>,
+    pub(crate) exports: Vec<String>,
     /// Bytes that each instance begins with.
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) digest: Sha256,
@@ -54,7 +54,9 @@ pub(crate) struct Found {
 
 /// Compiles all files of the configured folder and asks each what it is.
 pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
-    let files = files(&config.plugins)?;
+    let folder = &config.plugins;
+    let failed = |source| LoadError::Folder { folder: folder.clone(), source };
+    let files = component_files(folder).map_err(failed)?;
     let engine = engine::engine(&EngineOptions {
         pool: Some(engine::pool_size(config.most_concurrency(), files.len())),
         memory_bytes: config.most_memory(),
@@ -122,10 +124,8 @@ pub(crate) async fn examine_bytes(
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;
     let description = describe(engine, &code, name).await.map_err(refuse)?;
-    let abilities =
-        exports.into_iter().filter(|name| contract::interface_of(name) != Some("format")).collect();
     let memory_bytes = footprint::memory_bytes(&component);
-    Ok(Loaded { description, imports, abilities, memory_bytes, digest, code })
+    Ok(Loaded { description, imports, exports, memory_bytes, digest, code })
 }
 
 /// The component, and SHA-256 of the very bytes that it was made of.
@@ -145,7 +145,7 @@ fn check_layer(bytes: &[u8]) -> Result<(), String> {
     }
     match bytes {
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
-            Err("is a core module, not a component: make one of it with wit-component, as `cargo xtask plugins` does".to_owned())
+            Err("is a core module, not a component: `packhouse plugins build` makes one of a project, wit-component of any".to_owned())
         }
         [0, b'a', b's', b'm', _, _, _, _, ..] => Ok(()),
         _ => Err("is not WebAssembly".to_owned()),
@@ -192,11 +192,11 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
     Description::parse(&text)
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
-    let failed = |source| LoadError::Folder { folder: folder.to_owned(), source };
+/// The `.wasm` files of a folder, sorted. The error is what the system says.
+pub fn component_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "wasm") {
             files.push(path);
         }

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use wasmtime::Engine;
 
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
+use crate::contract;
 use crate::description::MANIFEST;
 use crate::engine;
 use crate::error::LoadError;
@@ -20,7 +21,7 @@ use crate::instance::Runner;
 use crate::load::{self, Found, Loaded};
 use crate::memos::Memos;
 use crate::plugin::Plugin;
-use crate::recording::RecordedPlugin;
+use crate::recording::{RecordedPlugin, Recorder};
 
 /// Tells plugins apart: two that are loaded have different numbers.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -31,6 +32,8 @@ pub(crate) struct Loader {
     config: RuntimeConfig,
     storage: Store,
     memos: Arc<Memos>,
+    /// Of all its plugins' calls.
+    pub(crate) recorder: Recorder,
     /// Plugins that the pool was made for.
     count: usize,
     /// The places of each format: two of its components that are loaded share them.
@@ -59,7 +62,8 @@ impl Loader {
     ) -> Result<(Loader, FolderPlugins), LoadError> {
         let Found { engine, files, mut refused } = found;
         let (memos, places) = (Arc::default(), Mutex::default());
-        let loader = Loader { engine, config, storage, memos, count: files.len(), places };
+        let recorder = Recorder::default();
+        let loader = Loader { engine, config, storage, memos, recorder, count: files.len(), places };
         let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
         for (file, loaded) in files {
             let plugin = match loader.plugin(Some(file), loaded) {
@@ -89,8 +93,7 @@ impl Loader {
         let most = self.config.most_memory();
         let loaded = load::examine_bytes(&self.engine, name, bytes, true, most).await?;
         let format = &loaded.description.format;
-        let wants_wasi = loaded.imports.iter().any(|import| import.starts_with("wasi:"));
-        if wants_wasi && !self.config.links_wasi(format) {
+        if contract::imports_wasi(&loaded.imports) && !self.config.links_wasi(format) {
             let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
             return Err(LoadError::Plugin { file: name.to_owned(), reason });
         }
@@ -116,6 +119,7 @@ impl Loader {
             return Err(LoadError::Plugin { file, reason });
         }
         let mut description = loaded.description;
+        let described_limits = description.limits.clone();
         if let Some(bytes) = own.and_then(|own| own.max_file_bytes) {
             description.limits.lower_file(bytes);
         }
@@ -127,7 +131,7 @@ impl Loader {
         tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
         let mut runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
         runner.recorded = Some(RecordedPlugin {
-            recorder: self.config.recorder.clone(),
+            recorder: self.recorder.clone(),
             format: Arc::clone(&format),
             version: version.clone(),
             digest: digest.to_string(),
@@ -135,9 +139,10 @@ impl Loader {
         runner.meters.announce();
         Ok(Plugin {
             runner,
+            described_limits,
             description,
             imports: loaded.imports,
-            abilities: loaded.abilities,
+            exports: loaded.exports,
             storage: self.storage.clone(),
             code: loaded.code,
             memos: self.memos.for_plugin(),

@@ -11,7 +11,7 @@ use crate::bindings::exports::packhouse::format::{format, present, retention, up
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
-use crate::description::Description;
+use crate::description::{Description, DescriptionLimits};
 use crate::error::CallError;
 use crate::exports::FormatExports;
 use crate::instance::{CallName, KeptInstance, Runner};
@@ -33,7 +33,9 @@ pub struct Plugin {
     pub(crate) digest: Sha256,
     pub(crate) number: u64,
     pub(crate) imports: Vec<String>,
-    pub(crate) abilities: Vec<String>,
+    pub(crate) exports: Vec<String>,
+    /// As the component describes them, whatever the operator allows.
+    pub(crate) described_limits: DescriptionLimits,
     pub(crate) runner: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
@@ -92,9 +94,14 @@ impl Plugin {
         &self.imports
     }
 
-    /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
-    pub fn abilities(&self) -> &[String] {
-        &self.abilities
+    /// What it exports, as `packhouse:format/format@0.1.0`.
+    pub fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// Its bounds as it describes them; those of its [`description`](Plugin::description) may be less, where the operator says so.
+    pub fn described_limits(&self) -> &DescriptionLimits {
+        &self.described_limits
     }
 
     /// SHA-256 of the component that it is.

@@ -1,4 +1,5 @@
-//! Which component serves what, at one moment: a request takes the set once and keeps it to its end, whatever is activated meanwhile.
+//! Which component serves what, at one moment. It is exchanged as a whole; a request keeps the plugin that it found to its end,
+//! whatever is activated meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use packhouse_store::{RepositoryId, Store};
 
 use crate::config::{Limits, RuntimeConfig};
+use crate::contract;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
@@ -15,6 +16,7 @@ use crate::load;
 use crate::loader::{FolderPlugins, Loader};
 use crate::plugin::Plugin;
 use crate::plugin_set::PluginSet;
+use crate::recording::Recorder;
 
 /// All plugins of this server.
 pub struct Runtime {
@@ -67,12 +69,20 @@ impl Runtime {
         Arc::clone(&self.serving.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Serves with this set from now on; calls that are under way end on the plugins that they began with. Components of the store
-    /// that are not in it are let go.
+    /// Serves with this set from now on; calls that are under way end on the plugins that they began with.
     pub fn serve(&self, set: PluginSet) {
-        let mut stored = self.stored();
-        stored.retain(|plugin| set.all().any(|serving| Arc::ptr_eq(serving, plugin)));
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+    }
+
+    /// Lets go the components of the store that are not in what serves.
+    pub fn let_go(&self) {
+        let current = self.current();
+        self.stored().retain(|plugin| current.all().any(|serving| Arc::ptr_eq(serving, plugin)));
+    }
+
+    /// Which calls are recorded.
+    pub fn recorder(&self) -> &Recorder {
+        &self.loader.recorder
     }
 
     /// The plugin that this format runs.
@@ -101,8 +111,8 @@ impl Runtime {
         self.folder().find(is_it).cloned().or_else(|| self.stored().iter().find(is_it).cloned())
     }
 
-    /// Loads a component of the store, under its digest as its name. It serves once it is part of a set that [`Runtime::serve`] is given. `Plugin` says
-    /// why it cannot be run here.
+    /// Loads a component of the store, under its digest as its name. It serves once it is part of a set that [`Runtime::serve`] is given,
+    /// and stays loaded until [`Runtime::let_go`]. `Plugin` says why it cannot be run here.
     pub async fn load_component(&self, digest: &str, bytes: Bytes) -> Result<Arc<Plugin>, LoadError> {
         let loaded = self.loader.examine(digest, bytes).await?;
         let plugin = Arc::new(self.loader.plugin(None, loaded)?);
@@ -144,6 +154,8 @@ pub struct Inspection {
     pub imports: Vec<String>,
     /// Optional interfaces that it exports, as `packhouse:format/upkeep@0.1.0`.
     pub abilities: Vec<String>,
+    /// All that it exports, as `packhouse:format/format@0.1.0`.
+    pub exports: Vec<String>,
     /// Bytes of memory that each call begins with, where that is known.
     pub memory_bytes: Option<usize>,
 }
@@ -151,12 +163,14 @@ pub struct Inspection {
 impl Inspection {
     /// Whether the operator must link WASI for it.
     pub fn imports_wasi(&self) -> bool {
-        self.imports.iter().any(|name| name.starts_with("wasi:"))
+        contract::imports_wasi(&self.imports)
     }
 
     fn of(file: PathBuf, loaded: load::Loaded) -> Inspection {
-        let load::Loaded { description, imports, abilities, memory_bytes, .. } = loaded;
-        Inspection { file, description, imports, abilities, memory_bytes }
+        let load::Loaded { description, imports, exports, memory_bytes, .. } = loaded;
+        let optional = |name: &&String| contract::interface_of(name) != Some("format");
+        let abilities = exports.iter().filter(optional).cloned().collect();
+        Inspection { file, description, imports, abilities, exports, memory_bytes }
     }
 }
 

@@ -32,7 +32,6 @@ impl Wasm {
         let executor =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let home = tempfile::TempDir::new().unwrap();
-        let recorder = Recorder::default();
         let (runtime, store, view, replayer) = executor.block_on(async {
             let config = StoreConfig { blobs: BlobsConfig::Memory, ..StoreConfig::new(home.path()) };
             let store = Store::open(config).await.unwrap();
@@ -40,8 +39,8 @@ impl Wasm {
             assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
             // Each world loads all plugins: compiled once, they are there for the others.
             let cache = Some(packhouse_tests::checkout().join("target/compiled-plugins"));
-            let (recorder, compiled) = (recorder.clone(), cache.clone());
-            let config = RuntimeConfig { plugins, cache, recorder, ..RuntimeConfig::default() };
+            let compiled = cache.clone();
+            let config = RuntimeConfig { plugins, cache, ..RuntimeConfig::default() };
             let runtime = Runtime::load(config, store.clone()).await.unwrap();
             let component = runtime
                 .plugin(format)
@@ -56,6 +55,7 @@ impl Wasm {
         let plugin = runtime.plugin(format).expect("the plugin is built");
         // Every call is recorded, and replayed at once.
         let all = Armed { set: 1, repository: view.id, count: u32::MAX, only_failures: false };
+        let recorder = runtime.recorder().clone();
         recorder.arm(vec![all]);
         Self { executor, plugin, store, view, recorder, replayer, _runtime: runtime, _home: home }
     }

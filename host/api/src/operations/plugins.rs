@@ -14,8 +14,6 @@ use crate::error::ApiError;
 pub struct Installed {
     /// The component.
     pub plugin: ListedPlugin,
-    /// Whether it was not there before.
-    pub new: bool,
     /// What it asks beyond the one that its format runs.
     pub changes: Changes,
 }
@@ -42,8 +40,8 @@ pub async fn install(actor: &Actor, bytes: Bytes) -> Result<Installed, ApiError>
     actor.needs(ManageServer)?;
     let origin = PluginOrigin { source: "upload".to_owned(), signed_by: None };
     let event = |digest: &str| Some(actor.event("install_plugin", digest));
-    let (digest, new, changes) = actor.app.install_plugin(bytes, origin, event).await.map_err(refusal)?;
-    Ok(Installed { plugin: find(actor, &digest).await?, new, changes })
+    let (digest, _, changes) = actor.app.install_plugin(bytes, origin, event).await.map_err(refusal)?;
+    Ok(Installed { plugin: find(actor, &digest).await?, changes })
 }
 
 /// Lets a format run a component. 404 where there is no such component, 409 `conflict` where the format runs another than was
@@ -58,7 +56,7 @@ pub async fn activate(
     let ActivationRequest { digest, expected, accept_changes } = request;
     let activation =
         Activation { format, digest, expected: expected.as_deref(), accept_changes: *accept_changes };
-    let event = |format: &str| Some(event_of(actor, "activate_plugin", format, digest));
+    let event = |format: &str| Some(actor.event("activate_plugin", format));
     let Activated { digest, .. } = actor.app.activate_plugin(&activation, event).await.map_err(refusal)?;
     find(actor, &digest).await
 }
@@ -75,14 +73,9 @@ pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiE
 pub async fn pin(actor: &Actor, repository: &str, digest: Option<&str>) -> Result<(), ApiError> {
     actor.needs(ManageServer)?;
     let id: RepositoryId = repository.parse().map_err(|_| ApiError::from(&catalogue::NOT_FOUND))?;
-    let event = event_of(actor, "pin_plugin", repository, digest.unwrap_or("none"));
+    let event = actor.event("pin_plugin", repository);
     let pinned = actor.app.pin_plugin(actor.organization(), id, digest, Some(event));
     pinned.await.map_err(refusal)
-}
-
-fn event_of(actor: &Actor, action: &str, subject: &str, digest: &str) -> packhouse_store::AuditEvent {
-    let detail = serde_json::json!({"digest": digest}).to_string();
-    packhouse_store::AuditEvent { detail, ..actor.event(action, subject) }
 }
 
 async fn find(actor: &Actor, digest: &str) -> Result<ListedPlugin, ApiError> {

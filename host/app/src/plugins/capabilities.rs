@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use packhouse_runtime::Description;
+use packhouse_runtime::{Description, DescriptionLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,14 +26,13 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What this description asks for.
-    pub fn of(description: &Description) -> Capabilities {
+    /// What this description asks for, with these bounds.
+    pub fn of(description: &Description, limits: &DescriptionLimits) -> Capabilities {
         let claims = description.claims.iter().map(|claim| claim.path.clone());
         let service = description.token_service.iter().map(|service| service.path.clone());
         let exchange = description.trusted_publishing.iter().flat_map(|exchange| exchange.paths.clone());
         let setting = |setting| serde_json::to_value(setting).unwrap_or_default();
         let settings = description.settings.iter().map(|(name, value)| (name.clone(), setting(value)));
-        let limits = &description.limits;
         let named = limits.named.iter().map(|(name, limit)| (name.clone(), Some(limit.max_bytes)));
         let mut bounds: BTreeMap<String, Option<u64>> = named.collect();
         bounds.insert("max_file_bytes".to_owned(), limits.max_file_bytes);
@@ -51,13 +50,8 @@ fn permissions(description: &Description) -> Vec<String> {
     let each = |name: &'static str, values: &[String]| {
         values.iter().map(|value| format!("{name} {value}")).collect::<Vec<_>>()
     };
-    let words = |value: Value| match value {
-        Value::Array(items) => {
-            items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<String>>()
-        }
-        _ => Vec::new(),
-    };
-    let forms = words(serde_json::to_value(&description.authorization).unwrap_or_default());
+    let form = |form| Some(serde_json::to_value(form).ok()?.as_str()?.to_owned());
+    let forms: Vec<String> = description.authorization.iter().filter_map(form).collect();
     let open = match &description.open_requests {
         Some(open) => each("open_requests", open),
         // Any request of its own repositories may be.
@@ -144,16 +138,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(imports: &[&str], description: Value) -> Told {
+    fn told(imports: &[&str], said: Value) -> Told {
         let mut whole = json!({"format": "raw", "version": "1"});
-        let more = description.as_object().cloned().unwrap();
+        let more = said.as_object().cloned().unwrap();
         whole.as_object_mut().unwrap().extend(more);
+        let description = Description::parse(&whole.to_string()).unwrap();
         Told {
             version: "1".to_owned(),
             contract: "0.1.0".to_owned(),
             imports: imports.iter().map(ToString::to_string).collect(),
             exports: Vec::new(),
-            capabilities: Capabilities::of(&Description::parse(&whole.to_string()).unwrap()),
+            capabilities: Capabilities::of(&description, &description.limits),
         }
     }
 

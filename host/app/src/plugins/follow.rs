@@ -50,6 +50,7 @@ impl App {
         // activated serves meanwhile.
         let ready = self.made_ready(&state).await?;
         self.runtime.serve(set.with_ready(ready));
+        self.runtime.let_go();
         *followed = Some(state.number);
         Ok(())
     }
@@ -61,19 +62,15 @@ impl App {
             of_folder.map(|(format, plugin)| (format, Arc::clone(plugin))).collect();
         for FormatPlugin { format, active: wanted, .. } in &state.formats {
             let Some(digest) = wanted else { continue };
-            let plugin = match self.component(format, digest).await? {
-                Some(plugin) => Some(plugin),
-                None => before.plugin(format).cloned(),
-            };
-            if let Some(plugin) = plugin {
+            let loaded = self.component(digest).await?;
+            let loaded = loaded.filter(|plugin| plugin.description().format == *format);
+            if let Some(plugin) = loaded.or_else(|| before.plugin(format).cloned()) {
                 active.insert(format.clone(), plugin);
             }
         }
         let mut pinned = HashMap::new();
         for (repository, digest) in &state.pins {
-            let format = self.store.find_component(digest).await?.map(|row| row.format);
-            let Some(format) = format else { continue };
-            if let Some(plugin) = self.component(&format, digest).await? {
+            if let Some(plugin) = self.component(digest).await? {
                 pinned.insert(*repository, plugin);
             }
         }
@@ -81,9 +78,9 @@ impl App {
     }
 
     /// The component of this digest, loaded if it was not; none where it cannot run here.
-    async fn component(&self, format: &str, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
+    async fn component(&self, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
         if let Some(plugin) = self.runtime.loaded(digest) {
-            return Ok((plugin.description().format == format).then_some(plugin));
+            return Ok(Some(plugin));
         }
         if self.plugins.failed_now().contains_key(digest) {
             return Ok(None);
@@ -93,14 +90,9 @@ impl App {
             Some(bytes) => self.runtime.load_component(digest, bytes).await.map_err(|error| error.reason()),
         };
         match loaded {
-            Ok(plugin) if plugin.description().format == format => Ok(Some(plugin)),
-            Ok(_) => Ok(None),
+            Ok(plugin) => Ok(Some(plugin)),
             Err(reason) => {
-                tracing::error!(
-                    format,
-                    digest,
-                    "a component cannot be run here, so the one before stays: {reason}"
-                );
+                tracing::error!(digest, "a component cannot be run here, so what ran before stays: {reason}");
                 self.plugins.failed_now().insert(digest.to_owned(), reason);
                 Ok(None)
             }
@@ -109,15 +101,13 @@ impl App {
 
     /// What may run next: of each format the one before, and the one that was installed last.
     async fn made_ready(&self, state: &PluginState) -> Result<Vec<Arc<Plugin>>, StoreError> {
-        let mut newest: BTreeMap<String, String> = BTreeMap::new();
-        for row in self.store.components().await? {
-            newest.insert(row.format, row.digest);
-        }
-        let before =
-            state.formats.iter().filter_map(|row| Some((row.format.clone(), row.history.last()?.clone())));
+        // Oldest first: the last of a format stays.
+        let all = self.store.components().await?.into_iter();
+        let newest: BTreeMap<String, String> = all.map(|row| (row.format, row.digest)).collect();
+        let before = state.formats.iter().filter_map(|row| row.history.last());
         let mut ready = Vec::new();
-        for (format, digest) in newest.into_iter().chain(before) {
-            ready.extend(self.component(&format, &digest).await?);
+        for digest in newest.values().chain(before) {
+            ready.extend(self.component(digest).await?);
         }
         Ok(ready)
     }

@@ -78,6 +78,19 @@ pub enum PluginStateName {
     Refused,
 }
 
+impl PluginStateName {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            PluginStateName::Active => "active",
+            PluginStateName::Candidate => "candidate",
+            PluginStateName::Retired => "retired",
+            PluginStateName::Refused => "refused",
+        }
+    }
+}
+
 /// A component as it is shown.
 #[derive(Clone, Debug)]
 pub struct ListedPlugin {
@@ -236,7 +249,7 @@ impl App {
             self.can_run(format, digest).await?;
             let mut row = of_format(&state, format);
             row.history.extend(before.clone());
-            if self.change(row, digest, &state, audit(format)).await? {
+            if self.change(row, digest, &state, with_digest(audit(format), Some(digest))).await? {
                 return Ok(Activated { before, digest: digest.to_owned() });
             }
         }
@@ -258,7 +271,7 @@ impl App {
                 return Err(PluginError::Conflict(message));
             };
             self.can_run(format, &digest).await?;
-            if self.change(row, &digest, &state, audit(format)).await? {
+            if self.change(row, &digest, &state, with_digest(audit(format), Some(&digest))).await? {
                 return Ok(Activated { before, digest });
             }
         }
@@ -281,6 +294,7 @@ impl App {
             self.can_run(&row.format, digest).await?;
             taken_in = self.of_folder(&row.format, Some(digest)).await?;
         }
+        let audit = with_digest(audit, digest);
         if !self.store.pin_repository(organization, repository, digest, taken_in, audit).await? {
             return Err(PluginError::Missing("such repository".to_owned()));
         }
@@ -344,8 +358,9 @@ impl App {
         }
         let bytes = self.store.component_bytes(digest).await?;
         let bytes = bytes.ok_or_else(|| PluginError::Missing(format!("component {digest} of {format}")))?;
-        let found = self.runtime.inspect_component(digest, bytes).await;
-        found.map(drop).map_err(|error| PluginError::Refused(error.reason()))
+        // It stays loaded for what follows.
+        let loaded = self.runtime.load_component(digest, bytes).await;
+        loaded.map(drop).map_err(|error| PluginError::Refused(error.reason()))
     }
 
     /// Refuses a component that claims a path which another format has.
@@ -355,7 +370,7 @@ impl App {
             if other.format == format {
                 continue;
             }
-            let theirs = super::Capabilities::of(other).claims;
+            let theirs = Told::of_plugin(plugin).capabilities.claims;
             if let Some(path) = told.capabilities.claims.iter().find(|path| theirs.contains(path)) {
                 let sentence = format!("it claims the path {path}, which the format {} has", other.format);
                 return Err(PluginError::Refused(sentence));
@@ -390,6 +405,12 @@ impl App {
             bytes: bytes.into(),
         }))
     }
+}
+
+/// The event with the component that runs from then on; null where a pin is taken back.
+fn with_digest(event: Option<AuditEvent>, digest: Option<&str>) -> Option<AuditEvent> {
+    let detail = serde_json::json!({"digest": digest}).to_string();
+    event.map(|event| AuditEvent { detail, ..event })
 }
 
 fn of_format(state: &PluginState, format: &str) -> FormatPlugin {

@@ -1,9 +1,12 @@
 //! What is kept of a component beside its bytes: what it says of itself, so that it can be shown and compared without being compiled.
 
-use packhouse_runtime::{Description, Inspection, Plugin};
+use packhouse_runtime::{Inspection, Plugin};
 use serde::{Deserialize, Serialize};
 
 use super::Capabilities;
+
+/// The interface that every component exports.
+const FORMAT: &str = "packhouse:format/format@";
 
 /// See the module.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -14,7 +17,7 @@ pub struct Told {
     pub contract: String,
     /// What it imports, as `packhouse:format/blobs@0.1.0`.
     pub imports: Vec<String>,
-    /// What it exports.
+    /// What it exports, as `packhouse:format/format@0.1.0`.
     pub exports: Vec<String>,
     /// What it asks for by its description.
     pub capabilities: Capabilities,
@@ -23,24 +26,24 @@ pub struct Told {
 impl Told {
     /// Of what was found in a file.
     pub fn of_inspection(found: &Inspection) -> Told {
-        Told::of(&found.description, &found.imports, &found.abilities)
+        let capabilities = Capabilities::of(&found.description, &found.description.limits);
+        Told::of(&found.description.version, &found.imports, &found.exports, capabilities)
     }
 
-    /// Of what is loaded.
+    /// Of what is loaded: its own bounds, whatever the operator allows.
     pub fn of_plugin(plugin: &Plugin) -> Told {
-        Told::of(plugin.description(), plugin.imports(), plugin.abilities())
+        let capabilities = Capabilities::of(plugin.description(), plugin.described_limits());
+        Told::of(plugin.version(), plugin.imports(), plugin.exports(), capabilities)
     }
 
-    fn of(description: &Description, imports: &[String], abilities: &[String]) -> Told {
-        let contract = imports.iter().find(|import| import.starts_with("packhouse:format/"));
-        let contract = contract.and_then(|import| import.split_once('@')).map_or("", |(_, version)| version);
-        let format = format!("packhouse:format/format@{contract}");
+    fn of(version: &str, imports: &[String], exports: &[String], capabilities: Capabilities) -> Told {
+        let contract = exports.iter().find_map(|export| export.strip_prefix(FORMAT));
         Told {
-            version: description.version.clone(),
-            contract: contract.to_owned(),
+            version: version.to_owned(),
+            contract: contract.unwrap_or_default().to_owned(),
             imports: imports.to_vec(),
-            exports: std::iter::once(format).chain(abilities.iter().cloned()).collect(),
-            capabilities: Capabilities::of(description),
+            exports: exports.to_vec(),
+            capabilities,
         }
     }
 }

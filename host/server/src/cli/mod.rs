@@ -6,6 +6,7 @@ mod doctor;
 mod health;
 mod migrate;
 mod moving;
+mod opened;
 mod plugins;
 mod retention;
 mod upkeep;

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Subcommand;
 use packhouse_api::operations::retention::run_due;
 use packhouse_app::App;
-use packhouse_app::mail::Mail;
-use packhouse_config::Config;
-use packhouse_runtime::Runtime;
-use packhouse_store::{PolicyId, Store};
+use packhouse_store::PolicyId;
 
+use super::opened::opened;
 use super::{SettingFlags, print, settings};
 
 /// How often it is looked whether a run of a server has ended.
@@ -35,18 +33,6 @@ pub(crate) async fn run(command: RetentionCommand) -> anyhow::Result<()> {
     let done = policies(&app, policy).await;
     app.store.close().await;
     done
-}
-
-/// The state of the program without a server.
-pub(super) async fn opened(config: Config) -> anyhow::Result<Arc<App>> {
-    let mail = Mail::new(&config)?;
-    let (opened, examined) =
-        tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
-    let store = opened.context("failed to open the store")?;
-    let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
-    let app = Arc::new(App::new(config, store, runtime, mail));
-    app.follow_plugins().await?;
-    Ok(app)
 }
 
 async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> {

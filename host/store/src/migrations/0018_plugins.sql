@@ -11,9 +11,9 @@ CREATE TABLE plugin_pieces (
 );
 
 -- What runs. A format without a row, or without an `active` one, runs the component beside the program. `history` is a JSON list of
--- what ran before, the latest last; `trial` a JSON object of what is tried beside it.
+-- what ran before, the latest last.
 CREATE TABLE plugin_formats (
-    format {text_collate_c} NOT NULL PRIMARY KEY, active TEXT, history TEXT NOT NULL, trial TEXT
+    format {text_collate_c} NOT NULL PRIMARY KEY, active TEXT, history TEXT NOT NULL
 ){without_rowid};
 
 -- Grows with each change of the above and of pins: what servers look at to follow.

@@ -27,8 +27,7 @@ impl Store {
         change: FormatChange,
         audit: Option<AuditEvent>,
     ) -> Result<Option<i64>, StoreError> {
-        let FormatChange { format: FormatPlugin { format, active, mut history, trial }, seen, taken_in } =
-            change;
+        let FormatChange { format: FormatPlugin { format, active, mut history }, seen, taken_in } = change;
         let mut transaction = self.inner.db.begin().await?;
         let number = next_number(&mut transaction).await?;
         if number != seen.saturating_add(1) {
@@ -41,10 +40,9 @@ impl Store {
         history.drain(..surplus);
         let history = serde_json::to_string(&history)
             .map_err(|error| StoreError::Invalid(format!("a format's history: {error}")))?;
-        let set = "INSERT INTO plugin_formats (format, active, history, trial) VALUES ($1, $2, $3, $4) \
-                   ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history, \
-                   trial = excluded.trial";
-        transaction.execute(set, values![format, active, history, trial]).await?;
+        let set = "INSERT INTO plugin_formats (format, active, history) VALUES ($1, $2, $3) \
+                   ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history";
+        transaction.execute(set, values![format, active, history]).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         Ok(Some(number))

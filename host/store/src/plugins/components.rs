@@ -52,7 +52,7 @@ const COLUMNS: &str = "digest, format, told, source, signed_by, size, installed_
 
 impl Store {
     /// Keeps a component. One that is there already stays as it is: true only where it is new. Of those of its format that neither
-    /// run, ran lately, are tried nor pinned, the oldest over the bound go.
+    /// run, ran lately nor are pinned, the oldest over the bound go.
     pub async fn install_component(
         &self,
         component: NewComponent,
@@ -131,9 +131,7 @@ async fn forget_spares(transaction: &mut Transaction, format: &str) -> Result<()
     let mut spares = Vec::new();
     for row in transaction.fetch(list, values![format]).await? {
         let digest = row.columns().text("digest")?;
-        let is_used = state.active.as_ref() == Some(&digest)
-            || state.history.contains(&digest)
-            || state.trial.as_ref().is_some_and(|trial| trial.contains(&digest));
+        let is_used = state.active.as_ref() == Some(&digest) || state.history.contains(&digest);
         if !is_used {
             spares.push(digest);
         }

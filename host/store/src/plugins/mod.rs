@@ -52,7 +52,7 @@ impl Store {
     /// What every format runs. The number is read first, so that what comes in between is seen as a later change.
     pub async fn plugin_state(&self) -> Result<PluginState, StoreError> {
         let number = self.plugin_changes().await?;
-        let list = "SELECT format, active, history, trial FROM plugin_formats ORDER BY format";
+        let list = "SELECT format, active, history FROM plugin_formats ORDER BY format";
         let formats = self.inner.db.fetch_uncounted(list, values![]).await?;
         let pinned = "SELECT id, plugin FROM repositories WHERE plugin IS NOT NULL ORDER BY id";
         let pins = self.inner.db.fetch_uncounted(pinned, values![]).await?;

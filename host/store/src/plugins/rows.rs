@@ -12,8 +12,6 @@ pub struct FormatPlugin {
     pub active: Option<String>,
     /// What ran before, the latest last.
     pub history: Vec<String>,
-    /// What is tried beside it, as a JSON object.
-    pub trial: Option<String>,
 }
 
 /// Takes the number of changes on: whoever does the same waits for the end of this transaction.
@@ -29,7 +27,7 @@ pub(super) async fn format_for_change(
     transaction: &mut Transaction,
     format: &str,
 ) -> Result<FormatPlugin, StoreError> {
-    let find = "SELECT format, active, history, trial FROM plugin_formats WHERE format = $1";
+    let find = "SELECT format, active, history FROM plugin_formats WHERE format = $1";
     match transaction.fetch_one(find, values![format]).await? {
         Some(row) => format_plugin(&row),
         None => Ok(FormatPlugin { format: format.to_owned(), ..FormatPlugin::default() }),
@@ -40,8 +38,8 @@ pub(super) async fn format_for_change(
 pub(super) fn format_plugin(row: &Row) -> Result<FormatPlugin, StoreError> {
     let mut columns = row.columns();
     let (format, active) = (columns.text("format")?, columns.opt_text("active")?);
-    let (history, trial) = (columns.text("history")?, columns.opt_text("trial")?);
+    let history = columns.text("history")?;
     let history = serde_json::from_str(&history)
         .map_err(|error| StoreError::Corrupt(format!("the history of the format {format}: {error}")))?;
-    Ok(FormatPlugin { format, active, history, trial })
+    Ok(FormatPlugin { format, active, history })
 }

@@ -49,7 +49,6 @@ async fn changes_happen_one_after_the_other(world: &World) {
             format: "raw".to_owned(),
             active: Some(active.to_owned()),
             history: (0..PLUGIN_HISTORY + 5).map(|number| number.to_string()).collect(),
-            trial: None,
         },
         seen: state.number,
         taken_in: None,

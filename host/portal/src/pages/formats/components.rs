@@ -29,7 +29,7 @@ pub(super) fn of_format(seat: &Seat, components: &[ListedPlugin], format: &str) 
         @for plugin in &own {
             tr {
                 th scope="row" { (parts::said(plugin.told.as_ref().map_or("-", |told| told.version.as_str()))) }
-                td { (parts::tag(state(plugin.state))) @if let Some(error) = &plugin.error { " " (parts::short(error)) } }
+                td { (parts::tag(plugin.state.word())) @if let Some(error) = &plugin.error { " " (parts::short(error)) } }
                 td { (parts::said(&plugin.source)) }
                 td.tight { @if let Some(at) = plugin.installed_at { (dates::time(at)) } @else { "with the program" } }
                 td { code { (plugin.digest.as_deref().unwrap_or("-")) } }
@@ -49,15 +49,6 @@ pub(super) fn of_format(seat: &Seat, components: &[ListedPlugin], format: &str) 
             (parts::deed(seat, "/formats", &[("do", "rollback"), ("format", format)],
                 &html! { button type="submit" { "Roll back" span.away { " " (format) } } }))
         }
-    }
-}
-
-fn state(name: PluginStateName) -> &'static str {
-    match name {
-        PluginStateName::Active => "active",
-        PluginStateName::Candidate => "candidate",
-        PluginStateName::Retired => "retired",
-        PluginStateName::Refused => "refused",
     }
 }
 

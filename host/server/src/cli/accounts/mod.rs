@@ -38,7 +38,7 @@ pub(super) struct Common {
 /// Where they work.
 pub(super) struct Desk {
     pub(super) store: Store,
-    config: Config,
+    pub(super) config: Config,
     org: Option<String>,
     json: bool,
 }
@@ -95,19 +95,24 @@ impl Desk {
     }
 
     fn event_in(&self, organization: OrganizationId, action: &str, subject: &str) -> Option<AuditEvent> {
-        Some(AuditEvent {
-            organization,
-            actor: ACTOR.to_owned(),
-            action: action.to_owned(),
-            subject: subject.to_owned(),
-            ..AuditEvent::default()
-        })
+        Some(event(organization, action, subject))
     }
 
     /// Prints what was asked for, and closes the store.
     pub(super) async fn done(self, columns: &[&str], items: Shown) -> anyhow::Result<()> {
         self.store.close().await;
         print(&render(self.json, columns, items))
+    }
+}
+
+/// What the audit log says of a change by a command.
+pub(super) fn event(organization: OrganizationId, action: &str, subject: &str) -> AuditEvent {
+    AuditEvent {
+        organization,
+        actor: ACTOR.to_owned(),
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        ..AuditEvent::default()
     }
 }
 

@@ -1,10 +1,9 @@
 //! The plugins: whether each file can be loaded, and whether every repository has one.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use packhouse_config::Config;
-use packhouse_runtime::inspect;
+use packhouse_runtime::{component_files, inspect};
 use packhouse_store::Store;
 
 use super::Findings;
@@ -13,8 +12,8 @@ use super::Findings;
 pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
     let (folder, before) = (&config.runtime.plugins, findings.faults());
     let label = config.sources.label("plugins.dir");
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
+    let files = match component_files(folder) {
+        Ok(files) => files,
         Err(error) => {
             return findings.wrong(format!(
                 "{label}: the folder {} cannot be read: {error}; name the folder of the .wasm files with --plugins",
@@ -22,11 +21,6 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
             ));
         }
     };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
-        .collect();
-    files.sort();
     if files.is_empty() {
         return findings.wrong(format!(
             "{label}: no .wasm file is in the folder {}, so no format is served; name the folder of the plugins with --plugins",

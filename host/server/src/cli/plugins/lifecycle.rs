@@ -3,15 +3,17 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 use packhouse_app::App;
 use packhouse_app::plugins::{Activation, Changes, ListedPlugin, PluginOrigin, PluginStateName};
 use packhouse_config::Config;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
-use packhouse_store::{AuditEvent, OrganizationRow};
+use packhouse_store::AuditEvent;
+use serde_json::json;
 
-use crate::cli::retention::opened;
+use crate::cli::accounts::{Common, Desk, Shown, event};
+use crate::cli::opened::{opened, over};
 use crate::cli::{SettingFlags, print, settings};
 
 /// A component to be activated.
@@ -38,11 +40,8 @@ pub(crate) struct Pin {
     repository: String,
     /// The component, as `plugins list` prints it; without one the repository is served by what its format runs
     digest: Option<String>,
-    /// The organization, by its name; needed where there are several
-    #[arg(long, value_name = "NAME")]
-    org: Option<String>,
     #[command(flatten)]
-    settings: Box<SettingFlags>,
+    common: Box<Common>,
 }
 
 /// Keeps the component of a file.
@@ -60,13 +59,12 @@ pub(super) async fn install(file: PathBuf, flags: SettingFlags) -> anyhow::Resul
     let bytes = std::fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
     let app = opened(settings(flags)?).await?;
     let source = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let (organization, origin) = (first(&app).await?, PluginOrigin { source, signed_by: None });
-    let event = |digest: &str| event(organization.as_ref(), "install_plugin", digest);
-    let (digest, new, changes) = app.install_plugin(bytes.into(), origin, event).await?;
-    print(&format!("{digest}\t{}", if new { "installed" } else { "it was there" }))?;
-    told(&changes)?;
+    let (event, origin) = (events(&app).await?, PluginOrigin { source, signed_by: None });
+    let done = app.install_plugin(bytes.into(), origin, |digest| event("install_plugin", digest)).await;
     app.store.close().await;
-    Ok(())
+    let (digest, new, changes) = done?;
+    print(&format!("{digest}\t{}", if new { "installed" } else { "it was there" }))?;
+    told(&changes)
 }
 
 /// Lets a format run a component.
@@ -82,9 +80,8 @@ pub(super) async fn activate(asked: Activate) -> anyhow::Result<()> {
     let expected = expected.or(runs);
     let (format, digest) = (format.as_str(), digest.as_str());
     let activation = Activation { format, digest, expected: expected.as_deref(), accept_changes };
-    let organization = first(&app).await?;
-    let event = |format: &str| event(organization.as_ref(), "activate_plugin", format);
-    let done = app.activate_plugin(&activation, event).await;
+    let event = events(&app).await?;
+    let done = app.activate_plugin(&activation, |format| event("activate_plugin", format)).await;
     app.store.close().await;
     let done = done.context("nothing was changed (`--accept-changes` accepts what it asks more)")?;
     print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
@@ -93,9 +90,8 @@ pub(super) async fn activate(asked: Activate) -> anyhow::Result<()> {
 /// Lets a format run what it ran before.
 pub(super) async fn roll_back(format: &str, flags: SettingFlags) -> anyhow::Result<()> {
     let app = opened(settings(flags)?).await?;
-    let organization = first(&app).await?;
-    let event = |format: &str| event(organization.as_ref(), "roll_back_plugin", format);
-    let done = app.roll_back_plugin(format, event).await;
+    let event = events(&app).await?;
+    let done = app.roll_back_plugin(format, |format| event("roll_back_plugin", format)).await;
     app.store.close().await;
     let done = done?;
     print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
@@ -103,23 +99,15 @@ pub(super) async fn roll_back(format: &str, flags: SettingFlags) -> anyhow::Resu
 
 /// Lets a component serve a repository.
 pub(super) async fn pin(asked: Pin) -> anyhow::Result<()> {
-    let Pin { repository, digest, org, settings: flags } = asked;
-    let app = opened(settings(*flags)?).await?;
-    let mut all = app.store.organizations().await?;
-    if let Some(name) = &org {
-        all.retain(|row| row.name == *name || row.id.to_string() == *name);
-    }
-    let [organization] = all.as_slice() else {
-        bail!("name the organization with --org: there are {} that it may be", all.len());
-    };
-    let found = app.store.look_up(organization.id, &repository, None).await?.repository.clone();
-    let row =
-        found.with_context(|| format!("there is no repository {repository:?} in {}", organization.name))?;
-    let event = event(Some(organization), "pin_plugin", &repository);
-    let done = app.pin_plugin(organization.id, row.id, digest.as_deref(), event).await;
-    app.store.close().await;
-    done?;
-    print(&format!("{repository}\t{}", digest.as_deref().unwrap_or("-")))
+    let Pin { repository, digest, common } = asked;
+    let desk = Desk::open(*common).await?;
+    let organization = desk.organization().await?;
+    let row = desk.repository(&organization, &repository).await?;
+    let app = over(desk.config.clone(), desk.store.clone()).await?;
+    let event = desk.event(&organization, "pin_plugin", &repository);
+    app.pin_plugin(organization.id, row.id, digest.as_deref(), event).await?;
+    let pinned = json!({"repository": repository, "digest": digest});
+    desk.done(&["repository", "digest"], Shown::One(pinned)).await
 }
 
 /// A line for each component.
@@ -134,12 +122,7 @@ pub(super) async fn list(config: Config) -> anyhow::Result<()> {
 }
 
 fn line(plugin: &ListedPlugin) -> String {
-    let state = match plugin.state {
-        PluginStateName::Active => "active",
-        PluginStateName::Candidate => "candidate",
-        PluginStateName::Retired => "retired",
-        PluginStateName::Refused => "refused",
-    };
+    let state = plugin.state.word();
     let told = plugin.told.as_ref();
     let version = told.map_or("-", |told| told.version.as_str());
     let kinds = told.map(|told| told.capabilities.kinds.join(", ")).unwrap_or_default();
@@ -155,18 +138,8 @@ fn told(changes: &Changes) -> anyhow::Result<()> {
     print(&format!("it asks more than the component that runs: {}", changes.in_words()))
 }
 
-/// The organization in whose audit log a change of the server stands.
-async fn first(app: &App) -> anyhow::Result<Option<OrganizationRow>> {
+/// Of a change of the server, which stands in the audit log of the first organization; none before there is one.
+async fn events(app: &App) -> anyhow::Result<impl Fn(&str, &str) -> Option<AuditEvent>> {
     let first = app.first_organization().await?;
-    Ok(app.store.organizations().await?.into_iter().find(|row| Some(row.id) == first))
-}
-
-fn event(organization: Option<&OrganizationRow>, action: &str, subject: &str) -> Option<AuditEvent> {
-    Some(AuditEvent {
-        organization: organization?.id,
-        actor: "command line".to_owned(),
-        action: action.to_owned(),
-        subject: subject.to_owned(),
-        ..AuditEvent::default()
-    })
+    Ok(move |action: &str, subject: &str| Some(event(first?, action, subject)))
 }

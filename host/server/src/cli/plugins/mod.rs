@@ -12,11 +12,11 @@ mod wire;
 
 pub(crate) use replay::NotReplayed;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Subcommand;
-use packhouse_runtime::{Inspection, inspect};
+use packhouse_runtime::{Inspection, component_files, inspect};
 
 use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
@@ -127,23 +127,25 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
 /// Where there is no database yet, or one that a start would bring up to date, nothing is said but what lies in the folder.
 async fn list(flags: SettingFlags) -> anyhow::Result<()> {
     let (config, _) = Config::load(&flags.inputs(), &program()?)?;
-    let facts = examine_database(&config.store).await.unwrap_or_default();
-    if facts.schema == known_schema() {
+    if has_database(&config).await {
         return lifecycle::list(config).await;
     }
-    let folder = config.runtime.plugins;
-    let entries = std::fs::read_dir(&folder)
-        .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
-        .collect();
-    files.sort();
-    for file in files {
+    for file in files_of(&config.runtime.plugins)? {
         let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
         print(&line(&found))?;
     }
     Ok(())
+}
+
+/// The components of the plugin folder, sorted by name.
+fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    component_files(folder).with_context(|| format!("failed to read the plugin folder {}", folder.display()))
+}
+
+/// Whether there is a database that need not be brought up to date.
+async fn has_database(config: &Config) -> bool {
+    let facts = examine_database(&config.store).await.unwrap_or_default();
+    facts.schema == known_schema()
 }
 
 fn line(found: &Inspection) -> String {

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use clap::Args;
 use packhouse_config::Config;
 use packhouse_runtime::{Recording, Replayed, replay_bytes};
-use packhouse_store::{Sha256, Store, examine_database, known_schema};
+use packhouse_store::{Sha256, Store};
 
+use super::{files_of, has_database};
 use crate::cli::{SettingFlags, print, program};
 
 #[derive(Debug, Args)]
@@ -71,20 +72,14 @@ fn whole(file: &Path) -> anyhow::Result<Bytes> {
 /// The component that was recorded, by its digest: from the plugin folder, else from the database, where there is one.
 async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
     let (config, _) = Config::load(&settings.inputs(), &program()?)?;
-    let folder = config.runtime.plugins;
-    let entries = std::fs::read_dir(&folder)
-        .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            let bytes = whole(&path)?;
-            if Sha256::of(&bytes).digest().to_string() == digest {
-                return Ok(bytes);
-            }
+    let folder = config.runtime.plugins.clone();
+    for path in files_of(&folder)? {
+        let bytes = whole(&path)?;
+        if Sha256::of(&bytes).digest().to_string() == digest {
+            return Ok(bytes);
         }
     }
-    let facts = examine_database(&config.store).await.unwrap_or_default();
-    if facts.schema == known_schema() {
+    if has_database(&config).await {
         let store = Store::open(config.store).await.context("failed to open the store")?;
         let found = store.component_bytes(digest).await;
         store.close().await;
