@@ -270,7 +270,8 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
         let routed = routed.route_to_handle("hosted", &head).await.unwrap().expect("it is no refusal");
         let mut call = Call::new(head, routed.intent.action);
         call.target = Some(view.clone());
-        assert!(routed.instance.unwrap().handle(call).await.unwrap().is_ok());
+        let answer = routed.instance.unwrap().handle(call).await.unwrap().expect("it is no failure");
+        assert!(!answer.keepable, "who looked at the clock has an answer for one request");
         let recording = recorder.finished().await.unwrap().into_recording();
         let replayed = replay(&recording, &file).unwrap();
         assert_eq!(replayed.difference, None, "{replayed}");

@@ -132,6 +132,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     let options = response.options.map(|options| state.take(options)).transpose()?;
     let states_length = matches!(content, Content::None) && state.head.method == "HEAD";
     let headers = headers(response.headers, states_length)?;
+    state.settle_outside();
     // How old it is changes with each second.
     let tells_age = headers.iter().any(|(name, _)| name == http::header::AGE);
     Ok(Answer {

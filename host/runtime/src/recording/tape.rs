@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use wasmtime::component::Resource;
-use wasmtime_wasi::WasiCtxBuilder;
 
 use super::file::{
     MAX_IMPORTS, RecordedAnswer, RecordedCall, RecordedFailure, RecordedImport, RecordedRepository,
@@ -18,6 +17,7 @@ use crate::error::CallError;
 use crate::host_error::{GuestError, HostError};
 use crate::state::HostState;
 use crate::state::http::RequestRep;
+use crate::state::outside::Sources;
 use crate::view::RepositoryView;
 
 /// See the module.
@@ -148,11 +148,11 @@ impl Take {
 }
 
 impl Tape {
-    /// Makes WASI's clocks and random numbers of what stands in the recording.
-    pub(crate) fn fill(&self, builder: &mut WasiCtxBuilder) {
+    /// WASI's clocks and random numbers, made of what stands in the recording.
+    pub(crate) fn sources(&self) -> Sources {
         match self {
-            Tape::Take(take) => take.recording.wasi.fill(builder),
-            Tape::Play(_, wasi) => wasi.fill(builder),
+            Tape::Take(take) => take.recording.wasi.sources(),
+            Tape::Play(_, wasi) => wasi.sources(),
         }
     }
 

@@ -5,22 +5,24 @@ use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtxBuilder};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
 use super::file::RecordedWasi;
+use crate::state::outside::Sources;
 
 /// How much later it is each time that a clock is asked.
 const STEP: Duration = Duration::from_micros(1);
 
 impl RecordedWasi {
-    /// Makes a guest's clocks and random numbers of it.
-    pub(super) fn fill(self, builder: &mut WasiCtxBuilder) {
-        builder
-            .secure_random(StdRng::seed_from_u64(self.seed))
-            .insecure_random(StdRng::seed_from_u64(!self.seed))
-            .insecure_random_seed(u128::from(self.seed))
-            .wall_clock(Clock::at(Duration::from_millis(self.clock_ms)))
-            .monotonic_clock(Clock::at(Duration::ZERO));
+    /// A guest's clocks and random numbers, made of it.
+    pub(super) fn sources(self) -> Sources {
+        Sources {
+            random: StdRng::seed_from_u64(self.seed),
+            insecure_random: StdRng::seed_from_u64(!self.seed),
+            table_seed: u128::from(self.seed),
+            wall_clock: Box::new(Clock::at(Duration::from_millis(self.clock_ms))),
+            monotonic_clock: Box::new(Clock::at(Duration::ZERO)),
+        }
     }
 }
 

@@ -40,6 +40,7 @@ impl HostState {
         if self.making.is_some() {
             return false;
         }
+        self.settle_outside();
         let (reads, uncacheable) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.uncacheable));
         let (until, replies) = (self.until.take(), self.replies.turns());
         self.making = Some(Making { seen, settings, name, reads, uncacheable, until, replies });
@@ -49,6 +50,7 @@ impl HostState {
     /// Ends it. What was read counts as read by the call.
     pub(crate) fn end_making(&mut self) -> Option<Made> {
         let mut making = self.making.take()?;
+        self.settle_outside();
         let reads = std::mem::replace(&mut self.reads, std::mem::take(&mut making.reads));
         // A piece stands until a commit, not until a moment.
         let timed = self.until.is_some() || self.replies.turns() != making.replies;

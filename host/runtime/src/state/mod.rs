@@ -4,6 +4,7 @@ pub(crate) mod blobs;
 pub(crate) mod host;
 pub(crate) mod http;
 pub(crate) mod memo;
+pub(crate) mod outside;
 pub(crate) mod phase;
 pub(crate) mod records;
 pub(crate) mod transaction;
@@ -31,6 +32,7 @@ use crate::view::RepositoryView;
 use blobs::Volume;
 use host::LogAndClock;
 use memo::Making;
+use outside::{Outside, Sources};
 pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
@@ -80,6 +82,8 @@ pub(crate) struct HostState {
     pub(crate) repository: Option<RepositoryId>,
     storage: Option<Store>,
     wasi: Option<WasiCtx>,
+    /// What was asked of its clocks and of chance.
+    outside: Option<Outside>,
     /// What is printed by it.
     pub(crate) said: Option<Said>,
     /// Where the call is recorded or replayed.
@@ -127,6 +131,7 @@ impl HostState {
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
+            outside: None,
             said: None,
             tape: None,
         }
@@ -151,7 +156,10 @@ impl HostState {
         self.memory.go_on_from(&before.memory);
         self.uncacheable |= before.uncacheable;
         // The guest's streams are those of its first call.
-        (self.wasi, self.said) = (before.wasi, before.said);
+        (self.wasi, self.said, self.outside) = (before.wasi, before.said, before.outside);
+        if let Some(outside) = &self.outside {
+            outside.go_on_in(self.phase);
+        }
         self.tape = before.tape;
     }
 
@@ -186,6 +194,11 @@ impl HostState {
     /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
         self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+    }
+
+    /// Takes in what the guest asked of WASI's clocks and of chance: to be called before `uncacheable` is judged.
+    pub(crate) fn settle_outside(&mut self) {
+        self.uncacheable |= self.outside.as_ref().is_some_and(Outside::take);
     }
 
     /// The answer depends on what changes at this moment, in ms since 1970, of itself; none is never.
@@ -244,9 +257,9 @@ impl WasiView for HostState {
                 let mut builder = WasiCtxBuilder::new();
                 builder.stdout(said.clone()).stderr(said.clone());
                 builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-                if let Some(tape) = &self.tape {
-                    tape.fill(&mut builder);
-                }
+                let outside = self.outside.get_or_insert_with(|| Outside::in_phase(self.phase));
+                let sources = self.tape.as_ref().map_or_else(Sources::of_machine, Tape::sources);
+                outside.watch(&mut builder, sources);
                 builder.build()
             }),
             table: &mut self.table,
