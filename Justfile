@@ -49,7 +49,7 @@ lint:
 [private]
 suite LONG:
     @mkdir -p target && rm -f target/skipped.txt
-    {{ LONG }} cargo test --workspace --release --locked --no-fail-fast
+    {{ LONG }} cargo run --release --locked --quiet --bin xtask -- suite
     @if [ -s target/skipped.txt ]; then sort -u target/skipped.txt; fi
 
 # One test file of tests/tests, as in `just test-one maven_clients`
@@ -74,15 +74,21 @@ coverage := "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cll
 fuzzed := "x86_64-unknown-linux-gnu"
 
 # Made-up input for one of fuzz/targets, as in `just fuzz npm_publish 300`; needs g++ for libFuzzer itself
-fuzz TARGET SECONDS="60":
+fuzz TARGET SECONDS="60": (fuzz-build "--bin" TARGET) (fuzz-run TARGET SECONDS)
+
+# The same for each of them, as many at one time as there are cores
+fuzz-all SECONDS="20": (fuzz-build "--bins")
+    basename --suffix .rs fuzz/targets/*.rs | xargs --max-procs "$(nproc)" --replace just fuzz-run {} {{ SECONDS }}
+
+[private]
+fuzz-build *WHAT:
+    RUSTFLAGS="{{ coverage }}" cargo build --release --locked --manifest-path fuzz/Cargo.toml --target {{ fuzzed }} --target-dir target/fuzz {{ WHAT }}
+
+[private]
+fuzz-run TARGET SECONDS:
     @mkdir -p target/fuzz/corpus/{{ TARGET }} target/fuzz/found
-    RUSTFLAGS="{{ coverage }}" cargo build --release --locked --manifest-path fuzz/Cargo.toml --target {{ fuzzed }} --target-dir target/fuzz --bin {{ TARGET }}
     target/fuzz/{{ fuzzed }}/release/{{ TARGET }} -max_total_time={{ SECONDS }} -max_len=8192 -timeout=10 -rss_limit_mb=1024 \
         -artifact_prefix=target/fuzz/found/{{ TARGET }}- target/fuzz/corpus/{{ TARGET }} fuzz/seeds/{{ TARGET }}
-
-# The same for each of them
-fuzz-all SECONDS="20":
-    for target in fuzz/targets/*.rs; do just fuzz "$(basename "$target" .rs)" {{ SECONDS }} || exit 1; done
 
 # Load and faults over two servers, then three, with PostgreSQL and S3; what clients saw is checked: `just chaos --minutes 60 --seed 7`
 chaos *ARGS: build
