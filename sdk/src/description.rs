@@ -173,6 +173,7 @@ pub struct Description {
     own_tokens: bool,
     upstream_credentials: Vec<String>,
     encoded_slash: bool,
+    follows_redirects: bool,
     name_folding: Folding,
     held_by: Vec<String>,
     request_headers: Vec<String>,
@@ -216,6 +217,7 @@ impl Description {
             own_tokens: false,
             upstream_credentials: Vec::new(),
             encoded_slash: false,
+            follows_redirects: false,
             name_folding: Folding::None,
             held_by: Vec::new(),
             request_headers: Vec::new(),
@@ -331,6 +333,13 @@ impl Description {
     /// `%2F` is allowed within a segment of a path.
     pub fn encoded_slash(mut self) -> Self {
         self.encoded_slash = true;
+        self
+    }
+
+    /// Clients follow a redirect when they fetch a stored file, and check its digest themselves: an operator may then let them fetch large
+    /// files from S3, past the server, which cannot check what they get.
+    pub fn follows_redirects(mut self) -> Self {
+        self.follows_redirects = true;
         self
     }
 

@@ -50,6 +50,27 @@ pub(crate) static KEYS: &[Key] = &[
         "fs for the data folder, or s3://BUCKET?endpoint=..&region=..&access_key_id=..&secret_access_key=..",
     ),
     key(
+        "blobs_redirect.min_bytes",
+        "PACKHOUSE_BLOBS_REDIRECT_MIN_BYTES",
+        Kind::Bytes,
+        "",
+        "Stored files of at least so many bytes are fetched from S3 by the client itself, where its format's clients check digests.",
+    ),
+    key(
+        "blobs_redirect.endpoint",
+        "PACKHOUSE_BLOBS_REDIRECT_ENDPOINT",
+        Kind::Url,
+        "",
+        "Where clients reach S3 for that, as https://s3.example; by default where the server does.",
+    ),
+    key(
+        "blobs_redirect.lifetime_ms",
+        "PACKHOUSE_BLOBS_REDIRECT_LIFETIME_MS",
+        Kind::Millis,
+        "300000",
+        "How long such an address is good, for whoever has it.",
+    ),
+    key(
         "blobs_idle_ms",
         "PACKHOUSE_BLOBS_IDLE_MS",
         Kind::Millis,

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use packhouse_runtime::{PluginConfig, RuntimeConfig};
-use packhouse_store::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
+use packhouse_store::{BlobsConfig, DatabaseLimits, RedirectsConfig, StagingLimits, StoreConfig};
 use url::Url;
 
 pub use email::{email, email_domain};
@@ -310,6 +310,7 @@ impl Reader<'_> {
             url if url.starts_with("s3://") => Ok(BlobsConfig::S3(url.to_owned())),
             _ => Err("is no storage of blobs; write fs or s3://BUCKET?endpoint=…".to_owned()),
         })?;
+        let redirects = self.redirects(&blobs)?;
         let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
         let upload_ttl = self.millis("gc.upload_ttl_ms")?;
         let blobs_idle = self.millis("blobs_idle_ms")?;
@@ -326,6 +327,7 @@ impl Reader<'_> {
             database_url,
             database,
             blobs,
+            redirects,
             blobs_idle,
             gc_grace,
             gc_lease,
@@ -333,6 +335,19 @@ impl Reader<'_> {
             staging,
             ..defaults
         })
+    }
+
+    fn redirects(&self, blobs: &BlobsConfig) -> Result<Option<RedirectsConfig>, Mistake> {
+        let min_bytes = self.parse_some("blobs_redirect.min_bytes", values::bytes)?;
+        let endpoint = self.parse_some("blobs_redirect.endpoint", values::url)?;
+        let lifetime = self.parse("blobs_redirect.lifetime_ms", values::some_millis)?;
+        let Some(min_bytes) = min_bytes else { return Ok(None) };
+        if !matches!(blobs, BlobsConfig::S3(_)) {
+            let reason = "is for blobs in S3, and `blobs` names none; take it out, or set `blobs`";
+            return Err(self.mistake("blobs_redirect.min_bytes", reason));
+        }
+        let endpoint = endpoint.map(|url| url.as_str().trim_end_matches('/').to_owned());
+        Ok(Some(RedirectsConfig { min_bytes, endpoint, lifetime }))
     }
 
     fn tracing(&self) -> Result<Option<Tracing>, Mistake> {

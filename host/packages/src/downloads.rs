@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::CONTENT_RANGE;
+use http::header::{CONTENT_RANGE, RANGE};
 use http::{Method, Response, StatusCode};
 use packhouse_runtime::Content;
 use packhouse_store::{Algorithm, RepositoryId, Sha256};
@@ -40,6 +40,11 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, res
     let Some(file) = file.filter(|_| request.parts.method == Method::GET) else { return };
     let begins = match response.status() {
         StatusCode::OK => true,
+        // Which part is asked for elsewhere is what is asked for here.
+        StatusCode::TEMPORARY_REDIRECT => {
+            let range = request.parts.headers.get(RANGE).map(http::HeaderValue::as_bytes);
+            range.is_none_or(|range| range.starts_with(b"bytes=0-"))
+        }
         StatusCode::PARTIAL_CONTENT => {
             let range = response.headers().get(CONTENT_RANGE).map(http::HeaderValue::as_bytes);
             range.is_some_and(|range| range.starts_with(b"bytes 0-"))

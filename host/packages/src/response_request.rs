@@ -16,6 +16,8 @@ pub(crate) struct ResponseRequest<'a> {
     pub head: bool,
     /// Whether it is a GET or a HEAD: others have neither conditions nor ranges here.
     pub reads: bool,
+    /// Whether the client may be sent to S3 for a stored file.
+    pub follows_redirects: bool,
     /// Its headers.
     pub headers: &'a HeaderMap,
     /// Its id.
@@ -26,9 +28,10 @@ pub(crate) struct ResponseRequest<'a> {
 }
 
 impl<'a> ResponseRequest<'a> {
-    /// Of a request and its id.
-    pub(crate) fn of(parts: &'a Parts, request_id: &'a str) -> Self {
+    /// Of a request, its id, and whether its client may be sent to S3.
+    pub(crate) fn of(parts: &'a Parts, request_id: &'a str, follows_redirects: bool) -> Self {
         Self {
+            follows_redirects,
             head: parts.method == Method::HEAD,
             reads: parts.method == Method::HEAD || parts.method == Method::GET,
             headers: &parts.headers,

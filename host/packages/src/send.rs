@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    RANGE,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, LOCATION, RANGE,
 };
 use http::{HeaderValue, Response, StatusCode};
 use packhouse_runtime::Content;
-use packhouse_store::StoreError;
+use packhouse_store::{SentAs, StoreError};
 
 use crate::downloads;
 use crate::encodings::Encodings;
@@ -31,7 +31,8 @@ pub(crate) async fn send(
     encodings: &Arc<Encodings>,
     prepared: &PreparedResponse,
 ) -> Result<Response<Body>, HttpError> {
-    let asked = ResponseRequest::of(request.parts, &request.head.request_id);
+    let follows = request.description().follows_redirects;
+    let asked = ResponseRequest::of(request.parts, &request.head.request_id, follows);
     let response = respond(prepared, encodings, asked).await?;
     downloads::count(request, prepared.file, &response);
     Ok(response)
@@ -58,7 +59,36 @@ async fn respond(
     {
         return coded(prepared, Variant { coding, validators, bytes }, request).await;
     }
+    if let Some(elsewhere) = redirected(prepared, request).await? {
+        return Ok(elsewhere);
+    }
     ranged(prepared, identity, request).await
+}
+
+/// Where a client fetches a stored file itself, of which it then asks the same part; none where the file passes through this server.
+async fn redirected(
+    prepared: &PreparedResponse,
+    request: ResponseRequest<'_>,
+) -> Result<Option<Response<Body>>, StoreError> {
+    let Content::Blob(blob) = &prepared.content else { return Ok(None) };
+    if !request.follows_redirects || request.head {
+        return Ok(None);
+    }
+    let header = |name| prepared.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let sent_as =
+        SentAs { content_type: header(CONTENT_TYPE), content_disposition: header(CONTENT_DISPOSITION) };
+    let Some(address) = blob.presigned(&sent_as).await? else { return Ok(None) };
+    let location = HeaderValue::from_str(address.as_str());
+    let location = location.map_err(|error| StoreError::Invalid(error.to_string()))?;
+    metrics::counter!("packhouse_blobs_redirected_total").increment(1);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    // Whoever has the address has the file for a while.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(Some(response))
 }
 
 /// The response as it is. A HEAD that the plugin answered without the content states the length that a GET would bring, and not that of

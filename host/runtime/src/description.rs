@@ -78,6 +78,10 @@ pub struct Description {
     /// Whether `%2f` may stand in a path segment.
     #[serde(default)]
     pub encoded_slash: bool,
+    /// Whether its clients follow a redirect of a stored file, and check the digest of what they get themselves: the operator may then let
+    /// them fetch large files past the server.
+    #[serde(default)]
+    pub follows_redirects: bool,
     /// Which spellings of a package's name are the same.
     #[serde(default)]
     pub name_folding: Folding,

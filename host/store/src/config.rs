@@ -17,6 +17,8 @@ pub struct StoreConfig {
     pub database: DatabaseLimits,
     /// Where larger blobs lie.
     pub blobs: BlobsConfig,
+    /// Which of them clients may fetch from S3 themselves; none where all pass through the server.
+    pub redirects: Option<RedirectsConfig>,
     /// How long S3 may go without a byte of what it was asked for; a part that is written may take three times as long.
     pub blobs_idle: Duration,
     /// Blobs of at most this many bytes lie in the database.
@@ -60,6 +62,7 @@ impl StoreConfig {
             database: DatabaseLimits::default(),
             blobs: BlobsConfig::Fs(data.clone()),
             data,
+            redirects: None,
             blobs_idle: Duration::from_secs(10),
             inline_max: 32 * 1024,
             gc_grace: Duration::from_hours(24),
@@ -108,6 +111,17 @@ impl DatabaseLimits {
     pub(crate) fn deadline(&self) -> Duration {
         self.statement.saturating_add(Duration::from_secs(2))
     }
+}
+
+/// Blobs that clients fetch from S3 themselves, at an address that is signed for a while.
+#[derive(Clone, Debug)]
+pub struct RedirectsConfig {
+    /// Bytes of such a blob at least.
+    pub min_bytes: u64,
+    /// Where clients reach S3, as `https://s3.example`; none where the server reaches it.
+    pub endpoint: Option<String>,
+    /// How long an address is good.
+    pub lifetime: Duration,
 }
 
 /// Where larger blobs lie.

@@ -58,7 +58,7 @@ pub use blobs::*;
 pub use cache::{CacheEntry, CacheTotals, CachedAnswer};
 pub use catalog::{CatalogChange, ShownFile, ShownState, Version, VersionFile};
 pub use changes::Dependencies;
-pub use config::{BlobsConfig, DatabaseLimits, StagingLimits, StoreConfig};
+pub use config::{BlobsConfig, DatabaseLimits, RedirectsConfig, StagingLimits, StoreConfig};
 pub use db::{Answering, Connections, Generation};
 pub use deletions::Deletion;
 pub use digest::{Algorithm, Digest, Sha256};

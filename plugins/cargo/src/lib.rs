@@ -39,6 +39,7 @@ impl Format for Cargo {
             ErrorTemplate::new(json!({"errors": "{problems}"})).problem(json!({"detail": "{message}"}));
         Description::new("cargo", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .follows_redirects()
             .errors(errors)
             // Cargo sends its token with no scheme before it.
             .authorization(&[Authorization::Bare, Authorization::Bearer, Authorization::Basic])

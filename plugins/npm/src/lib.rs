@@ -60,6 +60,7 @@ impl Format for Npm {
     fn describe() -> Description {
         Description::new("npm", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .follows_redirects()
             .encoded_slash()
             .refused_status(404, 401)
             .request_headers(&["npm-command"])

@@ -41,6 +41,7 @@ impl Format for Oci {
     fn describe() -> Description {
         Description::new("docker", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .follows_redirects()
             .errors(errors::template())
             .challenge(Challenge::Bearer)
             .token_service(TokenService::new("/v2/token"))

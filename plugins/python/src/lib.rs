@@ -44,6 +44,7 @@ impl Format for Python {
     fn describe() -> Description {
         Description::new("python", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .follows_redirects()
             .checks_username()
             .open_requests(&[])
             .trusted_publishing(&["/_/oidc/{rest..}"])

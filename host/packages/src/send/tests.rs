@@ -36,6 +36,7 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
     let asked = ResponseRequest {
         head: method == "HEAD",
         reads,
+        follows_redirects: true,
         headers: &headers,
         request_id: "r",
         connection: None,

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::task::spawn_blocking;
+use url::Url;
 
 use super::bytes::{BlobBytes, Known, Settled, StoredRow};
 use super::hashing::Hasher;
+use super::presigned::SentAs;
 use super::row::BlobRow;
 use super::source::{Source, part};
 use super::stream::{BlobStream, CHUNK};
@@ -199,6 +201,20 @@ impl Blob {
     /// from an object store comes in the pieces in which that sends it.
     pub fn stream_in(&self, range: Range<u64>, chunk: usize) -> BlobStream {
         BlobStream::new(&self.0, range, chunk)
+    }
+
+    /// An address at which a client fetches the bytes from S3 itself, good for a while for whoever has it; none where they pass through this
+    /// server: they lie
+    /// elsewhere, are not stored yet or a part of others, or the operator wants it so. `Unavailable` where the address cannot be signed.
+    pub async fn presigned(&self, sent_as: &SentAs<'_>) -> Result<Option<Url>, StoreError> {
+        let BlobBytes { source: Source::Object(object), start: 0, size, stored: Some(_), .. } = &*self.0
+        else {
+            return Ok(None);
+        };
+        if *size != object.size {
+            return Ok(None);
+        }
+        object.bucket.presigned(&object.key, *size, sent_as).await.map_err(StoreError::storage)
     }
 
     async fn hash_again(&self, algorithm: Algorithm) -> Result<Vec<u8>, StoreError> {

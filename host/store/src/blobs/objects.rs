@@ -19,8 +19,11 @@ use object_store::{
     BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
     PutMode, PutOptions, PutPayload, Result, RetryConfig,
 };
+use url::Url;
 
+use super::presigned::{Presigner, SentAs};
 use super::s3_meters::{Counting, one_request};
+use crate::config::RedirectsConfig;
 use crate::error::StoreError;
 
 /// The size of every part but the last, and the smallest that S3 takes. At most 10,000 parts make an object, so 48 GiB.
@@ -57,6 +60,8 @@ pub(crate) struct Objects {
     canary: Arc<str>,
     /// Time for an answer, and without a byte of it.
     idle: Duration,
+    /// Signs addresses for clients; none where they fetch nothing here themselves.
+    presigner: Option<Arc<Presigner>>,
 }
 
 /// A multipart upload: where the parts go.
@@ -76,15 +81,19 @@ impl Objects {
 
     fn new(bucket: Arc<dyn Bucket>, prefix: Path, idle: Duration) -> Objects {
         let canary = format!("canary/{}", super::fs::random_id()).into();
-        Objects { bucket, prefix, canary, idle }
+        Objects { bucket, prefix, canary, idle, presigner: None }
     }
 
     /// The bucket, or the part of one, of
     /// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`. What the address does not say
     /// comes from the environment (`AWS_…`). A read fails after `idle` without an answer or a byte of it, a write after three
     /// times as long. `Invalid` names what is wrong, without the values.
-    pub(crate) fn s3(address: &str, idle: Duration) -> std::result::Result<Objects, StoreError> {
-        let url = url::Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
+    pub(crate) fn s3(
+        address: &str,
+        idle: Duration,
+        redirects: Option<&RedirectsConfig>,
+    ) -> std::result::Result<Objects, StoreError> {
+        let url = Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
         let bucket =
             url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
         let mut builder = AmazonS3Builder::from_env()
@@ -100,10 +109,13 @@ impl Objects {
                 name.parse().map_err(|_| invalid(&format!("has a parameter that is not known: {name}")))?;
             builder = builder.with_config(key, value);
         }
-        let bucket = builder.build().map_err(|error| invalid(&format!("does not make sense: {error}")))?;
+        let senseless = |error: Error| invalid(&format!("does not make sense: {error}"));
+        let presigner = redirects.map(|redirects| Presigner::new(builder.clone(), redirects)).transpose();
+        let presigner = presigner.map_err(senseless)?.map(Arc::new);
+        let bucket = builder.build().map_err(senseless)?;
         let prefix = Path::from_url_path(url.path())
             .map_err(|error| invalid(&format!("has no usable path: {error}")))?;
-        Ok(Objects::new(Arc::new(bucket), prefix, idle))
+        Ok(Objects { presigner, ..Objects::new(Arc::new(bucket), prefix, idle) })
     }
 
     /// Writes a whole object under a key that is not taken.
@@ -224,6 +236,14 @@ impl Objects {
             Ok(within(idle, next).await?.map(|piece| (piece, pieces)))
         };
         Ok(stream::try_unfold(pieces, next).boxed())
+    }
+
+    /// An address at which a client fetches the object itself; none where it does not, for an object of so many bytes.
+    pub(crate) async fn presigned(&self, key: &str, size: u64, sent_as: &SentAs<'_>) -> Result<Option<Url>> {
+        match &self.presigner {
+            Some(presigner) => presigner.presigned(&self.path(key), size, sent_as).await,
+            None => Ok(None),
+        }
     }
 
     /// How many bytes an object has; none when there is no such object.

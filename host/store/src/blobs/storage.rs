@@ -33,7 +33,10 @@ impl Storage {
                 StoragePlace::Folder(Arc::new(blocking(move || Folder::open(&root)).await?))
             }
             BlobsConfig::Memory => StoragePlace::Bucket(Objects::in_memory()),
-            BlobsConfig::S3(address) => StoragePlace::Bucket(Objects::s3(address, config.blobs_idle)?),
+            BlobsConfig::S3(address) => {
+                let redirects = config.redirects.as_ref();
+                StoragePlace::Bucket(Objects::s3(address, config.blobs_idle, redirects)?)
+            }
         };
         Ok(Storage { place, tasks: TaskTracker::new() })
     }
