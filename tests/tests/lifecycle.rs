@@ -110,6 +110,12 @@ fn a_format_comes_changes_and_goes_back_without_a_restart() {
     let expected = [(first.clone(), "retired".to_owned()), (second.clone(), "active".to_owned())];
     assert_eq!(states(&api), BTreeSet::from(expected));
 
+    // What came late is counted by name.
+    let counted = Client::new(server.api()).get("/metrics").expect(200).text();
+    let of_format = r#"packhouse_requests_total{host="packages",format="raw",method="GET",status="2xx"} "#;
+    let count = counted.lines().find_map(|line| line.strip_prefix(of_format)).map(str::parse::<u64>);
+    assert!(count.is_some_and(|count| count.is_ok_and(|count| count > 0)), "{counted}");
+
     // A pin goes before what the format runs, for its repository alone.
     let other = FormatRepository::hosted(&server, "raw", "others", &json!({}));
     let pin = format!("/v1/repositories/{}/plugin", other.id);

@@ -2,7 +2,7 @@
 //! under way. What hangs is in none of the first two, so it shows in the last: how many there are, and how old the oldest is.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
@@ -23,10 +23,10 @@ const SECONDS: &str = "packhouse_request_seconds";
 /// The meters of one host, looked up once.
 pub struct RequestMeters {
     host: &'static str,
-    formats: Vec<String>,
-    requests: Vec<Counter>,
-    /// Made by the first request of its kind: each is many lines, and most kinds never come.
-    seconds: Vec<OnceLock<Histogram>>,
+    /// Of no format, and of those that were served from the start.
+    first: Vec<FormatMeters>,
+    /// Of those that came later.
+    later: RwLock<Vec<FormatMeters>>,
     /// What is under way.
     pub under_way: Arc<UnderWay>,
 }
@@ -36,38 +36,32 @@ impl RequestMeters {
     pub fn new(host: &'static str, formats: impl IntoIterator<Item = String>) -> RequestMeters {
         metrics::describe_counter!(REQUESTS, "Requests by host, format, method and class of status");
         metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time until the head of an answer");
-        let formats: Vec<String> = std::iter::once(NO_FORMAT.to_owned()).chain(formats).collect();
-        let mut requests = Vec::new();
-        for format in &formats {
-            for method in METHODS {
-                for status in CLASSES {
-                    requests.push(metrics::counter!(REQUESTS, "host" => host, "format" => format.clone(), "method" => method, "status" => status));
-                }
+        let formats = std::iter::once(NO_FORMAT.to_owned()).chain(formats);
+        let first = formats.map(|format| FormatMeters::new(host, format)).collect();
+        RequestMeters { host, first, later: RwLock::default(), under_way: Arc::default() }
+    }
+
+    /// The host serves these formats from now on, some of them maybe already.
+    pub fn serves(&self, formats: impl IntoIterator<Item = String>) {
+        let mut later = self.later.write().unwrap_or_else(PoisonError::into_inner);
+        for format in formats {
+            if !self.first.iter().chain(later.iter()).any(|known| known.format == format) {
+                later.push(FormatMeters::new(self.host, format));
             }
         }
-        let seconds = (0..formats.len() * METHODS.len()).map(|_| OnceLock::new()).collect();
-        RequestMeters { host, formats, requests, seconds, under_way: Arc::default() }
     }
 
     /// Counts a request, below a repository of this format if of any, that took this long until its answer's head was ready.
     pub fn answered(&self, format: Option<&str>, method: &Method, status: StatusCode, took: Duration) {
-        let format = format.and_then(|format| self.formats.iter().position(|known| known == format));
-        let method = METHODS.iter().position(|known| *known == method.as_str());
-        let (format, method) = (format.unwrap_or_default(), method.unwrap_or(METHODS.len() - 1));
-        let kind = format * METHODS.len() + method;
-        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
-        if let Some(requests) = self.requests.get(kind * CLASSES.len() + class) {
-            requests.increment(1);
+        let format = format.unwrap_or(NO_FORMAT);
+        if let Some(meters) = self.first.iter().find(|meters| meters.format == format) {
+            return meters.answered(method, status, took);
         }
-        if let Some(seconds) = self.seconds.get(kind) {
-            seconds.get_or_init(|| self.histogram(format, method)).record(took.as_secs_f64());
+        let later = self.later.read().unwrap_or_else(PoisonError::into_inner);
+        let meters = later.iter().find(|meters| meters.format == format).or(self.first.first());
+        if let Some(meters) = meters {
+            meters.answered(method, status, took);
         }
-    }
-
-    fn histogram(&self, format: usize, method: usize) -> Histogram {
-        let format = self.formats.get(format).cloned().unwrap_or_default();
-        let method = METHODS.get(method).copied().unwrap_or_default();
-        metrics::histogram!(SECONDS, "host" => self.host, "format" => format, "method" => method)
     }
 
     /// Sets what says how many are under way, and how old the oldest is.
@@ -75,6 +69,41 @@ impl RequestMeters {
         let (count, oldest) = self.under_way.now();
         metrics::gauge!("packhouse_requests_in_flight", "host" => self.host).set(count as f64);
         metrics::gauge!("packhouse_requests_oldest_seconds", "host" => self.host).set(oldest.as_secs_f64());
+    }
+}
+
+/// The meters of one format.
+struct FormatMeters {
+    host: &'static str,
+    format: String,
+    /// By method and class of status.
+    requests: Vec<Counter>,
+    /// By method. Made by the first request of its kind: each is many lines, and most kinds never come.
+    seconds: [OnceLock<Histogram>; METHODS.len()],
+}
+
+impl FormatMeters {
+    fn new(host: &'static str, format: String) -> FormatMeters {
+        let kinds = METHODS.iter().flat_map(|method| CLASSES.iter().map(move |class| (*method, *class)));
+        let counter = |(method, status)| metrics::counter!(REQUESTS, "host" => host, "format" => format.clone(), "method" => method, "status" => status);
+        let requests = kinds.map(counter).collect();
+        FormatMeters { host, format, requests, seconds: Default::default() }
+    }
+
+    fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
+        let method = METHODS.iter().position(|known| *known == method.as_str()).unwrap_or(METHODS.len() - 1);
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
+        if let Some(requests) = self.requests.get(method * CLASSES.len() + class) {
+            requests.increment(1);
+        }
+        if let Some(seconds) = self.seconds.get(method) {
+            seconds.get_or_init(|| self.histogram(method)).record(took.as_secs_f64());
+        }
+    }
+
+    fn histogram(&self, method: usize) -> Histogram {
+        let method = METHODS.get(method).copied().unwrap_or_default();
+        metrics::histogram!(SECONDS, "host" => self.host, "format" => self.format.clone(), "method" => method)
     }
 }
 
@@ -132,14 +161,18 @@ mod tests {
     #[test]
     fn every_format_method_and_status_has_a_place() {
         let meters = RequestMeters::new("packages", ["one".to_owned(), "two".to_owned()]);
-        for format in [None, Some("one"), Some("two"), Some("not loaded")] {
+        meters.serves(["two", "late", "late"].map(str::to_owned));
+        for format in [None, Some("one"), Some("two"), Some("late"), Some("not loaded")] {
             for method in [Method::GET, Method::TRACE, Method::from_bytes(b"ODD").unwrap()] {
                 for status in [200, 304, 404, 503] {
                     meters.answered(format, &method, StatusCode::from_u16(status).unwrap(), Duration::ZERO);
                 }
             }
         }
-        assert_eq!(meters.requests.len(), 3 * METHODS.len() * CLASSES.len());
+        let formats = |all: &[FormatMeters]| all.iter().map(|of| of.format.clone()).collect::<Vec<_>>();
+        assert_eq!(formats(&meters.first), ["none", "one", "two"]);
+        assert_eq!(formats(&meters.later.read().unwrap()), ["late"]);
+        assert!(meters.first.iter().all(|of| of.requests.len() == METHODS.len() * CLASSES.len()));
     }
 
     #[test]

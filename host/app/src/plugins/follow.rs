@@ -45,6 +45,8 @@ impl App {
         let state = self.store.plugin_state().await?;
         self.plugins.failed_now().clear();
         let set = self.plugin_set(&state).await?;
+        let formats = set.plugins().iter().map(|plugin| plugin.description().format.clone());
+        self.meters.packages.serves(formats);
         self.runtime.serve(set.clone());
         // What is likely to run next is compiled by now, so that all servers change over at once. It may take a while, and what was
         // activated serves meanwhile.
