@@ -32,6 +32,12 @@ impl HostState {
         only_reads && !self.changes
     }
 
+    /// Says in the log what a call does with records, for whoever writes the plugin.
+    pub(super) fn tell_record(&self, done: &str, key: &str) {
+        let request_id = self.head.request_id.as_str();
+        tracing::debug!(target: "packhouse::records", request_id, done, key, "a record");
+    }
+
     fn changing(&self, handle: &Resource<RepositoryRep>) -> Result<RepositoryId, HostError> {
         let repository = self.held(handle)?;
         if !repository.may_change(self.access) {
@@ -77,6 +83,7 @@ impl HostRepository for HostState {
     ) -> Result<Option<Entry>, HostError> {
         let seen = self.reading(&repository)?;
         self.reads.of(seen.repository).on_record(&key);
+        self.tell_record("read", &key);
         let storage = self.storage()?;
         let found = if self.may_recall() {
             storage.cached_get(seen, key).await?
@@ -94,6 +101,7 @@ impl HostRepository for HostState {
         limit: u32,
     ) -> Result<Vec<Entry>, HostError> {
         let (seen, storage) = (self.reading(&repository)?, self.storage()?);
+        self.tell_record("scanned", &prefix);
         let (limit, after) = (limit.min(MAX_SCAN), after.as_deref());
         let found = if self.may_recall() {
             storage.cached_scan(seen, &prefix, after, limit).await?
@@ -113,6 +121,7 @@ impl HostRepository for HostState {
         limit: u32,
     ) -> Result<Vec<String>, HostError> {
         let (seen, storage) = (self.reading(&repository)?, self.storage()?);
+        self.tell_record("listed", &prefix);
         let delimiter = delimiter.as_deref().map(one_byte).transpose()?;
         let (limit, after) = (limit.min(MAX_KEYS), after.as_deref());
         self.reads.of(seen.repository).on_records(&prefix, after, None);

@@ -177,6 +177,11 @@ impl HostTransaction for HostState {
         let keeps = keeps.map(|(_, blob)| blob).collect();
         let audit = self.event(&transaction);
         let (changes, catalog) = (transaction.changes, transaction.catalog);
+        changes.iter().for_each(|change| match change {
+            Change::Put { key, .. } => self.tell_record("wrote", key),
+            Change::Remove { key, .. } => self.tell_record("removed", key),
+            Change::Require { .. } => {}
+        });
         let publishes = matches!(self.access, Access::Intent(Action::Publish));
         let trash = self.trash.filter(|_| matches!(self.access, Access::Intent(Action::Delete)));
         let commit = Commit { changes, catalog, keeps, audit, publishes, trash, ..Commit::default() };

@@ -1,5 +1,6 @@
 //! `packhouse plugins dev`: a server with the project's component, which is built and loaded anew when something of the project
-//! changes. Each request is told with what it would do, its status and its time, and with what the plugin said.
+//! changes. Each request is told with what it would do, its status and its time, with the records that it read and wrote, and with what
+//! the plugin said.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -36,7 +37,8 @@ pub(super) async fn dev(
     std::fs::create_dir_all(&home).with_context(|| format!("failed to make {}", home.display()))?;
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut bench = Bench { folder, home, listen: [packages, api], served: None, intents: HashMap::new() };
+    let requests = HashMap::new();
+    let mut bench = Bench { folder, home, listen: [packages, api], served: None, requests };
     let mut seen = newest(&bench.folder);
     let mut inner = bench.start().await.map(Some)?;
     let mut look = tokio::time::interval(LOOK);
@@ -80,8 +82,50 @@ struct Bench {
     listen: [String; 2],
     /// When the component that is served was made.
     served: Option<SystemTime>,
-    /// What requests would do, by their ids, until they are answered.
-    intents: HashMap<String, String>,
+    /// What is known of requests, by their ids, until they are answered.
+    requests: HashMap<String, Known>,
+}
+
+/// What is known of a request that is not answered.
+#[derive(Default)]
+struct Known {
+    /// What it would do.
+    intent: Option<String>,
+    /// What it did with records, in that order: as `read` and a key.
+    records: Vec<(String, String)>,
+}
+
+/// Keys of a kind that are told of one request; of the rest, how many.
+const KEYS_TOLD: usize = 12;
+
+impl Known {
+    /// Notes what was done with a record. What is done again in the same way is told once.
+    fn note(&mut self, done: &str, key: &str) {
+        // Ranges are told by what their keys begin with.
+        let key = if matches!(done, "scanned" | "listed") { format!("{key}*") } else { key.to_owned() };
+        let note = (done.to_owned(), key);
+        if !self.records.contains(&note) {
+            self.records.push(note);
+        }
+    }
+
+    /// As `  read a, b` and `  wrote c`, each on a line; nothing where there is nothing to tell.
+    fn told(&self) -> String {
+        let mut text = String::new();
+        for done in ["read", "scanned", "listed", "wrote", "removed"] {
+            let mut keys = self.records.iter().filter(|(what, _)| what == done).map(|(_, key)| key.as_str());
+            let told: Vec<&str> = keys.by_ref().take(KEYS_TOLD).collect();
+            if told.is_empty() {
+                continue;
+            }
+            text += &format!("\n    {done} {}", told.join(", "));
+            match keys.count() {
+                0 => {}
+                more => text += &format!(" and {more} more"),
+            }
+        }
+        text
+    }
 }
 
 impl Bench {
@@ -158,15 +202,21 @@ impl Bench {
         let id = line.text("request_id").to_owned();
         match line.target() {
             "packhouse::intent" => {
-                self.intents.insert(id, line.text("action").to_lowercase());
+                self.requests.entry(id).or_default().intent = Some(line.text("action").to_lowercase());
+                Ok(())
+            }
+            "packhouse::records" => {
+                self.requests.entry(id).or_default().note(line.text("done"), line.text("key"));
                 Ok(())
             }
             "packhouse::refusal" => print(&format!("  {}", line.text("code"))),
             "packhouse::access" => {
-                let intent = self.intents.remove(&id).unwrap_or_else(|| "-".to_owned());
+                let known = self.requests.remove(&id).unwrap_or_default();
+                let intent = known.intent.as_deref().unwrap_or("-");
                 let ms = line.field("ms").as_f64().unwrap_or_default();
                 let (method, path) = (line.text("method"), line.text("path"));
-                print(&format!("{method} {path} {} ({intent}) {ms:.1} ms", line.field("status")))
+                let (status, records) = (line.field("status"), known.told());
+                print(&format!("{method} {path} {status} ({intent}) {ms:.1} ms{records}"))
             }
             _ if line.is_worth_reading() => print(&format!("  {}", line.for_people())),
             _ => Ok(()),

@@ -14,8 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cli::program;
 
-/// What is logged besides what is logged anyway: what requests would do, and refusals by their codes.
-const LOG: &str = "info,packhouse::intent=debug,packhouse::refusal=debug,packhouse::plugin=trace";
+/// What is logged besides what is logged anyway: what requests would do, which records they read and write, and refusals by their
+/// codes.
+const LOG: &str =
+    "info,packhouse::intent=debug,packhouse::records=debug,packhouse::refusal=debug,packhouse::plugin=trace";
 /// Who owns everything in it.
 pub(super) const OWNER: &str = "owner@localhost";
 
