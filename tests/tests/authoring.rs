@@ -11,6 +11,7 @@
 )]
 
 use packhouse_tests::clients::{self, Said};
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{self, eventually};
 use packhouse_tests::{Api, Server, checkout, long, skip};
 use serde_json::json;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tempfile::TempDir;
+use tempfile::{TempDir, TempPath};
 
 /// How long a build may take on a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -81,32 +82,60 @@ fn last_line(mut command: Command) -> PathBuf {
     PathBuf::from(printed.trim_end().lines().last().unwrap_or_default())
 }
 
-/// A server whose only plugin is this component, and `curl` at a repository of its format: a file goes in and comes out.
-fn serve_and_use(component: &Path, format: &str, wasi: bool) {
-    let plugins = tempfile::tempdir().unwrap();
-    fs::copy(component, plugins.path().join(format).with_extension("wasm")).unwrap();
-    let settings = plugins.path().join("packhouse.toml");
-    fs::write(&settings, format!("[plugins.{format}]\nwasi = {wasi}\n")).unwrap();
-    let [plugins, settings] = [plugins.path(), &settings].map(|path| path.to_str().unwrap());
-    let server = Server::with().arg("--plugins").arg(plugins).arg("--config").arg(settings).start();
-    let api = Api::sign_in(&server);
-    let repository = json!({"name": "mine", "format": format, "kind": "hosted"});
-    let id = api.post("/v1/repositories", &repository).expect(201).field("id");
-    let token = api.create_token(&[&id], &["read", "write"], None).secret;
-    let user = format!("{}:{token}", server::OWNER);
-    let address = format!("http://{}/repositories/mine/a/b.txt", server.packages());
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), "hello").unwrap();
-    let curl = |more: &[&str]| {
-        let mut command = Command::new("curl");
-        clients::run(
-            command.args(["--silent", "--show-error", "--fail", "--user", &user]).args(more).arg(&address),
-        )
-    };
-    curl(&["--upload-file", file.path().to_str().unwrap()]).well();
-    assert_eq!(curl(&[]).well().text, "hello");
-    curl(&["--request", "DELETE"]).well();
-    curl(&[]).refused("404");
+/// A server whose only plugin is this component, with a repository of its format.
+struct Served {
+    _plugins: TempDir,
+    format: String,
+    server: Server,
+    repository: FormatRepository,
+}
+
+impl Served {
+    fn start(component: &Path, format: &str, wasi: bool) -> Self {
+        let plugins = tempfile::tempdir().unwrap();
+        fs::copy(component, plugins.path().join(format).with_extension("wasm")).unwrap();
+        let settings = plugins.path().join("packhouse.toml");
+        fs::write(&settings, format!("[plugins.{format}]\nwasi = {wasi}\n")).unwrap();
+        let [folder, settings] = [plugins.path(), &settings].map(|path| path.to_str().unwrap());
+        let server = Server::with().arg("--plugins").arg(folder).arg("--config").arg(settings).start();
+        let repository = FormatRepository::hosted(&server, format, "mine", &json!({}));
+        Self { _plugins: plugins, format: format.to_owned(), server, repository }
+    }
+
+    /// `curl` at the server's repository: a file goes in and comes out.
+    fn is_used(&self) {
+        let user = format!("{}:{}", server::OWNER, self.repository.token.secret);
+        let address = format!("{}/a/b.txt", self.repository.url);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "hello").unwrap();
+        let curl = |more: &[&str]| {
+            let mut command = Command::new("curl");
+            let arguments = ["--silent", "--show-error", "--fail", "--user", &user];
+            clients::run(command.args(arguments).args(more).arg(&address))
+        };
+        curl(&["--upload-file", file.path().to_str().unwrap()]).well();
+        assert_eq!(curl(&[]).well().text, "hello");
+        curl(&["--request", "DELETE"]).well();
+        curl(&[]).refused("404");
+    }
+
+    /// The newest failing call of the repository, in a file.
+    fn failing_call(&self) -> TempPath {
+        let api = Api::sign_in(&self.server);
+        let recordings = format!("/v1/plugins/{}/recordings", self.format);
+        let body = json!({"repository": self.repository.id, "count": 1, "only_failures": true});
+        api.post(&recordings, &body).expect(201);
+        self.repository.get("a.txt").expect(500);
+        let id = eventually("the call is recorded", || {
+            let items = api.call("GET", &recordings).expect(200).json()["items"].clone();
+            Some(items.as_array()?.first()?["id"].as_str()?.to_owned())
+        });
+        let text = api.call("GET", &format!("{recordings}/{id}")).expect(200).text();
+        assert!(!text.contains(&self.repository.token.secret), "no credential is in it");
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        fs::write(&file, text).unwrap();
+        file
+    }
 }
 
 /// `packhouse plugins dev`, and what it prints.
@@ -182,7 +211,7 @@ fn a_format_in_rust_comes_of_the_program_alone() {
     ] {
         assert!(check.contains(line), "no {line:?} in:\n{check}");
     }
-    serve_and_use(&component, "depot-2", false);
+    Served::start(&component, "depot-2", false).is_used();
 
     let tested = author.plugins("depot-2", &["test"]).well().text;
     assert!(tested.contains("the_table_holds: 9 rows through the component\nall 9 rows hold"), "{tested}");
@@ -230,6 +259,7 @@ fn it_is_served_while_it_changes(author: &Author) {
     let file = tempfile::NamedTempFile::new().unwrap();
     curl(&["--upload-file", file.path().to_str().unwrap()]).well();
     dev.line("PUT /repositories/depot-2/a.txt 201 (publish)");
+    dev.line("    wrote ");
     curl(&["--request", "POST"]).well();
     dev.line("method_not_allowed");
 
@@ -241,6 +271,7 @@ fn it_is_served_while_it_changes(author: &Author) {
     eventually("the file", || curl(&["--fail"]).success.then_some(()));
     dev.line("here it is");
     dev.line("GET /repositories/depot-2/a.txt 200 (read");
+    dev.line("    read ");
 }
 
 #[test]
@@ -291,6 +322,31 @@ fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
         let component = author.folder(&format).join("target").join(&format).with_extension("wasm");
         let check = author.plugins(".", &["check", component.to_str().unwrap()]).well().text;
         assert!(check.contains(&format!("wasi = true under [plugins.{format}]")), "{check}");
-        serve_and_use(&component, &format, true);
+        Served::start(&component, &format, true).is_used();
+        a_planted_bug_replays(&author, &format, &component);
     }
+}
+
+/// The recording of a call that failed fails in the same way again, and the component without the bug gives the answer.
+fn a_planted_bug_replays(author: &Author, format: &str, mended: &Path) {
+    // Each does what it did, and then fails.
+    let (source, line, bug) = match format {
+        "in-python" => {
+            ("app.py", "(stored[\"digest\"])), options)", "(stored[\"digest\"])), options.no_such)")
+        }
+        _ => ("app.js", "(stored.digest) }, options }", "(stored.digest) }, options: options.no.such }"),
+    };
+    author.edit(&format!("{format}/{source}"), line, bug);
+    let buggy = author.folder("buggy.wasm");
+    author.plugins(format, &["build", "--out", buggy.to_str().unwrap()]).well();
+    let served = Served::start(&buggy, format, true);
+    served.repository.put("a.txt", "hello").expect(201);
+    let call = served.failing_call();
+    let replay = |component: &Path| {
+        let [call, component] = [&*call, component].map(|path| path.to_str().unwrap());
+        clients::run(&mut author.command(".", &["replay", call, "--component", component]))
+    };
+    let again = replay(&buggy).well().text;
+    assert!(again.contains("did what was recorded"), "{again}");
+    replay(mended).refused("200");
 }

@@ -15,6 +15,7 @@ use wasmtime::{
     PoolingAllocationConfig, Store,
 };
 
+use crate::component_file::component_name;
 use crate::error::LoadError;
 
 /// How often a running guest looks at its clock.
@@ -162,7 +163,7 @@ pub(crate) fn share(configured: usize, plugins: usize) -> usize {
 
 /// The name that a plugin's file gives it before it has said its own.
 pub(crate) fn file_name(file: &Path) -> Arc<str> {
-    file.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default().into()
+    component_name(file).unwrap_or_else(|| file.display().to_string()).into()
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! How loading a plugin or calling it can fail.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use packhouse_store::StoreError;
+
+use crate::component_file::component_name;
 
 /// Why a call gave no answer of the plugin's. Each is for the log; a client sees a 500, or 503 for [`CallError::Busy`] and
 /// [`CallError::Store`], or 429 for [`CallError::TooMany`], which is no failure but the caller's own doing.
@@ -159,11 +161,20 @@ impl LoadError {
     /// The name of the file that is no plugin, without its ending: by custom that is its format.
     #[must_use]
     pub fn stem(&self) -> Option<String> {
-        let file = match self {
-            LoadError::Plugin { file, .. } => file,
-            LoadError::Twice { second, .. } => second,
-            LoadError::Engine(_) | LoadError::Folder { .. } | LoadError::Unknown { .. } => return None,
-        };
-        file.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        component_name(self.file()?)
+    }
+
+    /// The name of the file that is no plugin.
+    #[must_use]
+    pub fn file_name(&self) -> Option<String> {
+        Some(self.file()?.file_name()?.to_string_lossy().into_owned())
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match self {
+            LoadError::Plugin { file, .. } => Some(file),
+            LoadError::Twice { second, .. } => Some(second),
+            LoadError::Engine(_) | LoadError::Folder { .. } | LoadError::Unknown { .. } => None,
+        }
     }
 }

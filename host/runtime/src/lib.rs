@@ -9,6 +9,7 @@ mod answer;
 mod bindings;
 mod call;
 mod clock;
+mod component_file;
 mod config;
 mod contract;
 mod description;
@@ -42,6 +43,7 @@ mod view;
 
 pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, VersionState};
+pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
@@ -51,7 +53,6 @@ pub use description::{
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
-pub use load::{MAX_COMPONENT_BYTES, component_files};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use plugin_set::PluginSet;

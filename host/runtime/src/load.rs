@@ -1,4 +1,4 @@
-//! From a folder of `.wasm` files, or the bytes of one, to what was compiled of it: asked what it is, refused with a reason.
+//! From a folder of components' files, or the bytes of one, to what was compiled of it: asked what it is, refused with a reason.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
+use crate::component_file::{MAX_COMPONENT_BYTES, component_files, read_component};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
 use crate::description::Description;
@@ -30,9 +31,6 @@ const PARALLEL: usize = 4;
 
 /// Bytes of a description at most.
 const MAX_DESCRIPTION: usize = 256 << 10;
-
-/// Bytes of a component at most.
-pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 /// What is found in a component.
 pub(crate) struct Loaded {
@@ -91,8 +89,7 @@ pub(crate) async fn examine(
     most: usize,
 ) -> Result<Loaded, LoadError> {
     let path = file.to_owned();
-    #[allow(clippy::disallowed_methods, reason = "a component is compiled as a whole")]
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let read = tokio::task::spawn_blocking(move || read_component(&path)).await;
     let read =
         read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
     let bytes = read.map_err(|error| LoadError::Plugin {
@@ -190,19 +187,6 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
         return Err(format!("its description has {} bytes, over {MAX_DESCRIPTION}", text.len()));
     }
     Description::parse(&text)
-}
-
-/// The `.wasm` files of a folder, sorted. The error is what the system says.
-pub fn component_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

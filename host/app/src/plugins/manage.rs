@@ -2,7 +2,7 @@
 //! do it is judged by the caller.
 
 use bytes::Bytes;
-use packhouse_runtime::Plugin;
+use packhouse_runtime::{Plugin, read_component};
 use packhouse_store::{
     AuditEvent, ComponentRow, FormatChange, FormatPlugin, NewComponent, OrganizationId, PluginState,
     RepositoryId, Sha256, StoreError,
@@ -145,7 +145,7 @@ impl App {
             digest: None,
             told: None,
             state: PluginStateName::Refused,
-            source: error.stem().map(|stem| format!("{stem}.wasm")).unwrap_or_default(),
+            source: error.file_name().unwrap_or_default(),
             signed_by: None,
             installed_at: None,
             error: Some(error.reason()),
@@ -390,8 +390,9 @@ impl App {
             return Ok(None);
         }
         let Some(file) = plugin.file().map(ToOwned::to_owned) else { return Ok(None) };
-        #[allow(clippy::disallowed_methods, reason = "a component is kept as a whole, as it was compiled")]
-        let bytes = tokio::fs::read(&file).await.unwrap_or_default();
+        let path = file.clone();
+        let read = tokio::task::spawn_blocking(move || read_component(&path)).await;
+        let bytes = read.ok().and_then(Result::ok).unwrap_or_default();
         if Sha256::of(&bytes).digest().to_string() != digest {
             let sentence = format!("the file {} was changed since the start: restart first", file.display());
             return Err(PluginError::Refused(sentence));

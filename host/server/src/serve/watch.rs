@@ -192,7 +192,7 @@ async fn formats(app: Arc<App>) -> Outcome {
     let refused = app.runtime.refused().iter().map(|error| Finding {
         what: PLUGIN,
         detail: error.to_string(),
-        which: error.stem().map(|stem| format!("{stem}.wasm")).unwrap_or_default(),
+        which: error.file_name().unwrap_or_default(),
         cause: String::new(),
     });
     let failed = app.plugins.failed().into_iter().map(|(digest, reason)| Finding {

@@ -23,7 +23,7 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
     };
     if files.is_empty() {
         return findings.wrong(format!(
-            "{label}: no .wasm file is in the folder {}, so no format is served; name the folder of the plugins with --plugins",
+            "{label}: no .wasm or .wasm.zst file is in the folder {}, so no format is served; name the folder of the plugins with --plugins",
             folder.display()
         ));
     }

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use packhouse_app::App;
 use packhouse_app::plugins::{Activation, Changes, ListedPlugin, PluginOrigin, PluginStateName};
 use packhouse_config::Config;
-use packhouse_runtime::MAX_COMPONENT_BYTES;
+use packhouse_runtime::read_component;
 use packhouse_store::AuditEvent;
 use serde_json::json;
 
@@ -46,17 +46,7 @@ pub(crate) struct Pin {
 
 /// Keeps the component of a file.
 pub(super) async fn install(file: PathBuf, flags: SettingFlags) -> anyhow::Result<()> {
-    let size = std::fs::metadata(&file).with_context(|| format!("failed to look at {}", file.display()))?;
-    ensure!(
-        size.len() <= MAX_COMPONENT_BYTES as u64,
-        "{} has more than {MAX_COMPONENT_BYTES} bytes",
-        file.display()
-    );
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a component is kept as a whole, and its size was looked at"
-    )]
-    let bytes = std::fs::read(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let bytes = read_component(&file).with_context(|| format!("failed to read {}", file.display()))?;
     let app = opened(settings(flags)?).await?;
     let source = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (event, origin) = (events(&app).await?, PluginOrigin { source, signed_by: None });

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use clap::Args;
 use packhouse_config::Config;
-use packhouse_runtime::{Recording, Replayed, replay_bytes};
+use packhouse_runtime::{Recording, Replayed, read_component, replay_bytes};
 use packhouse_store::{Sha256, Store};
 
 use super::{files_of, has_database};
@@ -49,7 +49,7 @@ async fn replayed(arguments: ReplayArguments) -> anyhow::Result<Replayed> {
     let recording = read(&file).with_context(|| format!("failed to read {}", file.display()))?;
     let (name, component) = match component {
         Some(component) => {
-            let bytes = whole(&component)?;
+            let bytes = self::component(&component)?;
             (component, bytes)
         }
         None => {
@@ -69,12 +69,17 @@ fn whole(file: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }
 
+fn component(file: &Path) -> anyhow::Result<Bytes> {
+    let bytes = read_component(file);
+    Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
+}
+
 /// The component that was recorded, by its digest: from the plugin folder, else from the database, where there is one.
 async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
     let (config, _) = Config::load(&settings.inputs(), &program()?)?;
     let folder = config.runtime.plugins.clone();
     for path in files_of(&folder)? {
-        let bytes = whole(&path)?;
+        let bytes = component(&path)?;
         if Sha256::of(&bytes).digest().to_string() == digest {
             return Ok(bytes);
         }

@@ -1,0 +1,80 @@
+//! Files of components: `NAME.wasm`, or `NAME.wasm.zst`, which is the same compressed, as images ship them.
+
+use std::fs::File;
+use std::io::{Error, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a component at most.
+pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
+
+const ENDINGS: [&str; 2] = [".wasm", ".wasm.zst"];
+
+/// The files of a folder that are components by their names, sorted. The error is what the system says.
+pub fn component_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if component_name(&path).is_some() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The file's name without its ending, by custom its format; none of a file that is no component by its name.
+pub fn component_name(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_string_lossy();
+    let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))?;
+    Some(stem.to_owned())
+}
+
+/// The component in a file, which is taken out of its compression. The error is what the system says, or that it holds more than
+/// [`MAX_COMPONENT_BYTES`]. Blocks.
+pub fn read_component(file: &Path) -> std::io::Result<Vec<u8>> {
+    let opened = File::open(file)?;
+    let is_compressed = file.extension().is_some_and(|ending| ending == "zst");
+    let most = MAX_COMPONENT_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if is_compressed {
+        zstd::Decoder::new(opened)?.take(most).read_to_end(&mut bytes)?;
+    } else {
+        opened.take(most).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() > MAX_COMPONENT_BYTES {
+        return Err(Error::other(format!("it has more than {MAX_COMPONENT_BYTES} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_the_same_component() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("b.wasm"), b"\0asm").unwrap();
+        std::fs::write(file("a.wasm.zst"), zstd::encode_all(&b"\0asm"[..], 19).unwrap()).unwrap();
+        std::fs::write(file("c.txt"), b"").unwrap();
+        let files = component_files(folder.path()).unwrap();
+        assert_eq!(files, [file("a.wasm.zst"), file("b.wasm")]);
+        for (path, name) in files.iter().zip(["a", "b"]) {
+            assert_eq!(read_component(path).unwrap(), b"\0asm");
+            assert_eq!(component_name(path).as_deref(), Some(name));
+        }
+        assert_eq!(component_name(&file("c.txt")), None);
+    }
+
+    #[test]
+    fn what_swells_is_refused() {
+        let file = tempfile::Builder::new().suffix(".wasm.zst").tempfile().unwrap();
+        let zeros = std::io::repeat(0).take(MAX_COMPONENT_BYTES as u64 + 1);
+        std::fs::write(file.path(), zstd::encode_all(zeros, 1).unwrap()).unwrap();
+        let refused = read_component(file.path()).unwrap_err().to_string();
+        assert!(refused.contains("more than"), "{refused}");
+        std::fs::write(file.path(), b"no zstd").unwrap();
+        assert!(read_component(file.path()).is_err());
+    }
+}
