@@ -1,10 +1,11 @@
 //! What clients do: those that exchange an ID token by themselves, and those that show it as a password.
 
 use super::{World, wheel};
+use packhouse_tests::authority::Authority;
 use packhouse_tests::clients::{Maven, goal};
 use packhouse_tests::npm::{Js, Tool};
 use packhouse_tests::python::Home;
-use packhouse_tests::{Request, skip};
+use packhouse_tests::{Request, Server, skip};
 use serde_json::{Value, json};
 
 const WORKFLOW: &str =
@@ -26,18 +27,27 @@ fn uv_publishes_from_a_workflow_without_a_secret() {
         Ok(home) => home,
         Err(reason) => return skip("uv", &reason),
     };
-    let world = World::start();
+    let authority = match Authority::new() {
+        Ok(authority) => authority,
+        Err(reason) => return skip("openssl", &reason),
+    };
+    // Whatever the address is that uv publishes to, it asks for an audience over https.
+    let files = authority.issue("packages", &["IP:127.0.0.1"]);
+    let [cert, key] = files.map(|file| file.to_string_lossy().into_owned());
+    let server = Server::with().env("PACKHOUSE_TLS_PACKAGES_CERT", &cert);
+    let world = World::of(server.env("PACKHOUSE_TLS_PACKAGES_KEY", &key));
     let repository = world.repository("python", "wheels");
     world.issuer.job(world.github());
     let wheel = wheel_of(&home, "hello-trust");
-    let url = format!("{}/repositories/wheels", world.server.base_url());
+    let url = format!("https://{}/repositories/wheels", world.server.packages());
+    let mut variables = world.issuer.variables().to_vec();
+    variables.push(("SSL_CERT_FILE", authority.ca().to_string_lossy().into_owned()));
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let publish = |more: &[&str], wheel: &str| {
         let mut arguments = vec!["publish", "--publish-url", &url];
         arguments.extend(more);
         arguments.push(wheel);
-        let variables = world.issuer.variables();
-        let variables: Vec<(&str, &str)> =
-            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         home.run("", "uv", &arguments, &variables)
     };
     // Nobody trusts the workflow yet, and uv says so in the server's words.

@@ -18,7 +18,7 @@ mod wheel;
 
 use issuer::{Issuer, now, unique};
 use packhouse_tests::http::Response;
-use packhouse_tests::{Api, Client, Request, Server};
+use packhouse_tests::{Api, Client, Request, Server, ServerBuilder};
 use serde_json::{Value, json};
 
 /// A server that reaches the issuer, with a way to its API.
@@ -30,7 +30,11 @@ struct World {
 
 impl World {
     fn start() -> World {
-        let server = Server::with().arg("--upstream-allow-networks").arg("127.0.0.0/8").start();
+        World::of(Server::with())
+    }
+
+    fn of(server: ServerBuilder) -> World {
+        let server = server.arg("--upstream-allow-networks").arg("127.0.0.0/8").start();
         let api = Api::sign_in(&server);
         World { server, api, issuer: Issuer::start() }
     }

@@ -139,16 +139,10 @@ fn an_id_token_counts_once_on_both_servers_of_a_database() {
         Ok(postgres) => postgres,
         Err(reason) => return skip("PostgreSQL", &reason),
     };
-    let blobs = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
     let start = || {
-        let server = Server::with()
-            .arg("--database-url")
-            .arg(&postgres.url())
-            .arg("--blobs")
-            .arg(&format!("fs://{}", blobs.path().display()))
-            .arg("--base-url")
-            .arg("http://packages.test")
-            .env("PACKHOUSE_SEALING_KEY", "the one key of these two servers, long enough");
+        let server = Server::with().data(data.path()).arg("--database-url").arg(&postgres.url());
+        let server = server.arg("--base-url").arg("http://packages.test");
         server.arg("--upstream-allow-networks").arg("127.0.0.0/8").start()
     };
     let servers = [start(), start()];

@@ -15,7 +15,7 @@ use packhouse_identity::grants::{Grant, id_token_fingerprint};
 use packhouse_identity::{self as identity, Secret};
 use packhouse_names::Folding;
 use packhouse_store::{
-    AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, RepositoryId,
+    AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, Refusal, RepositoryId,
     Scope, SpentIdToken, TokenRow, TokenToMint,
 };
 use serde_json::json;
@@ -110,7 +110,8 @@ impl App {
         let minted = identity::mint();
         let expires_at = self.store.now_ms() + i64::from(TOKEN_LIFETIME_S) * 1000;
         let secret = TokenSecret { sha256: minted.sha256, expires_at: Some(expires_at), spends: true };
-        let row = self.mint_for(request, secret).await?;
+        let row = self.mint_for(request, secret).await;
+        let row = row.inspect_err(|refused| self.count_refused(&request, refused))?;
         Ok(MintedToken { secret: minted.secret, row, expires_at })
     }
 
@@ -118,6 +119,21 @@ impl App {
     pub async fn admit_id_token(&self, request: IdTokenRequest<'_>) -> Result<TokenRow, IdTokenRefusal> {
         let sha256 = id_token_fingerprint(request.organization, request.id_token.reveal());
         self.mint_for(request, TokenSecret { sha256, expires_at: None, spends: false }).await
+    }
+
+    /// Counts a refusal for the audit log. The ID token's own words are in none: nobody has vouched for them.
+    fn count_refused(&self, request: &IdTokenRequest<'_>, refused: &IdTokenRefusal) {
+        if matches!(refused, IdTokenRefusal::Store(_)) {
+            return;
+        }
+        let refusal = Refusal {
+            organization: Some(request.organization),
+            actor: String::new(),
+            credential: "id-token".to_owned(),
+            address: request.address.to_string(),
+            code: "invalid_id_token".to_owned(),
+        };
+        self.store.refused(refusal, self.store.now_ms());
     }
 
     async fn mint_for(
