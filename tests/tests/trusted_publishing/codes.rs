@@ -147,7 +147,8 @@ fn an_exchange_is_judged_as_oauth_has_it() {
         .json();
     assert!(answer["error_description"].as_str().unwrap().contains("`environment`"), "{answer}");
     // Nothing of that has spent it.
-    let token = world.exchange(&id_token, "wheels", &[]).expect(200).field("access_token");
+    let bare = format!("{}/repositories/wheels/", world.server.packages());
+    let token = world.exchange(&id_token, "wheels", &[("resource", &bare)]).expect(200).field("access_token");
     world.shown("x", &token).get("/repositories/wheels/simple/").expect(200);
 }
 
@@ -182,14 +183,14 @@ fn people_trust_and_stop_trusting_on_a_page() {
     assert!(refused.contains("is a file of .github/workflows"), "{refused}");
     let right: Vec<(&str, &str)> = wrong
         .iter()
-        .map(|(name, value)| (*name, if *name == "workflow" { "w.yml" } else { value }))
+        .map(|(name, value)| (*name, if *name == "workflow" { "w.yml" } else { *value }))
         .collect();
     owner.send_form(page, &right).expect(303);
     let other = [
         ("do", "create"),
         ("provider", "oidc"),
         ("claims", "sub=system:serviceaccount:ci:builder\r\n"),
-        ("issuer", &world.issuer.url),
+        ("issuer", world.issuer.url.as_str()),
         ("packages", "a\r\nb-*"),
         ("scope", "read"),
         ("scope", "write"),

@@ -134,11 +134,11 @@ impl World {
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
             ("subject_token", id_token),
             ("subject_token_type", "urn:ietf:params:oauth:token-type:jwt"),
-            ("resource", &resource),
+            ("resource", resource.as_str()),
         ];
         for (name, value) in more {
             fields.retain(|(known, _)| known != name);
-            fields.push((name, value));
+            fields.push((*name, *value));
         }
         let escaped =
             |text: &str| text.replace('%', "%25").replace(':', "%3A").replace('/', "%2F").replace('+', "%2B");

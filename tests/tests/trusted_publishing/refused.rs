@@ -44,7 +44,7 @@ fn an_id_token_that_is_wrong_is_refused_in_words() {
         (json!({"exp": now() - 30}), "invalid-token", "has expired"),
         (json!({"nbf": now() + 120}), "invalid-token", "not valid yet"),
         (json!({"iat": now() + 120}), "invalid-token", "not valid yet"),
-        (json!({"aud": "pypi"}), "invalid-token", &audience),
+        (json!({"aud": "pypi"}), "invalid-token", audience.as_str()),
         (json!({"aud": [audience, "elsewhere"]}), "invalid-token", "audience"),
         (json!({"aud": null}), "invalid-payload", "no ID token"),
         (json!({"iss": "https://token.actions.githubusercontent.com"}), "invalid-publisher", "issuer"),

@@ -108,10 +108,8 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
 /// asks need not be told which there are.
 pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<MintedToken, ApiError> {
     let unknown = || ApiError::from(&catalogue::INVALID_TARGET);
-    let resource: Url = request.resource.parse().map_err(|_| unknown())?;
-    let Some(Served { organization, base_url }) = find_served(&origin.app, &resource).await? else {
-        return Err(unknown());
-    };
+    let (resource, served) = served(origin, &request.resource).await?.ok_or_else(unknown)?;
+    let Served { organization, base_url } = served;
     let audiences = origin.app.id_token_audiences(&base_url);
     if request.audience.is_some_and(|audience| !audiences.contains(&audience)) {
         let sentence = "`audience` is not this server's: it is told by GET /_/oidc/audience".to_owned();
@@ -129,6 +127,17 @@ pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<Minte
         request_id: &origin.request_id,
     };
     origin.app.exchange_id_token(request).await.map_err(refusal)
+}
+
+/// The address, and who is served there. Some clients write theirs without a scheme.
+async fn served(origin: &Origin, resource: &str) -> Result<Option<(Url, Served)>, ApiError> {
+    for scheme in ["", "https://", "http://"] {
+        let Ok(address) = format!("{scheme}{resource}").parse::<Url>() else { continue };
+        if let Some(served) = find_served(&origin.app, &address).await? {
+            return Ok(Some((address, served)));
+        }
+    }
+    Ok(None)
 }
 
 fn refusal(refused: IdTokenRefusal) -> ApiError {

@@ -163,9 +163,9 @@ fn why(error: &ClaimsVerificationError) -> &'static str {
         ClaimsVerificationError::Expired(_) => "it has expired",
         ClaimsVerificationError::InvalidAudience(_) => "it is for another audience",
         ClaimsVerificationError::InvalidIssuer(_) => "it is another issuer's",
-        ClaimsVerificationError::SignatureVerification(DisallowedAlg(_) | NoSignature | UnsupportedAlg(_)) => {
-            "it is not signed with an asymmetric key of its issuer's, as RS256 and ES256 are"
-        }
+        ClaimsVerificationError::SignatureVerification(
+            DisallowedAlg(_) | NoSignature | UnsupportedAlg(_),
+        ) => "it is not signed with an asymmetric key of its issuer's, as RS256 and ES256 are",
         ClaimsVerificationError::SignatureVerification(_) => "it is not signed by its issuer",
         _ => "it makes no sense",
     }

@@ -15,8 +15,8 @@ use packhouse_identity::grants::{Grant, id_token_fingerprint};
 use packhouse_identity::{self as identity, Secret};
 use packhouse_names::Folding;
 use packhouse_store::{
-    AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, Refusal, RepositoryId,
-    Scope, SpentIdToken, TokenRow, TokenToMint,
+    AuditEvent, Mint, NewToken, OrganizationId, PUBLISHER_BACKING, PublisherRow, PublisherUse, Refusal,
+    RepositoryId, Scope, SpentIdToken, TokenRow, TokenToMint,
 };
 use serde_json::json;
 
