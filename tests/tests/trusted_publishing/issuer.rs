@@ -73,7 +73,8 @@ fn rsa() -> RsaKeyPair {
         Command::new("openssl").args(plain).output().expect("openssl")
     };
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    RsaKeyPair::from_pkcs8(&made.stdout).unwrap()
+    // One version of `openssl` writes the one form, and one the other.
+    RsaKeyPair::from_pkcs8(&made.stdout).or_else(|_| RsaKeyPair::from_der(&made.stdout)).unwrap()
 }
 
 fn encode(bytes: impl AsRef<[u8]>) -> String {

@@ -117,12 +117,6 @@ impl World {
         mint(&self.server, id_token)
     }
 
-    /// A token for an ID token of the workflow.
-    #[track_caller]
-    fn minted(&self) -> String {
-        self.mint(&self.issuer.token(&self.github())).expect(200).field("token")
-    }
-
     fn shown(&self, user: &str, secret: &str) -> Client {
         self.server.anonymous().basic(user, secret)
     }
