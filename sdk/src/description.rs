@@ -1,6 +1,6 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
-use crate::{Challenge, Client, CodeKind, ErrorTemplate, Install, RefusalWords};
+use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
 use serde_json::Value;
@@ -144,9 +144,11 @@ struct NamedLimit {
 }
 
 /// Where clients exchange an identity of their build service.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct TrustedPublishing {
     paths: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exchanges: Vec<Exchange>,
 }
 
 /// What a format is called and what the host has to know of it. Each field has a default that suits a format without
@@ -378,7 +380,14 @@ impl Description {
     /// Paths at the root at which the format's clients exchange an identity that their build service vouches for, as
     /// `/_/oidc/{rest..}`. The host answers there.
     pub fn trusted_publishing(mut self, paths: &[&str]) -> Self {
-        self.trusted_publishing = Some(TrustedPublishing { paths: owned(paths) });
+        let declared = self.trusted_publishing.get_or_insert_default();
+        declared.paths.extend(owned(paths));
+        self
+    }
+
+    /// One request by which the format's clients exchange an ID token for a token of the host's.
+    pub fn exchange(mut self, exchange: Exchange) -> Self {
+        self.trusted_publishing.get_or_insert_default().exchanges.push(exchange);
         self
     }
 

@@ -65,6 +65,10 @@ fn world() -> World {
     let policy = json!({"name": "old ones", "repositories": [repository], "delete": {"not_downloaded_days": 90}, "keep": {"newest": 3},
         "max_deletes": 100});
     let policy = api.post("/v1/retention-policies", &policy).expect(201).field("id");
+    let claims =
+        json!({"repository_owner": "octo-org", "repository": "octo-repo", "workflow": "release.yml"});
+    let publisher = json!({"repository": repository, "provider": "github", "claims": claims, "packages": ["*"], "scope": ["write"]});
+    api.post("/v1/trusted-publishers", &publisher).expect(201);
     let packages = api.call("GET", &format!("/v1/repositories/{repository}/packages")).expect(200).json();
     let package = packages["items"][0]["name"].as_str().unwrap().replace(':', "%3A");
     let login = Request::new("POST", "/repositories/js/-/v1/login")
@@ -88,6 +92,7 @@ fn world() -> World {
         "/repositories/js/connection".to_owned(),
         "/repositories/hub/connection".to_owned(),
         "/repositories/releases/settings".to_owned(),
+        "/repositories/releases/trusted-publishers".to_owned(),
         "/repositories/all/settings".to_owned(),
         "/repositories/hub/settings".to_owned(),
         "/repositories/central/cache".to_owned(),

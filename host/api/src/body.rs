@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::json::Counter;
-use crate::endpoint::COMPONENT;
+use crate::endpoint::{COMPONENT, FORM};
 use packhouse_app::body_budget::{NoShare, Share};
 use packhouse_config::Limits;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
@@ -41,6 +41,7 @@ pub(crate) struct CallBody {
     declared: Option<u64>,
     json: bool,
     component: bool,
+    is_form: bool,
     expects_continue: bool,
     ended: bool,
     failed: bool,
@@ -54,7 +55,8 @@ impl CallBody {
             headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         let json = is_declared(headers, "application/json");
         let component = is_declared(headers, COMPONENT);
-        Self { body, declared, json, component, expects_continue, ended: false, failed: false }
+        let is_form = is_declared(headers, FORM);
+        Self { body, declared, json, component, is_form, expects_continue, ended: false, failed: false }
     }
 
     /// What can be said of a component before anything is read: 415, 413.
@@ -83,6 +85,27 @@ impl CallBody {
             return Err(ApiError::from(&catalogue::UNSUPPORTED_MEDIA_TYPE));
         }
         Ok(())
+    }
+
+    /// What can be said of a call's form before anything is read: 413, 415.
+    pub(crate) fn check_form(&self, signed: bool, limits: &Limits) -> Result<(), ApiError> {
+        let most = most(signed, limits);
+        if self.declared.is_some_and(|length| length > most) {
+            return Err(too_large(most));
+        }
+        if self.is_form { Ok(()) } else { Err(ApiError::from(&catalogue::NOT_A_FORM)) }
+    }
+
+    /// The pairs of a call's form, with the share of memory that they take.
+    pub(crate) async fn pairs(
+        &mut self,
+        signed: bool,
+        limits: &Limits,
+        mut share: Share,
+    ) -> Result<(Vec<(String, String)>, Share), ApiError> {
+        let bytes = self.receive(most(signed, limits), limits, Some(&mut share)).await?;
+        let pairs = url::form_urlencoded::parse(&bytes);
+        Ok((pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(), share))
     }
 
     /// The body as JSON, with the share of memory that it takes; none where there is no body and none is wanted.

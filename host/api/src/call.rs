@@ -44,6 +44,7 @@ pub(crate) struct Call {
     query: HashMap<String, String>,
     body: Option<Value>,
     component: Option<Component>,
+    form: Vec<(String, String)>,
     actor: Option<Actor>,
     /// What the body takes of the memory for bodies, as long as the call lasts.
     _share: Share,
@@ -173,6 +174,8 @@ async fn prepare(
     let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
     if endpoint.takes_component {
         body.check_component()?;
+    } else if endpoint.takes_form {
+        body.check_form(signed, &limits)?;
     } else {
         body.check(endpoint.wants_body, signed, &limits)?;
     }
@@ -192,9 +195,11 @@ async fn prepare(
     }
     // Only now: a stranger's body is not read, and who reads a large one here is known by then.
     let mut share = app.bodies.share(origin.address);
-    let (mut json, mut component) = (None, None);
+    let (mut json, mut component, mut form) = (None, None, Vec::new());
     if endpoint.takes_component {
         component = Some(receive_component(session.as_ref(), endpoint, body, &limits).await?);
+    } else if endpoint.takes_form {
+        (form, share) = body.pairs(signed, &limits, share).await?;
     } else {
         (json, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
     }
@@ -207,6 +212,7 @@ async fn prepare(
         headers: std::mem::take(&mut parts.headers),
         body: json,
         component,
+        form,
         actor: caller.map(|caller| Actor::new(origin.clone(), caller, judged.clone())),
         _share: share,
         origin,
@@ -320,6 +326,11 @@ impl Call {
         let body = self.body.take().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         serde_json::from_value(body)
             .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
+    }
+
+    /// The values of a form's field, in order.
+    pub(crate) fn form(&self, name: &str) -> Vec<&str> {
+        self.form.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
     /// A parameter of the path.

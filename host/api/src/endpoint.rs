@@ -25,10 +25,15 @@ pub(crate) struct Endpoint {
     pub(crate) wants_body: bool,
     /// Whether the body is a component, as `application/wasm`.
     pub(crate) takes_component: bool,
+    /// Whether the body is a form.
+    pub(crate) takes_form: bool,
 }
 
 /// The media type of a component.
 pub(crate) const COMPONENT: &str = "application/wasm";
+
+/// The media type of a form.
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What is called with another method than GET and goes on in a server that takes no changes: signing in and out, and what the
 /// operator does about it.
@@ -65,7 +70,8 @@ impl Endpoint {
             right: serde_json::from_value(right.clone())
                 .with_context(|| format!("{method} {path} has an unknown right"))?,
             wants_body: wants_body(operation),
-            takes_component: takes_component(operation),
+            takes_component: takes(operation, COMPONENT),
+            takes_form: takes(operation, FORM),
             method,
             path: path.clone(),
         };
@@ -81,12 +87,12 @@ fn wants_body(operation: &Operation) -> bool {
     operation.request_body.as_ref().is_some_and(required)
 }
 
-fn takes_component(operation: &Operation) -> bool {
-    let component = |body: &RefOr<RequestBody>| match body {
-        RefOr::T(RequestBody { content, .. }) => content.contains_key(COMPONENT),
+fn takes(operation: &Operation, media_type: &str) -> bool {
+    let taken = |body: &RefOr<RequestBody>| match body {
+        RefOr::T(RequestBody { content, .. }) => content.contains_key(media_type),
         RefOr::Ref(_) => false,
     };
-    operation.request_body.as_ref().is_some_and(component)
+    operation.request_body.as_ref().is_some_and(taken)
 }
 
 /// The operation of an item that has one.

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
-use packhouse_wire::catalogue::{self, Place};
+use packhouse_wire::catalogue::{self, Code, Place};
 use packhouse_wire::request_id;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -47,9 +47,10 @@ impl ApiError {
         };
         let body = ErrorBody {
             error: code.code.to_owned(),
-            message,
+            message: message.clone(),
             request_id: request_id.to_owned(),
             code: (code.place == Place::Code).then(|| code.code.to_owned()),
+            error_description: OF_EXCHANGES.iter().any(|of| std::ptr::eq(*of, code)).then_some(message),
         };
         let status = StatusCode::from_u16(code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut answer = (status, Json(body)).into_response();
@@ -80,7 +81,18 @@ pub(crate) struct ErrorBody {
     /// The code again, where the specification has it here.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
+    /// What a person reads, again, as OAuth has it: where an ID token is not exchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_description: Option<String>,
 }
+
+/// Refusals that clients read as RFC 6749 has them.
+static OF_EXCHANGES: [&Code; 4] = [
+    &catalogue::EXCHANGE_MALFORMED,
+    &catalogue::ID_TOKEN_REFUSED,
+    &catalogue::INVALID_TARGET,
+    &catalogue::UNSUPPORTED_GRANT_TYPE,
+];
 
 /// A path that is not there.
 pub(crate) async fn no_such_path() -> Response {

@@ -29,6 +29,7 @@ mod packages;
 mod paging;
 mod plugins;
 pub mod portal;
+pub mod publishers;
 mod recordings;
 mod reload;
 pub mod repositories;
@@ -94,6 +95,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         trash::endpoints(),
         retention::endpoints(),
         tokens::endpoints(),
+        publishers::endpoints(),
         logins::endpoints(),
         formats::endpoints(),
         plugins::endpoints(),

@@ -9,10 +9,12 @@ pub mod metrics;
 pub mod plugins;
 pub mod proofs;
 pub mod public_url;
+pub mod publishers;
 pub mod rate_limits;
 pub mod readiness;
 pub mod recordings;
 pub mod reload;
+pub mod served;
 pub mod sso;
 
 use std::net::SocketAddr;
@@ -56,6 +58,8 @@ pub struct App {
     pub mail: Mail,
     /// Providers by which members sign in.
     pub providers: Providers,
+    /// Issuers of ID tokens.
+    pub issuers: publishers::Issuers,
     /// Proxies' upstreams.
     pub upstreams: Arc<Upstreams>,
     /// Makes and checks the hashes of passwords.
@@ -135,6 +139,7 @@ impl App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
+            issuers: publishers::Issuers::default(),
             live: LiveSettings::new(&config),
             proofs: Arc::new(proofs::Proofs::new(store.clone())),
             upstreams: Upstreams::new(store.clone(), &config),

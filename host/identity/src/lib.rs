@@ -3,6 +3,7 @@
 
 pub mod access;
 mod bearer;
+pub mod grants;
 mod password;
 pub mod permissions;
 mod seal;

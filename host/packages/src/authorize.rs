@@ -11,6 +11,7 @@ use packhouse_wire::catalogue;
 use crate::access_request as access;
 use crate::bearer_scope::BearerScope;
 use crate::error_response::{HttpError, MissingScope};
+use crate::package_reach;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::route::Told;
 
@@ -62,6 +63,9 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     judge(request, row, wanted).map_err(|refused| refused.missing_scope(scope(), missing_scope))?;
     if lacks && wanted != AccessAction::Open {
         return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope));
+    }
+    if let Some(grants) = &request.principal.grants {
+        package_reach::judge(request, row, intent, grants)?;
     }
     if wanted.writes() && *request.app.live.read_only.get() {
         return Err(HttpError::of(&catalogue::READ_ONLY));

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use packhouse_identity::grants::says_id_token;
 use packhouse_identity::{self as identity, Secret};
 use packhouse_runtime::{AuthorizationForm, Description};
 
@@ -85,6 +86,16 @@ impl PresentedCredential {
         match self.form() {
             Some(form) if !counts(form, None) => Self::Unreadable,
             _ => self,
+        }
+    }
+
+    /// What looks like an ID token.
+    pub(crate) fn id_token(&self) -> Option<&Secret> {
+        match self {
+            Self::Nothing | Self::Unreadable => None,
+            Self::Bearer(secret) | Self::Bare(secret) | Self::Basic { password: secret, .. } => {
+                Some(secret).filter(|secret| says_id_token(secret.reveal()))
+            }
         }
     }
 

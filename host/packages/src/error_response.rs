@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::bearer_scope::BearerScope;
 use crate::error_body::{self, Said, Written};
+use packhouse_app::publishers::IdTokenRefusal;
 use packhouse_identity::BearerError;
 use packhouse_identity::access::Refusal;
 use packhouse_wire::body::Body;
@@ -248,7 +249,27 @@ impl From<CallError> for HttpError {
             CallError::Busy(_) => Self::of(&catalogue::FORMAT_BUSY),
             CallError::TooMany { retry_after_s } => Self::of(&catalogue::TOO_MANY_ATTEMPTS)
                 .and_header(RETRY_AFTER, HeaderValue::from(retry_after_s)),
+            CallError::OtherPackage(package) => other_package(&[package]),
             _ => Self::of(&catalogue::INTERNAL),
+        }
+    }
+}
+
+/// 403 for a credential that does not reach these packages, or where none is named.
+pub(crate) fn other_package(packages: &[String]) -> HttpError {
+    let named: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let about = match named.as_slice() {
+        [] => "what is of no package that it reaches".to_owned(),
+        named => format!("the package {}, which it does not reach", named.join(" or ")),
+    };
+    HttpError::with(&catalogue::PACKAGE_NOT_REACHED, &about).of_credential()
+}
+
+impl From<IdTokenRefusal> for HttpError {
+    fn from(refused: IdTokenRefusal) -> Self {
+        match refused {
+            IdTokenRefusal::Store(error) => Self::from(error),
+            refused => Self::with(&catalogue::INVALID_ID_TOKEN, &refused.to_string()).of_credential(),
         }
     }
 }

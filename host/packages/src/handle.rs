@@ -7,6 +7,7 @@ use packhouse_store::AuditEvent;
 use packhouse_upstream::CallOutcome;
 
 use crate::error_response::HttpError;
+use crate::package_reach;
 use crate::plugin_failure::failed;
 use crate::receive::Received;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
@@ -50,6 +51,7 @@ async fn call(
         audit: audit_event(request, intent.action),
         services: Services::of(&services),
         for_publish: intent.for_publish,
+        packages: package_reach::bounds(request, intent),
         ..Call::new(Arc::clone(&request.head), intent.action)
     };
     let handled = handle_again(&request.plugin, instance, call, &services).await;

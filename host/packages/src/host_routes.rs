@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, Response};
 use packhouse_runtime::Plugin;
 
 use crate::error_response::HttpError;
+use crate::exchange::IdTokenExchange;
 use crate::health;
 use crate::organizations::Organizations;
 use crate::repository_list::RepositoryList;
@@ -56,6 +57,10 @@ async fn answer_route(
         HostRoute::Health(health) => health::answer(request.app, *health, request.parts),
         HostRoute::NotServed => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
         HostRoute::NotEnabled => Err(HttpError::of(&catalogue::NOT_ENABLED)),
+        HostRoute::Exchange(plugin, path) => {
+            let (plugin, path) = (Arc::clone(plugin), path.clone());
+            exchange(request, &plugin, &path, body, context).await
+        }
         HostRoute::RepositoryList => list(&request, context).await,
         HostRoute::TokenService(plugin) => {
             let plugin = Arc::clone(plugin);
@@ -82,6 +87,20 @@ async fn list(request: &HostRequest<'_>, context: &mut RequestContext) -> Result
     RepositoryList { app, parts, query, organization }.answer(context).await
 }
 
+async fn exchange(
+    request: HostRequest<'_>,
+    plugin: &Plugin,
+    path: &[String],
+    body: &mut IncomingBody,
+    context: &mut RequestContext,
+) -> Result<Response<Body>, HttpError> {
+    let HostRequest { app, organizations, parts, host, .. } = request;
+    let organization = organizations.find(app, host.as_deref(), context).await?;
+    context.error_format = Arc::clone(&plugin.description().error_format);
+    context.format = Some(plugin.description().format.clone());
+    IdTokenExchange { app, plugin, path, organization }.answer(parts, body, context).await
+}
+
 async fn token_service(
     request: HostRequest<'_>,
     plugin: &Plugin,
@@ -93,7 +112,8 @@ async fn token_service(
     // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.
     context.error_format = Arc::clone(&plugin.description().error_format);
     context.format = Some(plugin.description().format.clone());
-    let service = Service { app, plugin, peer: context.peer };
+    let (peer, base_url, request_id) = (context.peer, &*context.base_url, &*context.request_id);
+    let service = Service { app, plugin, peer, base_url, request_id };
     let (response, credential) = service.answer(parts, query, body, organization).await?;
     context.credential = credential;
     Ok(response)

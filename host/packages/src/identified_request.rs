@@ -59,7 +59,7 @@ pub(crate) async fn identify_caller<'a>(
 ) -> Result<IdentifiedRequest<'a>, HttpError> {
     let presented = PresentedCredential::read(&resolved.parts.headers);
     let as_bearer = matches!(presented, PresentedCredential::Bearer(_));
-    let principal = Arc::new(look_up(&resolved, presented, context.peer).await?);
+    let principal = Arc::new(look_up(&resolved, presented, context).await?);
     context.credential.clone_from(&principal.credential);
     context.caller.clone_from(&principal.caller);
     let ResolvedRequest { app, parts, organization, address, query } = resolved;
@@ -72,15 +72,17 @@ pub(crate) async fn identify_caller<'a>(
 async fn look_up(
     resolved: &ResolvedRequest<'_>,
     presented: PresentedCredential,
-    peer: IpAddr,
+    context: &RequestContext,
 ) -> Result<Principal, HttpError> {
     let ResolvedRequest { app, organization, address, .. } = resolved;
     let query = |credential, bearer_format| IdentityQuery {
         organization: *organization,
         repository: address.name.as_deref().unwrap_or_default(),
         credential,
-        peer,
+        peer: context.peer,
         bearer_format,
+        base_url: &context.base_url,
+        request_id: &context.request_id,
     };
     if let Some(claim) = &address.claim {
         let description = claim.plugin.description();

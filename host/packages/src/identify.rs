@@ -4,15 +4,17 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, Reached};
+use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, PUBLISHER_BACKING, Reached, TokenRow};
 
 use crate::bearer_scope::BearerScope;
 use crate::credential::PresentedCredential;
 use crate::error_response::HttpError;
 use crate::password_sign_in::{self, SignIn};
 use packhouse_app::App;
+use packhouse_app::publishers::{IdTokenRefusal, IdTokenRequest, PublisherReach};
 use packhouse_app::sso;
-use packhouse_identity::access::{KeyFacts, ResolvedCredential, Rights, TokenFacts};
+use packhouse_identity::access::{KeyFacts, ResolvedCredential, Rights, State, TokenFacts};
+use packhouse_identity::grants::{Grants, id_token_fingerprint};
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Holder, Secret};
 
@@ -30,6 +32,8 @@ pub(crate) struct Principal {
     pub member: Option<Arc<MemberRow>>,
     /// What a bearer leaves of the credential's rights.
     pub bearer_scope: BearerScope,
+    /// What publishers let the credential do, where it is theirs: some packages of some repositories.
+    pub grants: Option<Grants>,
 }
 
 /// What is to be identified.
@@ -44,11 +48,19 @@ pub(crate) struct IdentityQuery<'a> {
     pub peer: IpAddr,
     /// The format whose token service's bearers count here, if any do.
     pub bearer_format: Option<&'a str>,
+    /// What links start with: ID tokens are made for this host.
+    pub base_url: &'a str,
+    /// Names the request in the audit log.
+    pub request_id: &'a str,
 }
 
 /// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
 pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Principal, HttpError> {
-    let IdentityQuery { organization, repository, credential, peer, bearer_format } = query;
+    let id_token = query.credential.id_token().cloned();
+    if let Some(id_token) = id_token {
+        return Box::pin(by_id_token(app, query, &id_token)).await;
+    }
+    let IdentityQuery { organization, repository, credential, peer, bearer_format, .. } = query;
     if let (PresentedCredential::Bearer(secret), Some(format)) = (&credential, bearer_format)
         && identity::says_bearer(secret.reveal())
     {
@@ -75,6 +87,47 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
         _ => Ok(nobody(facts, ResolvedCredential::Unknown)),
     }
+}
+
+/// An ID token as a credential: known by its hash once it was judged, until it expires. A text that looks like one may be a token that
+/// was brought in from elsewhere, and one whose issuer nobody named is something that nobody knows.
+async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> Result<Principal, HttpError> {
+    let IdentityQuery { organization, repository, credential, peer, base_url, request_id, .. } = query;
+    let hash = id_token_fingerprint(organization, id_token.reveal());
+    let mut facts = app.store.look_up(organization, repository, Some(&hash)).await?;
+    if facts.token.is_none()
+        && let Some(fingerprint) = credential.fingerprint()
+    {
+        let brought_in = app.store.look_up(organization, repository, Some(&fingerprint)).await?;
+        if let Some(principal) = recognized(&brought_in, &credential) {
+            return Ok(principal);
+        }
+    }
+    if !is_known_here(&facts, app.store.now_ms()) && !*app.live.read_only.get() {
+        let audiences = app.id_token_audiences(base_url);
+        let reach = PublisherReach::Organization;
+        let request = IdTokenRequest {
+            organization,
+            id_token,
+            audiences: &audiences,
+            reach,
+            address: peer,
+            request_id,
+        };
+        match app.admit_id_token(request).await {
+            Ok(_) => facts = app.store.look_up(organization, repository, Some(&hash)).await?,
+            Err(IdTokenRefusal::UnknownIssuer | IdTokenRefusal::Malformed(_)) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    Ok(recognized(&facts, &credential).unwrap_or_else(|| nobody(facts, ResolvedCredential::Unknown)))
+}
+
+/// Whether an ID token was judged before, and nothing more is to be found out about it here: where it does not reach the repository, or
+/// was given up, another publisher may trust its workflow by now.
+fn is_known_here(facts: &LookUp, now: i64) -> bool {
+    let works = |token: &TokenRow| State::at(now, token.revoked_at, token.expires_at, token.ends_at).works();
+    facts.token.as_ref().is_some_and(works) && (facts.reaches || facts.repository.is_none())
 }
 
 /// A bearer's credential, looked up anew.
@@ -151,6 +204,7 @@ fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
         credential: None,
         member: None,
         bearer_scope: BearerScope::Direct,
+        grants: None,
     }
 }
 
@@ -182,15 +236,21 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
         Some(repository) => permissions.rights(repository.id),
         None => Rights::default(),
     });
+    let grants = row.grants.as_deref().map(grants);
+    let here = facts.repository.as_ref().map(|repository| repository.id);
+    let (read, write) = match (&grants, here) {
+        (Some(grants), Some(here)) => grants.scope(here),
+        _ => (row.scope.read, row.scope.write),
+    };
     // A service key's user name is that of who made it; a legacy token works with any.
     let shown = match (&facts.owner, row.backing.as_deref()) {
         (Some(owner), _) => Some(owner.email.clone()),
-        (None, Some("legacy")) => None,
+        (None, Some("legacy" | PUBLISHER_BACKING)) => None,
         (None, _) => Some(row.created_by.clone()),
     };
     let presented = TokenFacts {
-        read: row.scope.read,
-        write: row.scope.write,
+        read,
+        write,
         format: row.format.clone(),
         revoked_at: row.revoked_at,
         expires_at: row.expires_at,
@@ -207,6 +267,7 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
         credential: Some(format!("token:{}", row.id).into()),
         member: facts.owner.clone(),
         bearer_scope: BearerScope::Direct,
+        grants,
     })
 }
 
@@ -226,6 +287,7 @@ fn key(facts: &Arc<LookUp>) -> Option<Principal> {
         credential: Some(format!("access-key:{}", row.id).into()),
         member: None,
         bearer_scope: BearerScope::Direct,
+        grants: None,
     })
 }
 
@@ -237,7 +299,7 @@ impl Principal {
             (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => owners_permissions(&self.facts),
             (Some(member), _) => Some(Arc::new(Permissions::read(&member.permissions))),
         };
-        PresentedElsewhere { presented: self.presented.clone(), permissions }
+        PresentedElsewhere { presented: self.presented.clone(), permissions, grants: self.grants.clone() }
     }
 }
 
@@ -246,6 +308,7 @@ pub(crate) struct PresentedElsewhere {
     presented: ResolvedCredential,
     /// Of the member whose account it is, or whose token.
     permissions: Option<Arc<Permissions>>,
+    grants: Option<Grants>,
 }
 
 impl PresentedElsewhere {
@@ -256,6 +319,9 @@ impl PresentedElsewhere {
         match &mut self.presented {
             ResolvedCredential::Token(token, _) => {
                 token.listed = other.reaches;
+                if let Some(grants) = &self.grants {
+                    (token.read, token.write) = grants.scope(other.row.id);
+                }
                 token.owner = token.owner.map(|_| rights);
             }
             ResolvedCredential::Key(key) => key.given = other.reaches,
@@ -264,6 +330,14 @@ impl PresentedElsewhere {
         }
         &self.presented
     }
+}
+
+/// What publishers let a token do. What cannot be read lets it do nothing.
+fn grants(text: &str) -> Grants {
+    Grants::read(text).unwrap_or_else(|error| {
+        tracing::error!(%error, "the grants of a token cannot be read");
+        Grants::default()
+    })
 }
 
 /// The permissions of a token's owner: the same for all requests that the answer is for, and dear to read.

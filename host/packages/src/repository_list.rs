@@ -70,6 +70,8 @@ impl RepositoryList<'_> {
             credential: PresentedCredential::read(&self.parts.headers).of_any_format(),
             peer: context.peer,
             bearer_format: None,
+            base_url: &context.base_url,
+            request_id: &context.request_id,
         };
         let principal = identify::identify(self.app, query).await?;
         context.credential.clone_from(&principal.credential);

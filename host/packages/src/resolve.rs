@@ -36,7 +36,9 @@ pub(crate) enum HostRoute {
     Health(Health),
     /// Nothing that is served.
     NotServed,
-    /// Trusted publishing, which is not offered yet: clients then use their token.
+    /// Where this plugin's clients exchange ID tokens, by this path.
+    Exchange(Arc<Plugin>, Vec<String>),
+    /// A path of trusted publishing at which nothing is offered: clients then use their token.
     NotEnabled,
     /// The list of what a credential reaches.
     RepositoryList,
@@ -127,6 +129,10 @@ fn find_route(path: Path, plugins: &PluginSet) -> Route {
     }
     if let Some(health) = health::find(&path.segments) {
         return Route::Host(HostRoute::Health(health));
+    }
+    let gives = |plugin: &&Arc<Plugin>| plugin.description().exchanges_at(&path.segments).next().is_some();
+    if let Some(plugin) = plugins.plugins().iter().find(gives) {
+        return Route::Host(HostRoute::Exchange(Arc::clone(plugin), path.segments));
     }
     let exchanges = |plugin: &Arc<Plugin>| plugin.description().exchanges_identities_at(&path.segments);
     if plugins.plugins().iter().any(exchanges) {

@@ -44,6 +44,10 @@ pub(crate) struct Service<'a> {
     pub plugin: &'a Plugin,
     /// Who asks.
     pub peer: IpAddr,
+    /// What links start with.
+    pub base_url: &'a str,
+    /// Names the request in the audit log.
+    pub request_id: &'a str,
 }
 
 type Pairs = Vec<(String, String)>;
@@ -66,10 +70,20 @@ impl Service<'_> {
             }
             _ => return Err(HttpError::method_not_allowed("GET, HEAD, POST")),
         };
-        let fingerprint = credential.fingerprint();
-        let query =
-            IdentityQuery { organization, repository: "", credential, peer: self.peer, bearer_format: None };
+        let mut fingerprint = credential.fingerprint();
+        let query = IdentityQuery {
+            organization,
+            repository: "",
+            credential,
+            peer: self.peer,
+            bearer_format: None,
+            base_url: self.base_url,
+            request_id: self.request_id,
+        };
         let principal = identify::identify(self.app, query).await?;
+        if principal.grants.is_some() {
+            fingerprint = principal.facts.token.as_ref().map(|token| token.secret_sha256);
+        }
         let now = self.app.store.now_ms();
         let holder = self.holder(&principal, fingerprint.as_ref(), now)?;
         let grants = self.grants(&principal, organization, &asked, now).await?;

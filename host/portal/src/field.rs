@@ -239,6 +239,9 @@ fn fields_of(code: &str) -> &'static [&'static str] {
         "invalid_token_format" | "invalid_format" | "invalid_service_key_format" => &["format"],
         "invalid_kind" => &["kind"],
         "invalid_upstream" => &["upstream"],
+        "invalid_provider" => &["provider"],
+        "invalid_issuer" => &["issuer"],
+        "invalid_packages" => &["packages"],
         "invalid_members" => &["members"],
         "missing_repo_ids" | "repo_access_denied" | "repo_backing_scope_mismatch" => &["repositories"],
         "missing_expires_at" | "invalid_expires_at" | "expires_at_in_past" | "service_key_must_expire" => {

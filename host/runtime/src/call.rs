@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use packhouse_store::{AuditEvent, Blob, TrashId};
 
+use crate::package_bounds::PackageBounds;
 use crate::request::{Action, RequestHead};
 use crate::services::Services;
 use crate::view::RepositoryView;
@@ -58,6 +59,8 @@ pub struct Call {
     /// Of a publish that moves what was published elsewhere: when that was, in ms since 1970. The plugin's clock says so, and versions
     /// that it shows without a time of their own came into the world then.
     pub published_at: Option<u64>,
+    /// Which packages its commits may be about; none: any.
+    pub packages: Option<PackageBounds>,
 }
 
 impl Call {
@@ -76,6 +79,7 @@ impl Call {
             audit: None,
             trash: None,
             published_at: None,
+            packages: None,
         }
     }
 }

@@ -6,6 +6,7 @@ mod challenge;
 mod clients;
 mod error_format;
 mod error_template;
+mod exchange;
 mod limits;
 mod released;
 mod template;
@@ -20,6 +21,7 @@ pub use challenge::{Challenge, ChallengeParameter, ChallengeScheme, NamedChallen
 pub use clients::{ClientTemplate, InstallTemplate, Places, Purpose, Template};
 pub use error_format::{ErrorFormat, excess_of};
 pub use error_template::{CodeKind, ErrorTemplate, PlacedMembers, RefusalWords};
+pub use exchange::{Exchange, ExchangeRefusal, Gives, TrustedPublishing};
 pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use released::ErrorStyle;
@@ -137,13 +139,6 @@ pub enum AuthorizationForm {
     Bearer,
     /// A token and nothing else.
     Bare,
-}
-
-/// Where clients exchange an identity that their build service vouches for against a token.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct TrustedPublishing {
-    /// Paths at the root, as `/_/oidc/{rest..}`, in the grammar of `open_requests`.
-    pub paths: Vec<String>,
 }
 
 /// Where the host gives out bearers for this format, and which words of a scope mean which action. The host answers there.
@@ -330,10 +325,7 @@ impl Description {
         check("authorization", "", !self.authorization.is_empty(), "of basic, bearer and bare at least one")?;
         let bearers = self.token_service.is_none() || self.takes(AuthorizationForm::Bearer);
         check("authorization", "no bearer", bearers, "one that takes what the token service gives out")?;
-        for path in self.trusted_publishing.iter().flat_map(|exchange| &exchange.paths) {
-            let valid = Description::validate_root_path(path);
-            check("trusted_publishing", path, valid, "a path at the root, with `{name..}` at its end alone")?;
-        }
+        self.trusted_publishing.iter().try_for_each(TrustedPublishing::validate)?;
         for request in self.open_requests.iter().flatten() {
             let valid = Description::validate_open_request(request);
             check("open_requests", request, valid, "a method and a path, with `{name..}` at its end alone")?;

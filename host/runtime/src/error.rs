@@ -52,6 +52,9 @@ pub enum CallError {
         /// Seconds until it may succeed.
         retry_after_s: u64,
     },
+    /// The caller's credential does not reach a package that a commit is about: which, or empty where it says none.
+    #[error("the credential does not reach the package {0:?}")]
+    OtherPackage(String),
     /// The host itself failed: a defect.
     #[error("host: {0}")]
     Host(String),
@@ -65,7 +68,12 @@ impl CallError {
 
     /// Whether the caller is to blame, who can do it again: no fault of the plugin's, and nothing to fill a log with.
     pub fn is_callers(&self) -> bool {
-        matches!(self, CallError::TooMany { .. } | CallError::Store(StoreError::QuotaExceeded { .. }))
+        matches!(
+            self,
+            CallError::TooMany { .. }
+                | CallError::OtherPackage(_)
+                | CallError::Store(StoreError::QuotaExceeded { .. })
+        )
     }
 
     /// Whether the request may succeed when it is sent again later: 503 instead of 500.
@@ -100,6 +108,7 @@ impl CallError {
             CallError::NotOffered(_) => "not_offered",
             CallError::Store(_) => "store",
             CallError::TooMany { .. } => "too_many",
+            CallError::OtherPackage(_) => "other_package",
             CallError::Host(_) => "host",
         }
     }

@@ -27,6 +27,7 @@ mod loader;
 mod memos;
 mod meters;
 mod open_requests;
+mod package_bounds;
 mod plugin;
 mod plugin_set;
 mod presentation;
@@ -47,12 +48,13 @@ pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, r
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
-    Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, InstallTemplate, NamedChallenge,
-    NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting, SettingKind, Template, TokenService,
-    TrustedPublishing, excess_of, fill, fill_members, fill_text,
+    Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, Exchange, ExchangeRefusal, Gives,
+    InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting,
+    SettingKind, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
+pub use package_bounds::PackageBounds;
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
 pub use plugin_set::PluginSet;

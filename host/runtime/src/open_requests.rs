@@ -21,8 +21,10 @@ impl Description {
     /// Whether the format's clients exchange an identity at this path at the root.
     #[must_use]
     pub fn exchanges_identities_at(&self, path: &[String]) -> bool {
-        let patterns = self.trusted_publishing.iter().flat_map(|exchange| &exchange.paths);
-        patterns.filter_map(|pattern| pattern.strip_prefix('/')).any(|pattern| matches(pattern, path))
+        self.trusted_publishing
+            .iter()
+            .flat_map(|declared| declared.all_paths())
+            .any(|pattern| is_at(pattern, path))
     }
 
     /// What is wrong with a path at the root. It begins with a word, and not with one that the host needs for itself.
@@ -31,6 +33,11 @@ impl Description {
         let first = pattern.split('/').next().unwrap_or_default();
         !first.is_empty() && !first.starts_with('{') && first != "repositories" && rest_is_last(pattern)
     }
+}
+
+/// Whether a path at the root is as this pattern says.
+pub(crate) fn is_at(pattern: &str, path: &[String]) -> bool {
+    pattern.strip_prefix('/').is_some_and(|pattern| matches(pattern, path))
 }
 
 fn rest_is_last(pattern: &str) -> bool {

@@ -28,6 +28,7 @@ mod marker;
 mod names;
 mod packages;
 mod plugins;
+mod publishers;
 mod quota_setting;
 mod quotas;
 mod recordings;
@@ -66,13 +67,17 @@ pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, RecordingId, RecordingSetId,
-    RepositoryId, RunId, TokenId, TrashId, now_ms,
+    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, PublisherId, RecordingId,
+    RecordingSetId, RepositoryId, RunId, TokenId, TrashId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
 pub use plugins::{
     ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
+};
+pub use publishers::{
+    MAX_PUBLISHERS, Mint, NewPublisher, PUBLISHER_BACKING, PublisherRow, PublisherUse, SpentIdToken,
+    TokenToMint,
 };
 pub use quotas::QuotasOf;
 pub use recordings::{

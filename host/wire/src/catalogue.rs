@@ -137,11 +137,21 @@ catalogue! {
     INVALID_SETTINGS = "invalid_settings" 400 Error Api "{}";
     INVALID_MEMBERS = "invalid_members" 400 Error Api "{}";
     INVALID_SSO_SETTINGS = "invalid_sso_settings" 400 Error Api "{}";
+    INVALID_PROVIDER = "invalid_provider" 400 Error Api "`provider` is `github`, `gitlab` or `oidc`.";
+    INVALID_ISSUER = "invalid_issuer" 400 Error Api "{}.";
+    INVALID_CLAIMS = "invalid_claims" 400 Error Api "`claims` is not right: {}.";
+    INVALID_PACKAGES = "invalid_packages" 400 Error Api "`packages` is a list of 1 to 100 patterns of packages, in which `*` stands for any text.";
+    EXCHANGE_MALFORMED = "invalid_request" 400 Error Api "The token exchange is malformed: {}.";
+    ID_TOKEN_REFUSED = "invalid_request" 400 Error Api "The ID token is refused: {}.";
+    INVALID_TARGET = "invalid_target" 400 Error Api "`resource` is the address of a repository of this server.";
+    UNSUPPORTED_GRANT_TYPE = "unsupported_grant_type" 400 Error Api "`grant_type` is urn:ietf:params:oauth:grant-type:token-exchange.";
     IMMUTABLE_FIELD = "immutable_field" 400 Error Api "`{}` cannot be changed.";
     NOT_SIGNED_IN = "not_signed_in" 401 Error Api "Sign in first: POST /v1/sessions, then `Authorization: Bearer <session>`.";
     INVALID_CREDENTIALS = "invalid_credentials" 401 Error Api "The e-mail address or the password is wrong.";
     SSO_REFUSED = "sso_refused" 401 Error Api "The sign-in is refused: {}.";
+    INVALID_ID_TOKEN = "invalid_id_token" 401 Error Packages "The ID token is refused: {}.";
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
+    PACKAGE_NOT_REACHED = "scope_mismatch_repo" 403 Reason Packages "This credential may not do this with {}.";
     QUOTA_EXCEEDED = "quota_exceeded" 403 Reason Both "{}";
     PUBLISHED_AT_NOT_PERMITTED = "published_at_not_permitted" 403 Error Packages "Only a member with manage-repositories, or a token of one, may say with Packhouse-Published-At when something was published.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
@@ -158,6 +168,7 @@ catalogue! {
     PREVIEW_REQUIRED = "preview_required" 409 Error Api "Make a preview of this policy as it is, and look at it, before it is enforced.";
     POLICY_PAUSED = "policy_paused" 409 Error Api "A policy that is paused does not run; enforce it first.";
     TOO_MANY_POLICIES = "too_many_policies" 409 Error Api "An organization has at most {} policies of retention; delete one first.";
+    TOO_MANY_PUBLISHERS = "too_many_publishers" 409 Error Api "A repository has at most {} trusted publishers; delete one first.";
     TOO_MANY_RECORDINGS = "too_many_recordings" 409 Error Api "A server has at most {} sets of recordings; delete one first.";
     PLUGIN_ACTIVE_CHANGED = "conflict" 409 Error Api "{}.";
     CAPABILITIES_CHANGED = "capabilities_changed" 409 Error Api "{}; accept that with `accept_changes`.";
@@ -167,6 +178,7 @@ catalogue! {
     FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
     PLUGIN_REFUSED = "plugin_refused" 422 Error Api "{}.";
     NOT_A_COMPONENT = "unsupported_media_type" 415 Error Api "Send the component as it is, with `Content-Type: application/wasm`.";
+    NOT_A_FORM = "unsupported_media_type" 415 Error Api "Send a form, with `Content-Type: application/x-www-form-urlencoded`.";
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
     RATE_LIMITED = "rate_limited" 429 Error Both "Too many requests; make fewer, or wait before the next.";

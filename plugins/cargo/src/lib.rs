@@ -22,11 +22,20 @@ mod upkeep;
 mod withdrawn;
 mod yank;
 
-use packhouse_sdk::{Authorization, Description, ErrorTemplate, Failure, Folding, Format, Plan, Router};
+use packhouse_sdk::{
+    Authorization, Description, ErrorTemplate, Exchange, Failure, Folding, Format, Plan, Router,
+};
 use serde_json::json;
 
 /// Bytes of the largest crate file: 210 MB.
 const FILE_LIMIT: u64 = 210_000_000;
+
+/// As crates.io has it, whose actions send it by one method or the other.
+fn exchange(method: &str) -> Exchange {
+    let request = format!("{method} /api/v1/trusted_publishing/tokens");
+    let refusal = json!({"errors": [{"detail": "{message}"}]});
+    Exchange::token(request, json!({"token": "{token}"})).id_token_in("jwt").refused(400, refusal)
+}
 
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +54,8 @@ impl Format for Cargo {
             .authorization(&[Authorization::Bare, Authorization::Bearer, Authorization::Basic])
             .upstream_credentials(&["basic", "bearer"])
             .open_requests(&[])
+            .exchange(exchange("PUT"))
+            .exchange(exchange("POST"))
             .name_folding(Folding::Pep503)
             .clients(clients::clients())
             .install(clients::install())

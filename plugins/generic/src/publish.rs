@@ -27,7 +27,8 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     let sums = stated(request)?;
     let sha512 = sums.iter().any(|(algorithm, _)| *algorithm == Algorithm::Sha512);
     let digests: &[&str] = if sha512 { &["sha1", "md5", "sha512"] } else { &["sha1", "md5"] };
-    Ok(Intent::publish().subject(path).body(FILE_LIMIT).digests(digests))
+    let package = path::package(path::split(&path).0);
+    Ok(Intent::publish().subject(path.as_str()).about_package(package).body(FILE_LIMIT).digests(digests))
 }
 
 /// Refuses before the bytes what is there already. A file that may be put again is let through, unless its size tells.

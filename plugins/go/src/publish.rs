@@ -32,7 +32,8 @@ fn named(request: &Request) -> Result<(Module, Version), Failure> {
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let (module, version) = named(request)?;
-    Ok(Intent::publish().subject(format!("{module}@{version}")).body(FILE_LIMIT))
+    let intent = Intent::publish().subject(format!("{module}@{version}"));
+    Ok(intent.about_package(module.as_str()).body(FILE_LIMIT))
 }
 
 /// Refuses before the bytes what is there already.

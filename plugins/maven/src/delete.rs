@@ -22,7 +22,10 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
             refused("The repository itself is not deleted here: name a file or folder")
         }
         Target::Prefixes => refused(&format!("{PREFIXES} is made from what is stored")),
-        _ => Ok(Intent::delete().subject(target.subject())),
+        _ => Ok(target
+            .packages()
+            .into_iter()
+            .fold(Intent::delete().subject(target.subject()), Intent::about_package)),
     }
 }
 

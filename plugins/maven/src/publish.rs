@@ -20,7 +20,10 @@ const PLUGINS: usize = 5000;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let target = parse(request)?;
-    let intent = Intent::publish().subject(target.subject());
+    let intent = target
+        .packages()
+        .into_iter()
+        .fold(Intent::publish().subject(target.subject()), Intent::about_package);
     match &target {
         Target::Folder(_) => Err(bad_path(BadPath("A file's path does not end with a slash".to_owned()))),
         Target::Prefixes => Err(bad_path(BadPath(format!("{PREFIXES} is made from what is stored")))),

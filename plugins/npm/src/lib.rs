@@ -44,7 +44,8 @@ mod version_piece;
 mod version_text;
 mod withdrawn;
 
-use packhouse_sdk::{CodeKind, Description, Failure, Format, Plan, Router, Setting};
+use packhouse_sdk::{CodeKind, Description, Exchange, Failure, Format, Plan, Router, Setting};
+use serde_json::json;
 
 /// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
 const FILE_LIMIT: u64 = 210_000_000;
@@ -68,6 +69,14 @@ impl Format for Npm {
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
+            .exchange(
+                Exchange::token(
+                    "POST /-/npm/v1/oidc/token/exchange/package/{package..}",
+                    json!({"token": "{token}"}),
+                )
+                .for_audience("npm:{hostname}")
+                .refused(401, json!({"message": "{message}", "code": "{code}"})),
+            )
             .open_requests(&[
                 "POST /-/v1/login",
                 "GET /-/v1/login/{id}",

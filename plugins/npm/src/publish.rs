@@ -20,8 +20,12 @@ use serde_json::{Value, json};
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let address = Address::parse(&request.path)?;
     match &address {
-        Address::Package(name) => Ok(Intent::publish().subject(name.as_str()).body(BODY_LIMIT)),
-        Address::AtRevision(name, _) => Ok(Intent::delete().subject(name.as_str()).body(DOCUMENT_LIMIT)),
+        Address::Package(name) => {
+            Ok(Intent::publish().subject(name.as_str()).about_package(name.as_str()).body(BODY_LIMIT))
+        }
+        Address::AtRevision(name, _) => {
+            Ok(Intent::delete().subject(name.as_str()).about_package(name.as_str()).body(DOCUMENT_LIMIT))
+        }
         _ => Err(Failure::method_not_allowed("DELETE, GET, HEAD")),
     }
 }

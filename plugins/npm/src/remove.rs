@@ -18,7 +18,7 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     let address = Address::parse(&request.path)?;
     match &address {
         Address::AtRevision(..) | Address::TarballAtRevision(..) => {
-            Ok(Intent::delete().subject(address.subject()))
+            Ok(Intent::delete().subject(address.subject()).about_package(address.name().as_str()))
         }
         Address::Package(name) => Err(Failure::invalid(format!(
             "To remove {name}, say which revision of it was read: /{name}/-rev/REVISION"

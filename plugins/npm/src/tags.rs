@@ -63,7 +63,9 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
 
 pub(crate) fn plan_put(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
-        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str()).body(BODY)),
+        (name, PackageResource::Tag(_)) => {
+            Ok(Intent::publish().subject(name.as_str()).about_package(name.as_str()).body(BODY))
+        }
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }
@@ -88,7 +90,9 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
 pub(crate) fn plan_delete(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
         // A tag is no version: moving and removing it is within publishing.
-        (name, PackageResource::Tag(_)) => Ok(Intent::publish().subject(name.as_str())),
+        (name, PackageResource::Tag(_)) => {
+            Ok(Intent::publish().subject(name.as_str()).about_package(name.as_str()))
+        }
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
 }

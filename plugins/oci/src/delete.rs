@@ -7,7 +7,7 @@ use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response, Setting
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     name::reference(params)?;
-    Ok(Intent::delete().subject(image))
+    Ok(Intent::delete().subject(image.as_str()).about_package(image))
 }
 
 pub(crate) fn delete(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {

@@ -21,7 +21,7 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     if declared.is_some_and(|length| length > MANIFEST_LIMIT) {
         Err(failure::manifest_too_large())
     } else {
-        Ok(Intent::publish().subject(image).body(MANIFEST_LIMIT))
+        Ok(Intent::publish().subject(image.as_str()).about_package(image).body(MANIFEST_LIMIT))
     }
 }
 

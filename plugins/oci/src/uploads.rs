@@ -6,7 +6,8 @@ use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Params, Request, Res
 
 /// A layer comes with `digest`, from another repository with `mount` and `from`, or in a session.
 pub(crate) fn plan_begin(request: &Request, params: &Params) -> Result<Intent, Failure> {
-    let intent = Intent::publish().subject(name::image(request, params)?);
+    let image = name::image(request, params)?;
+    let intent = Intent::publish().subject(image.as_str()).about_package(image);
     if let Some(mount) = request.query("mount") {
         name::digest(mount)?;
         let source = request.query("from").and_then(name::repository_of);
@@ -88,7 +89,8 @@ pub(crate) fn finish(cx: &Context, request: &Request, params: &Params) -> Result
 
 /// Who gives a push up needs no more than the right to push.
 pub(crate) fn plan_cancel(request: &Request, params: &Params) -> Result<Intent, Failure> {
-    Ok(Intent::publish().subject(name::image(request, params)?))
+    let image = name::image(request, params)?;
+    Ok(Intent::publish().subject(image.as_str()).about_package(image))
 }
 
 pub(crate) fn cancel(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
@@ -105,7 +107,8 @@ fn append(request: &Request, params: &Params) -> Result<Intent, Failure> {
         return Err(failure::wrong_size());
     }
     let offset = range.map(|range| range.first);
-    Ok(Intent::publish().subject(image).append(params.segment("upload"), offset, LAYER_LIMIT))
+    let intent = Intent::publish().subject(image.as_str()).about_package(image);
+    Ok(intent.append(params.segment("upload"), offset, LAYER_LIMIT))
 }
 
 /// The session of this name, where it was begun for this image.

@@ -31,10 +31,18 @@ mod upkeep;
 mod upload;
 mod version;
 
-use packhouse_sdk::{Description, Failure, Folding, Format, Router};
+use packhouse_sdk::{Description, Exchange, Failure, Folding, Format, Router};
+use serde_json::json;
 
 /// Bytes of the largest file: 10 GB.
 const FILE_LIMIT: u64 = 10_000_000_000;
+
+/// As PyPI has it: uv and the action that publishes there ask for it.
+fn minting() -> Exchange {
+    let answer = json!({"success": true, "token": "{token}", "expires": "{expires}"});
+    let refusal = json!({"message": "{message}", "errors": [{"code": "{code}", "description": "{message}"}]});
+    Exchange::token("POST /_/oidc/mint-token", answer).id_token_in("token").refused(422, refusal)
+}
 
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +56,8 @@ impl Format for Python {
             .checks_username()
             .open_requests(&[])
             .trusted_publishing(&["/_/oidc/{rest..}"])
+            .exchange(Exchange::audience("GET /_/oidc/audience", json!({"audience": "{audience}"})))
+            .exchange(minting())
             .name_folding(Folding::Pep503)
             .clients(clients::clients())
             .install(clients::install())

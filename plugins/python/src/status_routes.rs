@@ -9,7 +9,7 @@ use packhouse_sdk::{Context, Expectation, Failure, Intent, Outcome, Params, Read
 const LIMIT: u64 = 4 << 10;
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::publish().subject(params.segment("project")).body(LIMIT))
+    Ok(name::about(Intent::publish().subject(params.segment("project")).body(LIMIT), params))
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {

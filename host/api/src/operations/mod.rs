@@ -21,6 +21,7 @@ mod paging;
 mod passwords;
 pub mod plugins;
 pub mod proxy_cache;
+pub mod publishers;
 pub mod recordings;
 pub mod reload;
 pub mod repositories;

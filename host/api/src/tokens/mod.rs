@@ -20,6 +20,7 @@ use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
 use packhouse_wire::catalogue;
 pub(crate) use request::CreateToken;
+pub(crate) use request::scope;
 pub use request::{formats, from_json, is_always_there};
 use view::TokenView;
 

@@ -87,7 +87,8 @@ pub fn from_json(body: Value, own: &[String], now: i64) -> Result<TokenRequest, 
     body.request(own, now)
 }
 
-fn scope(field: &Field) -> Result<Scope, ApiError> {
+/// A scope as it was written: `invalid_scope` for what is none.
+pub(crate) fn scope(field: &Field) -> Result<Scope, ApiError> {
     let wrong = || ApiError::from(&catalogue::INVALID_SCOPE);
     let items =
         field.as_ref().and_then(Value::as_array).filter(|items| !items.is_empty()).ok_or_else(wrong)?;

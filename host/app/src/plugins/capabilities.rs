@@ -30,7 +30,8 @@ impl Capabilities {
     pub fn of(description: &Description, limits: &DescriptionLimits) -> Capabilities {
         let claims = description.claims.iter().map(|claim| claim.path.clone());
         let service = description.token_service.iter().map(|service| service.path.clone());
-        let exchange = description.trusted_publishing.iter().flat_map(|exchange| exchange.paths.clone());
+        let declared = description.trusted_publishing.iter();
+        let exchange = declared.flat_map(|declared| declared.all_paths()).map(str::to_owned);
         let setting = |setting| serde_json::to_value(setting).unwrap_or_default();
         let settings = description.settings.iter().map(|(name, value)| (name.clone(), setting(value)));
         let named = limits.named.iter().map(|(name, limit)| (name.clone(), Some(limit.max_bytes)));

@@ -334,6 +334,7 @@ fn token(shown: Shown, stands: Stands) -> TokenRow {
         revoked_at,
         created_at: 1,
         last_used_at: None,
+        grants: None,
     }
 }
 

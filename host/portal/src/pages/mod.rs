@@ -16,6 +16,7 @@ mod new_repository;
 mod organization;
 mod package;
 mod permissions;
+mod publishers;
 mod repositories;
 mod repository;
 mod retention;
@@ -59,6 +60,7 @@ pub(crate) fn all() -> Routes {
         audit::routes(),
         backups::routes(),
         organization::routes(),
+        publishers::routes(),
         retention::routes(),
         account::routes(),
         login::routes(),

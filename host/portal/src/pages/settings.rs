@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::repository::{named, sheet, tabs};
 use super::tokens::choices;
-use super::{Routes, retention};
+use super::{Routes, publishers, retention};
 use crate::confirm::{self, Deed, Given};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
@@ -53,7 +53,7 @@ async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>
         @if row.kind != "hosted" && !proxy { (members_form(seat, row, of("members")).await?) }
         (settings_form(seat, row, of("settings")))
         @if proxy && shows_credentials { (credentials_form(seat, of("credentials"))) }
-        @if row.kind == "hosted" { (retention::section(seat, Some(row.id)).await?) }
+        @if row.kind == "hosted" { (publishers::section(row)) (retention::section(seat, Some(row.id)).await?) }
         div.card.danger {
             h2 { "Delete" }
             p { "The repository " strong { (row.name) } " with all that it holds." }

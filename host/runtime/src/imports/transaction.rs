@@ -172,6 +172,9 @@ impl HostTransaction for HostState {
         if let Some(problem) = transaction.problem {
             return Err(HostError::invalid(problem));
         }
+        if let Some(bounds) = &self.packages {
+            bounds.judge(&transaction.catalog)?;
+        }
         let repository = transaction.repository;
         let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();

@@ -22,6 +22,7 @@ use crate::config::Limits;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
 use crate::memos::PluginMemos;
+use crate::package_bounds::PackageBounds;
 use crate::reads::Reads;
 use crate::recording::Tape;
 use crate::request::{Action, RequestHead};
@@ -54,6 +55,8 @@ pub(crate) struct HostState {
     pub(crate) services: Services,
     /// Whether a publish relies on the blobs that are found.
     pub(crate) for_publish: bool,
+    /// Which packages commits may be about.
+    pub(crate) packages: Option<PackageBounds>,
     /// What is remembered with each commit.
     pub(crate) audit: Option<AuditEvent>,
     /// What keeps what each commit changes.
@@ -115,6 +118,7 @@ impl HostState {
             appended: call.appended,
             services: call.services,
             for_publish: call.for_publish,
+            packages: call.packages,
             audit: call.audit,
             trash: call.trash,
             kept: Vec::new(),

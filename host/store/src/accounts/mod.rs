@@ -56,3 +56,4 @@ pub use snapshots::{LookUp, Reached};
 pub(crate) use snapshots::{Revisions, Snapshots};
 pub use sso::{SsoIdentity, SsoMember};
 pub use tokens::{NewToken, Rotation};
+pub(crate) use tokens::{insert as insert_token, read_token};

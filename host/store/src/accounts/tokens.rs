@@ -236,12 +236,22 @@ impl Store {
     }
 }
 
+/// The token of this hash, without its repositories, as it is in this transaction.
+pub(crate) async fn read_token(
+    transaction: &mut Transaction,
+    secret_sha256: &[u8; 32],
+) -> Result<Option<TokenRow>, StoreError> {
+    let sql = format!("SELECT {} FROM tokens t WHERE t.secret_sha256 = $1", columns_of("t", TOKEN_COLUMNS));
+    let row = transaction.fetch_one(sql, values![secret_sha256]).await?;
+    row.map(|row| token(&mut row.columns_of("t"))).transpose()
+}
+
 /// The event with the token's identifier: names are not unique.
 fn named(audit: Option<AuditEvent>, id: TokenId) -> Option<AuditEvent> {
     audit.map(|event| AuditEvent { detail: format!(r#"{{"token":"{id}"}}"#), ..event })
 }
 
-pub(super) async fn insert(
+pub(crate) async fn insert(
     transaction: &mut Transaction,
     organization: OrganizationId,
     token: NewToken,
@@ -266,6 +276,7 @@ pub(super) async fn insert(
         revoked_at: None,
         created_at: now_ms(),
         last_used_at: None,
+        grants: None,
     };
     let insert = "INSERT INTO tokens (id, organization, secret_sha256, name, scope, format, owner, created_by, backing, \
                   backing_repository, expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";

@@ -55,6 +55,11 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step::of_both(include_str!("../migrations/0018_plugins.sql")),
     Step::of_both(include_str!("../migrations/0019_recordings.sql")),
+    Step {
+        both: include_str!("../migrations/0022_trusted_publishers.sql"),
+        sqlite: "",
+        postgres: include_str!("../migrations/0022_trusted_publishers.postgres.sql"),
+    },
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

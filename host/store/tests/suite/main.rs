@@ -23,6 +23,7 @@ mod keys;
 mod leases;
 mod people;
 mod plugins;
+mod publishers;
 mod quotas;
 mod recordings;
 mod removals;

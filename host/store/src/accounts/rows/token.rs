@@ -60,6 +60,8 @@ pub struct TokenRow {
     pub created_at: i64,
     /// ms since 1970; behind the truth by some seconds.
     pub last_used_at: Option<i64>,
+    /// Of a token that trusted publishers stand behind: what it reaches, as JSON.
+    pub grants: Option<String>,
 }
 
 impl fmt::Debug for TokenRow {
@@ -85,6 +87,7 @@ pub(crate) const TOKEN_COLUMNS: &[&str] = &[
     "revoked_at",
     "created_at",
     "last_used_at",
+    "grants",
 ];
 
 /// Without its repositories, which are a table of their own.
@@ -106,5 +109,6 @@ pub(crate) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
         revoked_at: columns.opt_int("revoked_at")?,
         created_at: columns.int("created_at")?,
         last_used_at: columns.opt_int("last_used_at")?,
+        grants: columns.opt_text("grants")?,
     })
 }

@@ -1,0 +1,174 @@
+//! Trusted publishers: workflows of build services that may publish in a repository without a kept secret, and a token for an ID token
+//! of one. Publishers need manage-repositories, and making one the rights that its tokens have.
+
+use packhouse_app::publishers::{
+    IdTokenRefusal, IdTokenRequest, MintedToken, Provider, PublisherReach, PublisherRule,
+};
+use packhouse_app::served::{Served, find_served};
+use packhouse_identity::Secret;
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_store::{MAX_PUBLISHERS, NewPublisher, PublisherId, PublisherRow, RepositoryId, Scope};
+use packhouse_wire::catalogue;
+use packhouse_wire::path::Path;
+use url::Url;
+
+use super::{Actor, Listed, Origin, PageRequest, repositories};
+use crate::error::ApiError;
+
+/// A publisher to be made.
+#[derive(Clone, Debug)]
+pub struct PublisherRequest {
+    /// The repository's id.
+    pub repository: String,
+    /// Whose build service.
+    pub provider: Provider,
+    /// Its issuer; none: the public service's.
+    pub issuer: Option<String>,
+    /// What an ID token must say.
+    pub rule: PublisherRule,
+    /// Patterns of packages.
+    pub packages: Vec<String>,
+    /// What its tokens may do.
+    pub scope: Scope,
+}
+
+/// An ID token that is to be exchanged (RFC 8693).
+#[derive(Debug)]
+pub struct ExchangeRequest {
+    /// The ID token.
+    pub id_token: Secret,
+    /// The repository's address.
+    pub resource: String,
+    /// For whom the client says that the ID token is.
+    pub audience: Option<String>,
+}
+
+/// Makes a publisher. 400 `invalid_issuer` for an address that is none or where no issuer may be, 409 `too_many_publishers`.
+pub async fn create(actor: &Actor, request: PublisherRequest) -> Result<PublisherRow, ApiError> {
+    let PublisherRequest { repository, provider, issuer, rule, packages, scope } = request;
+    let issuer = self::issuer(actor, provider, issuer)?;
+    let repository = repositories::managed(actor, &repository).await?;
+    let rights = actor.permissions().rights(repository.id);
+    let held = rights.publish && (!scope.write || rights.write()) && (!scope.read || rights.read);
+    actor.judge(held, &catalogue::ROLE_MISMATCH)?;
+    let text =
+        |value: Result<String, serde_json::Error>| value.map_err(|error| ApiError::Internal(error.into()));
+    let new = NewPublisher {
+        repository: repository.id,
+        provider: provider.name().to_owned(),
+        issuer,
+        claims: text(serde_json::to_string(&rule))?,
+        packages: text(serde_json::to_string(&packages))?,
+        scope,
+        owner_id: rule.owner_id().map(str::to_owned),
+        created_by: actor.member().email.clone(),
+    };
+    let event = actor.event("create_trusted_publisher", repository.name);
+    let made = actor.app.store.create_publisher(actor.organization(), new, Some(event)).await?;
+    made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_PUBLISHERS, &MAX_PUBLISHERS.to_string()))
+}
+
+/// A page of them, of one repository where its id is given.
+pub async fn list(
+    actor: &Actor,
+    repository: Option<&str>,
+    page: PageRequest<PublisherId>,
+) -> Result<Listed<PublisherRow>, ApiError> {
+    actor.needs(ManageRepositories)?;
+    let repository = match repository {
+        None => None,
+        Some(id) => Some(id.parse::<RepositoryId>().map_err(|_| &catalogue::NOT_FOUND)?),
+    };
+    let store = &actor.app.store;
+    let found =
+        store.list_publishers(actor.organization(), repository, page.after, page.one_further()).await?;
+    Ok(page.cut(found))
+}
+
+/// The one of this id.
+pub async fn find(actor: &Actor, id: &str) -> Result<PublisherRow, ApiError> {
+    actor.needs(ManageRepositories)?;
+    let id = id.parse::<PublisherId>().map_err(|_| &catalogue::NOT_FOUND)?;
+    let row = actor.app.store.find_publisher(actor.organization(), id).await?;
+    row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+}
+
+/// Deletes the one of this id. Tokens that were given out for it end at once.
+pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
+    let row = find(actor, id).await?;
+    let event = actor.event("delete_trusted_publisher", row.repository_name);
+    if actor.app.store.delete_publisher(row.organization, row.id, actor.now, Some(event)).await? {
+        Ok(())
+    } else {
+        Err(ApiError::from(&catalogue::NOT_FOUND))
+    }
+}
+
+/// A token for an ID token. 400 `invalid_target` where the address is of no repository of this server, or none has such a publisher: who
+/// asks need not be told which there are.
+pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<MintedToken, ApiError> {
+    let unknown = || ApiError::from(&catalogue::INVALID_TARGET);
+    let (resource, served) = served(origin, &request.resource).await?.ok_or_else(unknown)?;
+    let Served { organization, base_url } = served;
+    let audiences = origin.app.id_token_audiences(&base_url);
+    if request.audience.is_some_and(|audience| !audiences.contains(&audience)) {
+        let sentence = "`audience` is not this server's: it is told by GET /_/oidc/audience".to_owned();
+        return Err(refusal(IdTokenRefusal::Invalid(sentence)));
+    }
+    let name = repository_name(&resource).ok_or_else(unknown)?;
+    let found = origin.app.store.look_up(organization, &name, None).await?;
+    let repository = found.repository.as_ref().ok_or_else(unknown)?.id;
+    let request = IdTokenRequest {
+        organization,
+        id_token: &request.id_token,
+        audiences: &audiences,
+        reach: PublisherReach::Repository(repository),
+        address: origin.address,
+        request_id: &origin.request_id,
+    };
+    origin.app.exchange_id_token(request).await.map_err(refusal)
+}
+
+/// The address, and who is served there. Some clients write theirs without a scheme.
+async fn served(origin: &Origin, resource: &str) -> Result<Option<(Url, Served)>, ApiError> {
+    for scheme in ["", "https://", "http://"] {
+        let Ok(address) = format!("{scheme}{resource}").parse::<Url>() else { continue };
+        if let Some(served) = find_served(&origin.app, &address).await? {
+            return Ok(Some((address, served)));
+        }
+    }
+    Ok(None)
+}
+
+fn refusal(refused: IdTokenRefusal) -> ApiError {
+    match refused {
+        IdTokenRefusal::Store(error) => error.into(),
+        refused => ApiError::with(&catalogue::ID_TOKEN_REFUSED, &refused.to_string()),
+    }
+}
+
+/// The segment behind `repositories` of an address, decoded.
+fn repository_name(resource: &Url) -> Option<String> {
+    let path = Path::parse(resource.path()).ok()?;
+    let mut segments = path.segments.into_iter().skip_while(|segment| segment != "repositories").skip(1);
+    segments.next().filter(|name| !name.is_empty())
+}
+
+/// An issuer is an address without a query: it is compared as it stands with what ID tokens say.
+fn issuer(actor: &Actor, provider: Provider, given: Option<String>) -> Result<String, ApiError> {
+    let wrong = |sentence: &str| ApiError::with(&catalogue::INVALID_ISSUER, sentence);
+    let Some(issuer) = given.or_else(|| provider.public_issuer().map(str::to_owned)) else {
+        return Err(wrong("`issuer` is needed, the address of who makes the ID tokens"));
+    };
+    let url: Option<Url> = issuer.parse().ok().filter(|_| issuer.len() <= 512);
+    let plain = |url: &Url| {
+        url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none()
+    };
+    let url =
+        url.filter(plain).ok_or_else(|| wrong("`issuer` is an address, as https://gitlab.example.com"))?;
+    actor.app.providers.check(&url).map_err(|error| wrong(&error.to_string()))?;
+    Ok(issuer)
+}

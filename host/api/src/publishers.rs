@@ -1,0 +1,273 @@
+//! `/v1/trusted-publishers`: workflows of build services that may publish without a kept secret; and `/v1/token-exchange`, a token for an
+//! ID token of one (RFC 8693).
+
+use axum::Json;
+use axum::response::IntoResponse;
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, StatusCode};
+use packhouse_app::publishers::{Provider, PublisherRule, TOKEN_LIFETIME_S};
+use packhouse_identity::Secret;
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_store::{PublisherId, PublisherRow};
+use packhouse_wire::catalogue;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::{Anyone, Holds};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
+use crate::fields::{Field, given};
+use crate::operations::publishers::{self, ExchangeRequest, PublisherRequest};
+use crate::paging::{self, Page};
+use crate::tokens::scope;
+
+/// What is exchanged, and for what, as RFC 8693 names them.
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// Patterns of one publisher.
+const MAX_PATTERNS: usize = 100;
+/// Characters of a pattern.
+const MAX_PATTERN: usize = 512;
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(create), routes!(list), routes!(show), routes!(remove), routes!(exchange)]
+}
+
+/// A publisher to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreatePublisher {
+    /// The id of a repository.
+    repository: String,
+    /// `github`, `gitlab` or `oidc`.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required)]
+    provider: Field,
+    /// Who makes the ID tokens; the public service's where nothing is said, and needed for `oidc`.
+    #[serde(default)]
+    issuer: Option<String>,
+    /// GitHub: `{repository_owner, repository, workflow, environment?, repository_owner_id?}`; GitLab: `{namespace, project, workflow,
+    /// environment?, namespace_id?}`; others: claims as they stand, `sub` or two others at least.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Object, required)]
+    claims: Field,
+    /// Patterns of packages, with `*` for any text. They need not be there yet.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vec<String>, required)]
+    packages: Field,
+    /// One or both of `read` and `write`.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vec<String>, required)]
+    scope: Field,
+}
+
+impl CreatePublisher {
+    fn request(self) -> Result<PublisherRequest, ApiError> {
+        let provider = self.provider.as_ref().and_then(Value::as_str).and_then(Provider::of);
+        let provider = provider.ok_or(&catalogue::INVALID_PROVIDER)?;
+        let claims = self.claims.unwrap_or_default();
+        let rule = PublisherRule::read(provider, claims)
+            .map_err(|wrong| ApiError::with(&catalogue::INVALID_CLAIMS, &wrong))?;
+        let (packages, scope) = (patterns(self.packages.as_ref())?, scope(&self.scope)?);
+        Ok(PublisherRequest {
+            repository: self.repository,
+            provider,
+            issuer: self.issuer,
+            rule,
+            packages,
+            scope,
+        })
+    }
+}
+
+/// The request of a body that came elsewhere than in a call, judged as the call would.
+pub fn from_json(body: Value) -> Result<PublisherRequest, ApiError> {
+    let body: CreatePublisher = serde_json::from_value(body)
+        .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))?;
+    body.request()
+}
+
+fn patterns(field: Option<&Value>) -> Result<Vec<String>, ApiError> {
+    let wrong = || ApiError::from(&catalogue::INVALID_PACKAGES);
+    let items = field.and_then(Value::as_array).ok_or_else(wrong)?;
+    let plain =
+        |text: &&str| !text.is_empty() && text.len() <= MAX_PATTERN && !text.chars().any(char::is_control);
+    let texts: Option<Vec<String>> =
+        items.iter().map(|item| item.as_str().filter(plain).map(str::to_owned)).collect();
+    texts.filter(|texts| (1..=MAX_PATTERNS).contains(&texts.len())).ok_or_else(wrong)
+}
+
+/// A publisher.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PublisherView {
+    id: String,
+    /// The repository's id.
+    repository: String,
+    repository_name: String,
+    /// `github`, `gitlab` or `oidc`.
+    provider: String,
+    issuer: String,
+    /// What an ID token must say.
+    #[schema(value_type = Object)]
+    claims: Value,
+    /// Patterns of packages.
+    packages: Vec<String>,
+    /// One or both of `read` and `write`.
+    scope: Vec<&'static str>,
+    /// The number of who owns the workflow's repository; null until it is seen.
+    owner_id: Option<String>,
+    /// An e-mail.
+    created_by: String,
+    /// In ms since 1970.
+    created_at: i64,
+    /// In ms since 1970, when a token was given out for it last; null: never.
+    last_used_at: Option<i64>,
+}
+
+impl From<PublisherRow> for PublisherView {
+    fn from(row: PublisherRow) -> PublisherView {
+        let scope = [(row.scope.read, "read"), (row.scope.write, "write")];
+        PublisherView {
+            id: row.id.to_string(),
+            repository: row.repository.to_string(),
+            repository_name: row.repository_name,
+            provider: row.provider,
+            issuer: row.issuer,
+            claims: serde_json::from_str(&row.claims).unwrap_or_default(),
+            packages: serde_json::from_str(&row.packages).unwrap_or_default(),
+            scope: scope.iter().filter(|(held, _)| *held).map(|(_, name)| *name).collect(),
+            owner_id: row.owner_id,
+            created_by: row.created_by,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+        }
+    }
+}
+
+/// Lets a workflow publish in a repository. Needs manage-repositories, and in the repository the rights that its tokens have.
+#[utoipa::path(post, path = "/v1/trusted-publishers", operation_id = "create_trusted_publisher",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    request_body = CreatePublisher,
+    responses((status = 201, body = PublisherView), (status = 409, body = ErrorBody)))]
+async fn create(mut call: Call) -> Answer {
+    let body: CreatePublisher = call.body()?;
+    call.only(&[])?;
+    let made = publishers::create(call.actor()?, body.request()?).await?;
+    Ok((StatusCode::CREATED, Json(PublisherView::from(made))).into_response())
+}
+
+/// Lists the organization's trusted publishers, or those of one repository.
+#[utoipa::path(get, path = "/v1/trusted-publishers", operation_id = "list_trusted_publishers",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("repository" = Option<String>, Query, description = "The id of a repository"),
+        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    responses((status = 200, body = Page<PublisherView>)))]
+async fn list(call: Call) -> Answer {
+    call.only(&["repository", "limit", "after"])?;
+    let page = paging::request::<PublisherId>(&call)?;
+    let listed = publishers::list(call.actor()?, call.query("repository"), page).await?;
+    Ok(Json(Page::of(listed, |row| row.id.to_string(), PublisherView::from)).into_response())
+}
+
+/// Shows a trusted publisher.
+#[utoipa::path(get, path = "/v1/trusted-publishers/{id}", operation_id = "show_trusted_publisher",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path)),
+    responses((status = 200, body = PublisherView)))]
+async fn show(call: Call) -> Answer {
+    call.only(&[])?;
+    let found = publishers::find(call.actor()?, call.path("id")).await?;
+    Ok(Json(PublisherView::from(found)).into_response())
+}
+
+/// Deletes a trusted publisher. Tokens that were given out for it end at once.
+#[utoipa::path(delete, path = "/v1/trusted-publishers/{id}", operation_id = "delete_trusted_publisher",
+    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    params(("id" = String, Path)),
+    responses((status = 204)))]
+async fn remove(call: Call) -> Answer {
+    call.only(&[])?;
+    publishers::remove(call.actor()?, call.path("id")).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// An ID token that is to be exchanged.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it is there for the description: a form's fields are read as they come")]
+pub(crate) struct TokenExchange {
+    /// `urn:ietf:params:oauth:grant-type:token-exchange`.
+    grant_type: String,
+    /// The ID token.
+    subject_token: String,
+    /// `urn:ietf:params:oauth:token-type:jwt`.
+    subject_token_type: String,
+    /// The repository's address.
+    resource: String,
+    /// What the ID token has as `aud`.
+    audience: Option<String>,
+    /// `urn:ietf:params:oauth:token-type:access_token`.
+    requested_token_type: Option<String>,
+}
+
+/// A token for an ID token.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TokenExchanged {
+    /// A token for the repository.
+    access_token: String,
+    /// `urn:ietf:params:oauth:token-type:access_token`.
+    issued_token_type: &'static str,
+    /// `Bearer`; it is a Basic password as well, with any user name.
+    token_type: &'static str,
+    /// In seconds.
+    expires_in: u32,
+}
+
+/// Exchanges an ID token of a trusted publisher for a token that lives for 15 minutes (RFC 8693).
+#[utoipa::path(post, path = "/v1/token-exchange", operation_id = "exchange_token",
+    extensions(("x-right" = json!(Anyone))),
+    request_body(content = TokenExchange, content_type = "application/x-www-form-urlencoded"),
+    responses((status = 200, body = TokenExchanged),
+        (status = 400, description = "`invalid_request`: the ID token is refused, and why; `invalid_target`; `unsupported_grant_type`", body = ErrorBody)))]
+async fn exchange(call: Call) -> Answer {
+    call.only(&[])?;
+    let one = |name: &str| match call.form(name).as_slice() {
+        [] => Ok(None),
+        [value] => Ok(Some((*value).to_owned())),
+        _ => Err(wrong(&format!("`{name}` stands more than once"))),
+    };
+    let needed = |name: &str| one(name)?.ok_or_else(|| wrong(&format!("`{name}` is missing")));
+    if needed("grant_type")? != EXCHANGE {
+        return Err(ApiError::from(&catalogue::UNSUPPORTED_GRANT_TYPE));
+    }
+    let id_token = Secret::new(needed("subject_token")?);
+    if !matches!(needed("subject_token_type")?.as_str(), JWT | ID_TOKEN) {
+        return Err(wrong("`subject_token_type` is urn:ietf:params:oauth:token-type:jwt"));
+    }
+    if one("requested_token_type")?.is_some_and(|kind| kind != ACCESS_TOKEN) {
+        return Err(wrong("`requested_token_type` is urn:ietf:params:oauth:token-type:access_token"));
+    }
+    let request = ExchangeRequest { id_token, resource: needed("resource")?, audience: one("audience")? };
+    let minted = publishers::exchange(call.origin(), request).await?;
+    let exchanged = TokenExchanged {
+        access_token: minted.secret.reveal().to_owned(),
+        issued_token_type: ACCESS_TOKEN,
+        token_type: "Bearer",
+        expires_in: TOKEN_LIFETIME_S,
+    };
+    let mut answer = Json(exchanged).into_response();
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answer)
+}
+
+fn wrong(sentence: &str) -> ApiError {
+    ApiError::with(&catalogue::EXCHANGE_MALFORMED, sentence)
+}

@@ -1,0 +1,206 @@
+//! An ID token: what it says before anybody vouches for it, and what it claims once its signature, issuer, audience and times are right
+//! (OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519).
+
+use std::str::FromStr as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use openidconnect::core::{
+    CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet, CoreJwsSigningAlgorithm as Algorithm,
+};
+use openidconnect::{ClaimsVerificationError, ClientId, IssuerUrl, Nonce, SignatureVerificationError};
+use packhouse_identity::grants::{MAX_ID_TOKEN_BYTES, says_id_token};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use super::claims;
+use super::refusal::IdTokenRefusal;
+
+/// With what an ID token may be signed: asymmetric keys of the issuer's alone.
+const SIGNED_WITH: [Algorithm; 9] = [
+    Algorithm::RsaSsaPkcs1V15Sha256,
+    Algorithm::RsaSsaPkcs1V15Sha384,
+    Algorithm::RsaSsaPkcs1V15Sha512,
+    Algorithm::RsaSsaPssSha256,
+    Algorithm::RsaSsaPssSha384,
+    Algorithm::RsaSsaPssSha512,
+    Algorithm::EcdsaP256Sha256,
+    Algorithm::EcdsaP384Sha384,
+    Algorithm::EdDsa,
+];
+/// By how much the issuer's clock may be ahead, in ms.
+const SKEW_MS: i64 = 10_000;
+/// Bytes of an issuer.
+const MAX_ISSUER_BYTES: usize = 512;
+/// Characters of what is told of a workflow: a token's name has no more.
+const MAX_TOLD: usize = 256;
+
+/// Why a signature was not found right.
+pub(super) enum SignatureProblem {
+    /// None of these keys is the token's: the issuer may have others by now.
+    NoKey,
+    /// It is refused.
+    Refused(IdTokenRefusal),
+}
+
+/// An ID token that nobody has vouched for.
+pub(super) struct Unverified {
+    text: String,
+    token: CoreIdToken,
+    payload: Map<String, Value>,
+    issuer: String,
+}
+
+impl Unverified {
+    /// What a text says. `Malformed` for what is no ID token, without looking further at what is too long.
+    pub(super) fn read(text: &str) -> Result<Unverified, IdTokenRefusal> {
+        let malformed = IdTokenRefusal::Malformed;
+        if text.len() > MAX_ID_TOKEN_BYTES {
+            return Err(malformed("it is too long"));
+        }
+        if !says_id_token(text) {
+            return Err(malformed("an ID token is three words of base64url, joined by dots"));
+        }
+        let payload = text.split('.').nth(1).and_then(|word| URL_SAFE_NO_PAD.decode(word).ok());
+        let payload: Option<Map<String, Value>> =
+            payload.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let payload = payload.ok_or(malformed("its claims are no JSON object"))?;
+        let token =
+            CoreIdToken::from_str(text).map_err(|_| malformed("it lacks what every ID token claims"))?;
+        let issuer = payload.get("iss").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if issuer.is_empty() || issuer.len() > MAX_ISSUER_BYTES {
+            return Err(malformed("it names no issuer"));
+        }
+        Ok(Unverified { text: text.to_owned(), token, payload, issuer })
+    }
+
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// What it claims, if one of these keys of its issuer has signed it for one of these audiences, and `now` (ms since 1970) is within
+    /// its time.
+    pub(super) fn verify(
+        &self,
+        keys: CoreJsonWebKeySet,
+        audiences: &[String],
+        now: i64,
+    ) -> Result<Verified, SignatureProblem> {
+        let refused = |sentence: &str| SignatureProblem::Refused(IdTokenRefusal::invalid(sentence));
+        let audience = self.audience(audiences).map_err(SignatureProblem::Refused)?;
+        let issuer = IssuerUrl::new(self.issuer.clone()).map_err(|_| refused("its issuer is no address"))?;
+        let verifier = CoreIdTokenVerifier::new_public_client(ClientId::new(audience), issuer, keys)
+            .set_allowed_algs(SIGNED_WITH)
+            .set_other_audience_verifier_fn(|_| false);
+        let any_nonce = |_: Option<&Nonce>| Ok(());
+        if let Err(error) = self.token.claims(&verifier, any_nonce) {
+            return Err(match error {
+                ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
+                    SignatureProblem::NoKey
+                }
+                error => refused(why(&error)),
+            });
+        }
+        self.times(now).map_err(SignatureProblem::Refused)
+    }
+
+    /// That of the audiences which it is for. One for others besides could be shown here by any of them.
+    fn audience(&self, audiences: &[String]) -> Result<String, IdTokenRefusal> {
+        let claimed: Vec<&str> = match self.payload.get("aud") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        match claimed.as_slice() {
+            [one] if audiences.iter().any(|own| own == one) => Ok((*one).to_owned()),
+            _ => {
+                let own: Vec<String> = audiences.iter().map(|own| format!("`{own}`")).collect();
+                Err(IdTokenRefusal::invalid(format!(
+                    "it is for another audience: `aud` must be {} and nothing besides",
+                    own.join(" or ")
+                )))
+            }
+        }
+    }
+
+    fn times(&self, now: i64) -> Result<Verified, IdTokenRefusal> {
+        let at = |name: &str| {
+            let seconds = self.payload.get(name).and_then(Value::as_f64);
+            seconds.filter(|seconds| seconds.is_finite()).map(|seconds| (seconds * 1000.0) as i64)
+        };
+        let expires_at =
+            at("exp").ok_or_else(|| IdTokenRefusal::invalid("it does not say when it expires"))?;
+        if expires_at <= now {
+            return Err(IdTokenRefusal::invalid("it has expired"));
+        }
+        let begins = [at("nbf"), at("iat")].into_iter().flatten().max();
+        if self.payload.contains_key("nbf") && at("nbf").is_none() {
+            return Err(IdTokenRefusal::invalid("its `nbf` is no time"));
+        }
+        if begins.is_some_and(|begins| begins > now.saturating_add(SKEW_MS)) {
+            return Err(IdTokenRefusal::invalid("it is not valid yet"));
+        }
+        Ok(Verified { claims: self.payload.clone(), expires_at, spent_sha256: self.spent_sha256() })
+    }
+
+    /// What it is remembered by once it is spent: its identifier, or where it has none, all that was signed.
+    fn spent_sha256(&self) -> [u8; 32] {
+        let signed = self.text.rsplit_once('.').map_or(self.text.as_str(), |(signed, _)| signed);
+        let (kind, identifier) =
+            match self.payload.get("jti").and_then(Value::as_str).filter(|jti| !jti.is_empty()) {
+                Some(jti) => ("jti", jti),
+                None => ("text", signed),
+            };
+        let hash = Sha256::new_with_prefix(kind).chain_update([0]).chain_update(&self.issuer);
+        hash.chain_update([0]).chain_update(identifier).finalize().into()
+    }
+}
+
+/// For people, and without what the token holds.
+fn why(error: &ClaimsVerificationError) -> &'static str {
+    use SignatureVerificationError::{DisallowedAlg, NoSignature, UnsupportedAlg};
+    match error {
+        ClaimsVerificationError::Expired(_) => "it has expired",
+        ClaimsVerificationError::InvalidAudience(_) => "it is for another audience",
+        ClaimsVerificationError::InvalidIssuer(_) => "it is another issuer's",
+        ClaimsVerificationError::SignatureVerification(
+            DisallowedAlg(_) | NoSignature | UnsupportedAlg(_),
+        ) => "it is not signed with an asymmetric key of its issuer's, as RS256 and ES256 are",
+        ClaimsVerificationError::SignatureVerification(_) => "it is not signed by its issuer",
+        _ => "it makes no sense",
+    }
+}
+
+/// An ID token's claims, once its issuer has vouched for them.
+pub(super) struct Verified {
+    claims: Map<String, Value>,
+    expires_at: i64,
+    spent_sha256: [u8; 32],
+}
+
+impl Verified {
+    pub(super) fn claims(&self) -> &Map<String, Value> {
+        &self.claims
+    }
+
+    /// In ms since 1970.
+    pub(super) fn expires_at(&self) -> i64 {
+        self.expires_at
+    }
+
+    /// What it is remembered by once it is spent.
+    pub(super) fn spent_sha256(&self) -> [u8; 32] {
+        self.spent_sha256
+    }
+
+    /// Until when that is remembered: longer than it could be shown again.
+    pub(super) fn spent_until(&self) -> i64 {
+        self.expires_at.saturating_add(SKEW_MS)
+    }
+
+    /// The workflow and its run, for people: repository, workflow, commit and run.
+    pub(super) fn told(&self) -> String {
+        let plain = |letter: &char| !letter.is_control();
+        claims::told(&self.claims).chars().filter(plain).take(MAX_TOLD).collect()
+    }
+}

@@ -1,0 +1,122 @@
+//! Which organization is served at a host, and the public address that links into its repositories start with.
+
+use packhouse_store::{OrganizationId, OrganizationRow, StoreError};
+use url::Url;
+
+use crate::App;
+
+/// An organization as it is served at an address.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Served {
+    /// The organization.
+    pub organization: OrganizationId,
+    /// What links start with, without a slash at its end.
+    pub base_url: String,
+}
+
+/// Who is served at this address: the organization of its host, or the only one there is. None for an address of another host, unless
+/// that is the host of a server that was given no address.
+pub async fn find_served(app: &App, address: &Url) -> Result<Option<Served>, StoreError> {
+    let Some(host) = address.host_str() else { return Ok(None) };
+    let host = match address.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    let all = app.store.organizations().await?;
+    Ok(organization_at(&all, Some(&host)).and_then(|row| {
+        let base_url = base_url(app, Some(row), Some(&host));
+        let own = base_url.parse::<Url>().ok()?;
+        let same = own.host_str() == address.host_str()
+            && own.port_or_known_default() == address.port_or_known_default()
+            && address.path().starts_with(own.path().trim_end_matches('/'));
+        same.then_some(Served { organization: row.id, base_url })
+    }))
+}
+
+/// The organization of this host, or the only one there is.
+#[must_use]
+pub fn organization_at<'a>(all: &'a [OrganizationRow], host: Option<&str>) -> Option<&'a OrganizationRow> {
+    match all {
+        [only] => Some(only),
+        several => host.and_then(|host| by_host(several, host)),
+    }
+}
+
+/// With its port, or without where the organization's address has none.
+fn by_host<'a>(all: &'a [OrganizationRow], host: &str) -> Option<&'a OrganizationRow> {
+    let of = |host: &str| all.iter().find(|row| row.host.as_deref() == Some(host));
+    of(host).or_else(|| of(without_port(host)))
+}
+
+/// A host without its port.
+#[must_use]
+pub fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // An IPv6 address without a port ends in its bracket.
+            if name.contains(':') && !name.ends_with(']') { host } else { name }
+        }
+        _ => host,
+    }
+}
+
+/// What links start with, without a slash at its end: the organization's address, or the configured one; else the host of the
+/// request where it is a loopback name with the listener's port; else where this listens.
+#[must_use]
+pub fn base_url(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
+    if let Some(url) = organization.and_then(|row| row.base_url.as_deref()) {
+        return url.trim_end_matches('/').to_owned();
+    }
+    if app.config.base_url.is_none()
+        && let Some((host, listening)) = host.zip(app.listening.get())
+        && is_loopback(host, listening.packages.port())
+    {
+        return format!("{}://{host}", app.packages_scheme());
+    }
+    app.base_url()
+}
+
+fn is_loopback(host: &str, port: u16) -> bool {
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&without_port(host));
+    let stated = host.strip_prefix(without_port(host)).and_then(|rest| rest.strip_prefix(':'));
+    // As it is written: a port has no sign and no leading zero.
+    here && stated.is_some_and(|text| !text.starts_with(['+', '0']) && text.parse() == Ok(port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: i64, host: Option<&str>) -> OrganizationRow {
+        let host = host.map(str::to_owned);
+        OrganizationRow {
+            id: OrganizationId(id),
+            name: id.to_string(),
+            base_url: None,
+            host,
+            created_at: 0,
+            quota_bytes: None,
+        }
+    }
+
+    #[test]
+    fn the_host_picks_the_organization() {
+        let all = [row(1, Some("a.example")), row(2, Some("b.example:8080")), row(3, None)];
+        let found = |host| by_host(&all, host).map(|row| row.id.0);
+        assert_eq!(found("a.example"), Some(1));
+        assert_eq!(found("a.example:443"), Some(1));
+        assert_eq!(found("b.example:8080"), Some(2));
+        assert_eq!(found("b.example"), None);
+        assert_eq!(found("c.example"), None);
+    }
+
+    #[test]
+    fn loopback_counts_with_the_listeners_port_alone() {
+        assert!(is_loopback("localhost:8080", 8080));
+        assert!(is_loopback("[::1]:8080", 8080));
+        assert!(!is_loopback("localhost", 8080));
+        assert!(!is_loopback("localhost:80", 8080));
+        assert!(!is_loopback("localhost:08080", 8080) && !is_loopback("localhost:+8080", 8080));
+        assert!(!is_loopback("elsewhere:8080", 8080));
+    }
+}

@@ -1,0 +1,157 @@
+//! Trusted publishing's requests of a format's clients: for whom an ID token is to be made, and a token for one. Where they are and
+//! what they look like is what the format's description says.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use packhouse_app::App;
+use packhouse_app::publishers::{
+    IdTokenRefusal, IdTokenRequest, PublisherReach, TOKEN_LIFETIME_S, audience_of,
+};
+use packhouse_identity::Secret;
+use packhouse_runtime::{Exchange, Gives, Plugin, fill};
+use packhouse_store::OrganizationId;
+use packhouse_wire::body::Body;
+use packhouse_wire::catalogue;
+use packhouse_wire::incoming_body::IncomingBody;
+use serde_json::Value;
+
+use crate::credential::PresentedCredential;
+use crate::declared_length::too_large;
+use crate::error_response::HttpError;
+use crate::request_context::RequestContext;
+
+/// Bytes of a body: an ID token and some words around it.
+const MAX_BODY_BYTES: usize = 24 * 1024;
+
+/// A request for an exchange.
+pub(crate) struct IdTokenExchange<'a> {
+    /// The program.
+    pub app: &'a App,
+    /// Whose clients ask.
+    pub plugin: &'a Plugin,
+    /// The request's path.
+    pub path: &'a [String],
+    /// Whose publishers count.
+    pub organization: OrganizationId,
+}
+
+impl IdTokenExchange<'_> {
+    /// The answer. An ID token that is refused is answered as the description says.
+    pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut IncomingBody,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, HttpError> {
+        let head = parts.method == Method::HEAD;
+        let method = if head { "GET" } else { parts.method.as_str() };
+        let found =
+            self.plugin.description().exchanges_at(self.path).find(|exchange| exchange.method() == method);
+        let exchange = found.ok_or_else(|| HttpError::of(&catalogue::METHOD_NOT_ALLOWED))?;
+        if exchange.gives == Gives::Audience {
+            let audience = audience_of(&context.base_url).to_owned();
+            return Ok(self.told(StatusCode::OK, &exchange.answer, head, &|name| {
+                (name == "audience").then(|| audience.as_str().into())
+            }));
+        }
+        if *self.app.live.read_only.get() {
+            return Err(HttpError::of(&catalogue::READ_ONLY));
+        }
+        let id_token = id_token(exchange, parts, body).await?;
+        match self.exchange(exchange, id_token, context).await {
+            Ok(response) => Ok(response),
+            Err(IdTokenRefusal::Store(error)) => Err(error.into()),
+            Err(refused) => self.refused(exchange, refused),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        exchange: &Exchange,
+        id_token: Option<Secret>,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, IdTokenRefusal> {
+        let id_token = id_token.ok_or(IdTokenRefusal::Malformed("there is none where it should be"))?;
+        let description = self.plugin.description();
+        let package = exchange.package(self.path);
+        let request = IdTokenRequest {
+            organization: self.organization,
+            id_token: &id_token,
+            audiences: &self.app.id_token_audiences(&context.base_url),
+            reach: PublisherReach::Format {
+                format: &description.format,
+                package: package.as_deref(),
+                folding: description.name_folding,
+            },
+            address: context.peer,
+            request_id: &context.request_id,
+        };
+        let minted = self.app.exchange_id_token(request).await?;
+        context.credential = Some(format!("token:{}", minted.row.id).into());
+        context.caller = Some(minted.row.name.as_str().into());
+        Ok(self.told(StatusCode::OK, &exchange.answer, false, &|name| match name {
+            "token" => Some(minted.secret.reveal().into()),
+            "expires" => Some((minted.expires_at / 1000).into()),
+            "lifetime" => Some(TOKEN_LIFETIME_S.into()),
+            "audience" => Some(audience_of(&context.base_url).into()),
+            _ => None,
+        }))
+    }
+
+    fn refused(&self, exchange: &Exchange, refused: IdTokenRefusal) -> Result<Response<Body>, HttpError> {
+        let code = refused.code();
+        tracing::info!(code, format = self.plugin.description().format, "an ID token was not exchanged");
+        let Some(shape) = &exchange.refusal else { return Err(refused.into()) };
+        let status = StatusCode::from_u16(shape.status).unwrap_or(StatusCode::UNPROCESSABLE_ENTITY);
+        let message = catalogue::INVALID_ID_TOKEN.with(&refused.to_string());
+        Ok(self.told(status, &shape.body, false, &|name| match name {
+            "code" => Some(code.into()),
+            "message" => Some(message.as_str().into()),
+            _ => None,
+        }))
+    }
+
+    fn told(
+        &self,
+        status: StatusCode,
+        template: &Value,
+        head: bool,
+        found: &dyn Fn(&str) -> Option<Value>,
+    ) -> Response<Body> {
+        let bytes = Bytes::from(fill(template, found).unwrap_or_default().to_string());
+        let length = HeaderValue::from(bytes.len());
+        let mut response = Response::new(if head { Body::empty() } else { Body::full(bytes) });
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, length);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}
+
+/// The ID token, where the exchange has it. 413 for a body that is too long.
+async fn id_token(
+    exchange: &Exchange,
+    parts: &Parts,
+    body: &mut IncomingBody,
+) -> Result<Option<Secret>, HttpError> {
+    let Some(member) = &exchange.id_token else {
+        return Ok(match PresentedCredential::read(&parts.headers) {
+            PresentedCredential::Bearer(secret) => Some(secret),
+            _ => None,
+        });
+    };
+    let mut bytes = BytesMut::new();
+    while let Some(more) = body.next().await? {
+        if bytes.len() + more.len() > MAX_BODY_BYTES {
+            return Err(too_large(MAX_BODY_BYTES as u64));
+        }
+        bytes.extend_from_slice(&more);
+    }
+    let body: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let found = body.as_ref().and_then(|body| body.get(member)).and_then(Value::as_str);
+    Ok(found.map(Secret::new))
+}

@@ -1,0 +1,209 @@
+//! The calls about trusted publishers: who may make them, and what is wrong with a body.
+
+use super::World;
+use packhouse_tests::http::Response;
+use packhouse_tests::person::Person;
+use packhouse_tests::{Api, Client, Request};
+use serde_json::{Value, json};
+
+#[track_caller]
+fn is(answer: &Response, status: u16, code: &str) {
+    assert_eq!((answer.status, answer.field("error").as_str()), (status, code), "{}", answer.text());
+}
+
+#[test]
+fn a_publisher_is_judged_field_by_field() {
+    let world = World::start();
+    let repository = world.repository("python", "wheels");
+    let try_it = |name: &str, value: Value| world.try_trust(&json!({"repository": repository, name: value}));
+    for provider in [json!("bitbucket"), json!(1), Value::Null] {
+        is(&try_it("provider", provider), 400, "invalid_provider");
+    }
+    for claims in [
+        json!({}),
+        json!("x"),
+        json!({"repository_owner": "o", "repository": "r", "workflow": "w.yml", "ref": "x"}),
+        Value::Null,
+    ] {
+        is(&try_it("claims", claims), 400, "invalid_claims");
+    }
+    for packages in [json!([]), json!("*"), json!([1]), json!([""]), Value::Null] {
+        is(&try_it("packages", packages), 400, "invalid_packages");
+    }
+    for scope in [json!([]), json!(["admin"]), Value::Null] {
+        is(&try_it("scope", scope), 400, "invalid_scope");
+    }
+    for issuer in
+        ["", "x", "ftp://127.0.0.1", "http://10.1.2.3", "http://u:p@127.0.0.1", "https://a.example/?x"]
+    {
+        is(&try_it("issuer", json!(issuer)), 400, "invalid_issuer");
+    }
+    let body = json!({"repository": repository, "provider": "oidc", "issuer": null, "claims": {"sub": "x"}});
+    is(&world.try_trust(&body), 400, "invalid_issuer");
+    is(&try_it("more", json!(1)), 400, "invalid_request");
+    is(&world.try_trust(&json!({"repository": "12345"})), 404, "not_found");
+
+    // The public services' issuers go without saying.
+    for (provider, issuer, claims) in [
+        (
+            "github",
+            "https://token.actions.githubusercontent.com",
+            json!({"repository_owner": "o", "repository": "r", "workflow": "w.yml"}),
+        ),
+        (
+            "gitlab",
+            "https://gitlab.com",
+            json!({"namespace": "a/b", "project": "p", "workflow": ".gitlab-ci.yml"}),
+        ),
+    ] {
+        let body = json!({"repository": repository, "provider": provider, "issuer": null, "claims": claims});
+        let made = world.try_trust(&body).expect(201).json();
+        assert_eq!((&made["issuer"], &made["claims"]), (&json!(issuer), &claims));
+        assert_eq!((&made["repository"], &made["packages"]), (&json!(repository), &json!(["*"])));
+        assert_eq!((&made["scope"], &made["owner_id"]), (&json!(["read", "write"]), &Value::Null));
+        let path = format!("/v1/trusted-publishers/{}", made["id"].as_str().unwrap());
+        assert_eq!(world.api.call("GET", &path).expect(200).json(), made);
+    }
+    let list = format!("/v1/trusted-publishers?repository={repository}");
+    let listed = world.api.call("GET", &list).expect(200).json()["items"].as_array().unwrap().clone();
+    assert_eq!(listed.len(), 2);
+    let path = format!("/v1/trusted-publishers/{}", listed[0]["id"].as_str().unwrap());
+    world.api.call("DELETE", &path).expect(204);
+    is(&world.api.call("DELETE", &path), 404, "not_found");
+    is(&world.api.call("GET", &path), 404, "not_found");
+    assert_eq!(world.events("create_trusted_publisher").len(), 2);
+}
+
+#[test]
+fn a_repository_has_so_many_publishers_and_no_more() {
+    let world = World::start();
+    let repository = world.repository("generic", "files");
+    for _ in 0..200 {
+        world.trust(&repository, &json!({}));
+    }
+    is(&world.try_trust(&json!({"repository": repository})), 409, "too_many_publishers");
+}
+
+#[test]
+fn publishers_need_the_right_to_manage_repositories_and_to_publish() {
+    let world = World::start();
+    let repository = world.repository("python", "wheels");
+    let body = json!({
+        "repository": repository, "provider": "github", "packages": ["*"], "scope": ["write"],
+        "claims": {"repository_owner": "o", "repository": "r", "workflow": "w.yml"},
+    });
+    let person = |email: &str, organization: &[&str], actions: &[&str]| {
+        let permissions = json!({"organization": organization, "repositories": [{"repository": repository, "actions": actions}]});
+        let member =
+            json!({"email": email, "password": "a password of some length", "permissions": permissions});
+        world.api.post("/v1/members", &member).expect(201);
+        Api::sign_in_as(&world.server, email, "a password of some length")
+    };
+    let publishes = person("publishes@example.com", &[], &["read", "publish", "delete"]);
+    let manages = person("manages@example.com", &["manage-repositories"], &["read"]);
+    let both = person("both@example.com", &["manage-repositories"], &["read", "publish", "delete"]);
+    is(&publishes.post("/v1/trusted-publishers", &body), 403, "insufficient_permissions");
+    is(&publishes.call("GET", "/v1/trusted-publishers"), 403, "insufficient_permissions");
+    is(&manages.post("/v1/trusted-publishers", &body), 403, "role_mismatch");
+    let id = both.post("/v1/trusted-publishers", &body).expect(201).field("id");
+    is(&publishes.call("DELETE", &format!("/v1/trusted-publishers/{id}")), 403, "insufficient_permissions");
+    let anonymous = Client::new(world.server.api());
+    anonymous.send(Request::new("GET", "/v1/trusted-publishers")).expect(401);
+    manages.call("DELETE", &format!("/v1/trusted-publishers/{id}")).expect(204);
+}
+
+#[test]
+fn an_exchange_is_judged_as_oauth_has_it() {
+    let world = World::start();
+    let repository = world.repository("python", "wheels");
+    world.trust(&repository, &json!({}));
+    let id_token = world.issuer.token(&world.github());
+    let try_it = |name: &str, value: &str| world.exchange(&id_token, "wheels", &[(name, value)]);
+    is(&try_it("grant_type", "password"), 400, "unsupported_grant_type");
+    for (name, value) in [
+        ("grant_type", ""),
+        ("subject_token", ""),
+        ("subject_token", "nonsense"),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:saml2"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:jwt"),
+        ("audience", "elsewhere"),
+        ("resource", ""),
+    ] {
+        is(&try_it(name, value), 400, "invalid_request");
+    }
+    for resource in
+        ["nonsense", "https://elsewhere.example/repositories/wheels", "https://elsewhere.example/"]
+    {
+        is(&try_it("resource", resource), 400, "invalid_target");
+    }
+    is(&world.exchange(&id_token, "nothing", &[]), 400, "invalid_target");
+    let answer = Client::new(world.server.api()).send(
+        Request::new("POST", "/v1/token-exchange").header("Content-Type", "application/json").body("{}"),
+    );
+    is(&answer, 415, "unsupported_media_type");
+    let answer = world
+        .exchange(&world.issuer.token(&world.github_but(&json!({"environment": "x"}))), "wheels", &[])
+        .expect(400)
+        .json();
+    assert!(answer["error_description"].as_str().unwrap().contains("`environment`"), "{answer}");
+    // Nothing of that has spent it.
+    let bare = format!("{}/repositories/wheels/", world.server.packages());
+    let token = world.exchange(&id_token, "wheels", &[("resource", &bare)]).expect(200).field("access_token");
+    world.shown("x", &token).get("/repositories/wheels/simple/").expect(200);
+}
+
+#[test]
+fn an_id_token_that_is_refused_as_a_password_says_why() {
+    let world = World::start();
+    let repository = world.repository("generic", "files");
+    world.trust(&repository, &json!({}));
+    let id_token = world.issuer.token(&world.github_but(&json!({"environment": "test"})));
+    let answer = world.shown("ci", &id_token).put("/repositories/files/a/b", b"x".to_vec());
+    is(&answer, 401, "invalid_id_token");
+    assert!(answer.text().contains("`environment`"), "{}", answer.text());
+}
+
+#[test]
+fn people_trust_and_stop_trusting_on_a_page() {
+    let world = World::start();
+    world.repository("python", "wheels");
+    let page = "/repositories/wheels/trusted-publishers";
+    let mut owner = Person::owner(&world.server);
+    assert!(owner.get("/repositories/wheels/settings").expect(200).text().contains(page));
+    let wrong = [
+        ("do", "create"),
+        ("provider", "github"),
+        ("owner", "o"),
+        ("project", "r"),
+        ("workflow", "w"),
+        ("packages", "*"),
+        ("scope", "write"),
+    ];
+    let refused = owner.send_form(page, &wrong).expect(400).text();
+    assert!(refused.contains("is a file of .github/workflows"), "{refused}");
+    let right: Vec<(&str, &str)> = wrong
+        .iter()
+        .map(|(name, value)| (*name, if *name == "workflow" { "w.yml" } else { *value }))
+        .collect();
+    owner.send_form(page, &right).expect(303);
+    let other = [
+        ("do", "create"),
+        ("provider", "oidc"),
+        ("claims", "sub=system:serviceaccount:ci:builder\r\n"),
+        ("issuer", world.issuer.url.as_str()),
+        ("packages", "a\r\nb-*"),
+        ("scope", "read"),
+        ("scope", "write"),
+    ];
+    owner.send_form(page, &other).expect(303);
+    let shown = owner.get(page).expect(200).text();
+    assert!(shown.contains("o/r w.yml") && shown.contains("sub=system:serviceaccount:ci:builder"), "{shown}");
+    let listed = world.api.call("GET", "/v1/trusted-publishers").expect(200).json()["items"]
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(listed[1]["packages"], json!(["a", "b-*"]));
+    owner.send_form(page, &[("do", "delete"), ("publisher", listed[0]["id"].as_str().unwrap())]).expect(303);
+    assert!(!owner.get(page).expect(200).text().contains("o/r w.yml"));
+    owner.post(page, &other).expect(403);
+}

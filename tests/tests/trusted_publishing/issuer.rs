@@ -1,0 +1,250 @@
+//! An issuer of ID tokens of the tests' own: what it says of itself, its keys, and the request by which a job of GitHub's gets its token.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
+};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a job shows its service to get an ID token.
+pub(crate) const REQUEST_TOKEN: &str = "the-jobs-own-request-token";
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// How a token is signed.
+pub(crate) enum Signed {
+    /// RS256, as GitHub and GitLab do.
+    Rsa,
+    /// ES256.
+    Ecdsa,
+    /// ES256, with a key that is none of the issuer's but has the name of one.
+    OtherKey,
+    /// `alg: none`, and nothing.
+    None,
+    /// HS256, with the public key as the secret.
+    Hmac,
+    /// RS256, and one letter of the signature is another.
+    Damaged,
+    /// RS256, and names a key that there is not.
+    UnknownKey,
+}
+
+/// The running issuer; it ends with the test's process.
+#[derive(Clone)]
+pub(crate) struct Issuer {
+    pub(crate) url: String,
+    state: Arc<State>,
+}
+
+struct State {
+    rsa: RsaKeyPair,
+    ecdsa: EcdsaKeyPair,
+    asked: Mutex<Vec<String>>,
+    job: Mutex<Value>,
+    given: Mutex<Vec<String>>,
+}
+
+fn ecdsa() -> EcdsaKeyPair {
+    let random = SystemRandom::new();
+    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap()
+}
+
+/// `openssl` makes the key: no library of the tests does.
+fn rsa() -> RsaKeyPair {
+    let make =
+        ["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-outform", "DER"];
+    let made = Command::new("openssl").args(make).output().expect("openssl");
+    let made = if made.status.success() {
+        made
+    } else {
+        let plain = make.iter().filter(|word| **word != "-quiet");
+        Command::new("openssl").args(plain).output().expect("openssl")
+    };
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // One version of `openssl` writes the one form, and one the other.
+    RsaKeyPair::from_pkcs8(&made.stdout).or_else(|_| RsaKeyPair::from_der(&made.stdout)).unwrap()
+}
+
+fn encode(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+impl Issuer {
+    pub(crate) fn start() -> Issuer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (asked, job, given) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let state = Arc::new(State { rsa: rsa(), ecdsa: ecdsa(), asked, job, given });
+        let issuer = Issuer { url, state };
+        let serving = issuer.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let issuer = serving.clone();
+                std::thread::spawn(move || issuer.serve(stream));
+            }
+        });
+        issuer
+    }
+
+    /// How often its paths that begin so were asked for.
+    pub(crate) fn asked(&self, path: &str) -> usize {
+        self.state.asked.lock().unwrap().iter().filter(|asked| asked.starts_with(path)).count()
+    }
+
+    /// What the job's tokens claim from now on, but for whom they are.
+    pub(crate) fn job(&self, claims: Value) {
+        *self.state.job.lock().unwrap() = claims;
+    }
+
+    /// Every token that was made.
+    pub(crate) fn given(&self) -> Vec<String> {
+        self.state.given.lock().unwrap().clone()
+    }
+
+    /// The variables by which a job of GitHub's finds it.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 4] {
+        [
+            ("GITHUB_ACTIONS", "true".to_owned()),
+            ("CI", "true".to_owned()),
+            ("ACTIONS_ID_TOKEN_REQUEST_URL", format!("{}/job/token?api-version=2.0", self.url)),
+            ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", REQUEST_TOKEN.to_owned()),
+        ]
+    }
+
+    /// A token of these claims, signed as GitHub does.
+    pub(crate) fn token(&self, claims: &Value) -> String {
+        self.token_signed(claims, &Signed::Rsa)
+    }
+
+    pub(crate) fn token_signed(&self, claims: &Value, how: &Signed) -> String {
+        let header = match how {
+            Signed::Rsa | Signed::Damaged => {
+                json!({"typ": "JWT", "alg": "RS256", "kid": "rsa", "x5t": "rsa"})
+            }
+            Signed::UnknownKey => json!({"typ": "JWT", "alg": "RS256", "kid": "gone"}),
+            Signed::Ecdsa | Signed::OtherKey => json!({"typ": "JWT", "alg": "ES256", "kid": "ecdsa"}),
+            Signed::None => json!({"typ": "JWT", "alg": "none"}),
+            Signed::Hmac => json!({"typ": "JWT", "alg": "HS256", "kid": "rsa"}),
+        };
+        let signed = format!("{}.{}", encode(header.to_string()), encode(claims.to_string()));
+        let random = SystemRandom::new();
+        let by = |pair: &EcdsaKeyPair| pair.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec();
+        let signature = match how {
+            Signed::Rsa | Signed::Damaged | Signed::UnknownKey => {
+                let mut signature = vec![0; self.state.rsa.public().modulus_len()];
+                self.state.rsa.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).unwrap();
+                if matches!(how, Signed::Damaged) {
+                    signature[7] ^= 1;
+                }
+                signature
+            }
+            Signed::Ecdsa => by(&self.state.ecdsa),
+            Signed::OtherKey => by(&ecdsa()),
+            Signed::None => Vec::new(),
+            Signed::Hmac => {
+                let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, self.state.rsa.public().as_ref());
+                ring::hmac::sign(&key, signed.as_bytes()).as_ref().to_vec()
+            }
+        };
+        let token = format!("{signed}.{}", encode(signature));
+        self.state.given.lock().unwrap().push(token.clone());
+        token
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        while let Some(head) = read(&mut reader) {
+            let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            self.state.asked.lock().unwrap().push(path.clone());
+            let (status, answer) = match path.split('?').next().unwrap_or_default() {
+                "/.well-known/openid-configuration" => (200, self.configuration()),
+                "/.well-known/jwks" => (200, self.keys()),
+                "/job/token" if head.contains(REQUEST_TOKEN) => (200, self.of_job(&path)),
+                _ => (404, json!({})),
+            };
+            let answer = answer.to_string();
+            let head = format!(
+                "HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                answer.len()
+            );
+            if reader.get_mut().write_all(format!("{head}{answer}").as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// As GitHub's says it, which names no page to sign in at.
+    fn configuration(&self) -> Value {
+        json!({
+            "issuer": self.url, "jwks_uri": format!("{}/.well-known/jwks", self.url),
+            "subject_types_supported": ["public", "pairwise"], "response_types_supported": ["id_token"],
+            "id_token_signing_alg_values_supported": ["RS256"], "scopes_supported": ["openid"],
+        })
+    }
+
+    fn keys(&self) -> Value {
+        let point = self.state.ecdsa.public_key().as_ref();
+        let (modulus, exponent) = rsa_parts(self.state.rsa.public().as_ref());
+        json!({"keys": [
+            {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "rsa", "n": encode(modulus), "e": encode(exponent)},
+            {"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "ecdsa",
+                "x": encode(&point[1..33]), "y": encode(&point[33..65])},
+            {"kty": "unheard of", "kid": "new"},
+        ]})
+    }
+
+    fn of_job(&self, path: &str) -> Value {
+        let asked =
+            path.split(['?', '&']).find_map(|pair| pair.strip_prefix("audience=")).unwrap_or_default();
+        let mut claims = self.state.job.lock().unwrap().clone();
+        claims["aud"] = json!(asked.replace("%3A", ":").replace("%2F", "/"));
+        claims["jti"] = json!(unique());
+        json!({"value": self.token(&claims)})
+    }
+}
+
+/// Modulus and exponent of a public key in DER: a sequence of two whole numbers.
+fn rsa_parts(der: &[u8]) -> (&[u8], &[u8]) {
+    fn value(der: &[u8]) -> (&[u8], &[u8]) {
+        let (length, begin) = match der[1] {
+            short @ 0..=127 => (usize::from(short), 2),
+            long => {
+                let count = usize::from(long & 127);
+                (der[2..2 + count].iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), 2 + count)
+            }
+        };
+        der[begin..].split_at(length)
+    }
+    let (inner, _) = value(der);
+    let (modulus, rest) = value(inner);
+    let (exponent, _) = value(rest);
+    (modulus.strip_prefix(&[0]).unwrap_or(modulus), exponent)
+}
+
+/// A text that no other call answers.
+pub(crate) fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("jti-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    Some(head)
+}

@@ -1,0 +1,180 @@
+//! Every way in which an ID token may be wrong, in words that the client prints; and what is given out ends.
+
+use super::issuer::{Signed, now};
+use super::{World, mint};
+use packhouse_tests::database::Postgres;
+use packhouse_tests::{Api, Server, skip};
+use serde_json::{Value, json};
+
+#[track_caller]
+fn refused(world: &World, id_token: &str, code: &str, words: &str) {
+    let answer = world.mint(id_token).expect(422).json();
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains(words), "{words:?}: {message}");
+    assert_eq!(answer["errors"][0]["code"], code, "{answer}");
+    assert_eq!(answer["errors"][0]["description"], message);
+    // As a password it is worth as much.
+    let client = world.shown("ci", id_token);
+    client.get("/repositories/wheels/simple/").expect(401);
+}
+
+#[test]
+fn an_id_token_that_is_wrong_is_refused_in_words() {
+    let world = World::start();
+    let repository = world.repository("python", "wheels");
+    world.trust(&repository, &json!({}));
+    let audience = world.server.anonymous().get("/_/oidc/audience").expect(200).field("audience");
+    assert_eq!(audience, world.audience());
+    for (claims, code, words) in [
+        (json!({"repository": "octo-org/other"}), "invalid-publisher", "octo-org/other"),
+        (json!({"repository_owner": "evil"}), "invalid-publisher", "`repository_owner`"),
+        (
+            json!({"workflow_ref": "octo-org/octo-repo/.github/workflows/test.yml@refs/heads/main"}),
+            "invalid-publisher",
+            "`workflow`",
+        ),
+        (
+            json!({"job_workflow_ref": "evil/x/.github/workflows/release.yml@v1"}),
+            "invalid-publisher",
+            "`workflow`",
+        ),
+        (json!({"environment": "test"}), "invalid-publisher", "`environment`"),
+        (json!({"environment": null}), "invalid-publisher", "`environment`"),
+        (json!({"event_name": "pull_request_target"}), "invalid-token", "pull_request_target"),
+        (json!({"exp": now() - 30}), "invalid-token", "has expired"),
+        (json!({"nbf": now() + 120}), "invalid-token", "not valid yet"),
+        (json!({"iat": now() + 120}), "invalid-token", "not valid yet"),
+        (json!({"aud": "pypi"}), "invalid-token", audience.as_str()),
+        (json!({"aud": [audience, "elsewhere"]}), "invalid-token", "audience"),
+        (json!({"aud": null}), "invalid-payload", "no ID token"),
+        (json!({"iss": "https://token.actions.githubusercontent.com"}), "invalid-publisher", "issuer"),
+        (json!({"iss": 1}), "invalid-payload", "no ID token"),
+    ] {
+        refused(&world, &world.issuer.token(&world.github_but(&claims)), code, words);
+    }
+    for (how, words) in [
+        (Signed::OtherKey, "not signed by its issuer"),
+        (Signed::Damaged, "not signed by its issuer"),
+        (Signed::UnknownKey, "not signed by its issuer"),
+        (Signed::None, "asymmetric key"),
+        (Signed::Hmac, "asymmetric key"),
+    ] {
+        refused(&world, &world.issuer.token_signed(&world.github(), &how), "invalid-token", words);
+    }
+    let long = format!("eyJ{}.e30.e30", "a".repeat(20_000));
+    assert!(world.mint(&long).expect(422).text().contains("too long"));
+    assert!(world.mint("").expect(422).text().contains("three words"));
+    assert_eq!(world.events("exchange_id_token").len(), 0);
+
+    // What is right is taken, once. The owner's number that came with it stays.
+    let id_token = world.issuer.token_signed(&world.github(), &Signed::Ecdsa);
+    world.mint(&id_token).expect(200);
+    let again = world.mint(&id_token).expect(422).json();
+    assert_eq!(again["errors"][0]["code"], "invalid-reuse-token", "{again}");
+    let renamed = world.github_but(&json!({"repository_owner_id": "66"}));
+    refused(&world, &world.issuer.token(&renamed), "invalid-publisher", "`repository_owner_id`");
+}
+
+#[test]
+fn of_a_thousand_made_up_tokens_none_is_taken() {
+    let world = World::start();
+    let repository = world.repository("generic", "files");
+    world.trust(&repository, &json!({"packages": ["*"]}));
+    let before = world.issuer.asked("/.well-known/");
+    let right = world.issuer.token(&world.github());
+    let words: Vec<&str> = right.split('.').collect();
+    for number in 0_usize..1000 {
+        let mut claims = world.github();
+        claims["run_id"] = json!(number.to_string());
+        let made_up = match number % 5 {
+            0 => world.issuer.token_signed(&claims, &Signed::OtherKey),
+            1 => world.issuer.token_signed(&claims, &Signed::UnknownKey),
+            2 => world.issuer.token_signed(&claims, &Signed::None),
+            3 => format!("{}.{}.{}", words[0], words[1], "A".repeat(words[2].len() - number % 7)),
+            _ => {
+                let elsewhere = format!("http://127.0.0.1:1/{number}");
+                claims["iss"] = json!(elsewhere);
+                world.issuer.token(&claims)
+            }
+        };
+        let status =
+            world.shown("ci", &made_up).put(&format!("/repositories/files/a/{number}"), b"x".to_vec()).status;
+        assert_eq!(status, 401, "{number}");
+    }
+    // Each asks for two pages.
+    let asked = world.issuer.asked("/.well-known/") - before;
+    assert!(asked <= 40, "the issuer was asked {asked} times");
+    world.shown("ci", &right).put("/repositories/files/a/right", b"x".to_vec()).expect(201);
+}
+
+#[test]
+fn a_minted_token_ends() {
+    let world = World::start();
+    let repository = world.repository("generic", "files");
+    let publisher = world.trust(&repository, &json!({}));
+    let answer = world.exchange(&world.issuer.token(&world.github()), "files", &[]).expect(200);
+    let token = answer.field("access_token");
+    let client = world.shown("any", &token);
+    client.put("/repositories/files/a/b", b"x".to_vec()).expect(201);
+    let expires = packhouse_tests::database::sqlite(
+        &world.server,
+        "SELECT (expires_at - created_at) / 1000 FROM tokens WHERE backing = 'publisher'",
+    );
+    assert!(["899", "900"].contains(&expires.trim()), "{expires}");
+    let direct = world.issuer.token(&world.github());
+    world.shown("ci", &direct).get("/repositories/files/a/b").expect(200);
+    world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
+    client.get("/repositories/files/a/b").expect(401);
+    world.shown("ci", &direct).get("/repositories/files/a/b").expect(401);
+    // Trusted anew, the ID token is good anew, and what was given out is not.
+    world.trust(&repository, &json!({}));
+    world.shown("ci", &direct).get("/repositories/files/a/b").expect(200);
+    client.get("/repositories/files/a/b").expect(401);
+    assert_eq!(world.events("delete_trusted_publisher").len(), 1);
+}
+
+#[test]
+fn an_id_token_counts_once_on_both_servers_of_a_database() {
+    let postgres = match Postgres::start() {
+        Ok(postgres) => postgres,
+        Err(reason) => return skip("PostgreSQL", &reason),
+    };
+    let data = tempfile::tempdir().unwrap();
+    let start = || {
+        let server = Server::with().data(data.path()).arg("--database-url").arg(&postgres.url());
+        let server = server.arg("--base-url").arg("http://packages.test");
+        server.arg("--upstream-allow-networks").arg("127.0.0.0/8").start()
+    };
+    let servers = [start(), start()];
+    let [first, second] = servers;
+    let api = Api::sign_in(&first);
+    let world = World { server: first, api, issuer: super::Issuer::start() };
+    let repository = world.repository("python", "wheels");
+    let publisher = world.trust(&repository, &json!({}));
+    let claims = |more: Value| {
+        let mut claims = world.github_but(&json!({"aud": "packages.test"}));
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        world.issuer.token(&claims)
+    };
+    for _ in 0..10 {
+        let id_token = claims(json!({}));
+        let answers = std::thread::scope(|scope| {
+            let one = scope.spawn(|| mint(&world.server, &id_token));
+            let other = scope.spawn(|| mint(&second, &id_token));
+            [one.join().unwrap(), other.join().unwrap()]
+        });
+        let mut statuses = answers.each_ref().map(|answer| answer.status);
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 422], "{}", answers[1].text());
+    }
+    // The owner that one of them saw first is the other's too, and what one gave out ends on the other.
+    let renamed = claims(json!({"repository_owner_id": "66"}));
+    mint(&second, &renamed).expect(422);
+    let token = mint(&world.server, &claims(json!({}))).expect(200).field("token");
+    let elsewhere = second.anonymous().basic("__token__", &token);
+    elsewhere.get("/repositories/wheels/simple/").expect(200);
+    world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
+    elsewhere.get("/repositories/wheels/simple/").expect(401);
+}
