@@ -180,7 +180,7 @@ fn what_cannot_run_here_is_refused_in_words() {
     refused(b"hello".to_vec(), "is not WebAssembly");
     refused(b"\0asm\x01\0\0\0".to_vec(), "is a core module, not a component");
     let cut = guest("raw");
-    refused(cut[..cut.len() / 2].to_vec(), "unexpected end");
+    refused(cut[..cut.len() / 2].to_vec(), "is out of bounds");
     let mut renamed = guest("raw");
     let import = b"packhouse:format/records@";
     let at = renamed.windows(import.len()).position(|bytes| bytes == import).unwrap();

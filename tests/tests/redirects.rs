@@ -114,6 +114,8 @@ fn clients_follow_and_their_downloads_count() {
     js.publish("large").well();
     let wanted = json!({"large": "1.0.0"});
     js.package("project", &json!({"name": "project", "version": "0.0.0", "dependencies": wanted}));
+    // What it published it has in its cache.
+    js.forget("project");
     js.install("project").well();
     assert_eq!(js.installed("project", "large").as_deref(), Some("1.0.0"));
     world.elsewhere(&npm.get("large/-/large-1.0.0.tgz"));
