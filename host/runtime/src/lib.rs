@@ -46,8 +46,8 @@ pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
     Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, InstallTemplate, NamedChallenge,
-    NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting, SettingKind, Template, TokenService,
-    TrustedPublishing, excess_of, fill, fill_members, fill_text,
+    NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting, SettingKind, TagKeys, Template,
+    TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
