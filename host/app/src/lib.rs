@@ -14,6 +14,7 @@ pub mod readiness;
 pub mod recordings;
 pub mod reload;
 pub mod sso;
+pub mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +57,8 @@ pub struct App {
     pub mail: Mail,
     /// Providers by which members sign in.
     pub providers: Providers,
+    /// Where webhooks listen.
+    pub receivers: webhooks::Receivers,
     /// Proxies' upstreams.
     pub upstreams: Arc<Upstreams>,
     /// Makes and checks the hashes of passwords.
@@ -135,6 +138,7 @@ impl App {
             mail,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
+            receivers: webhooks::Receivers::new(&config.upstream_allow_networks),
             live: LiveSettings::new(&config),
             proofs: Arc::new(proofs::Proofs::new(store.clone())),
             upstreams: Upstreams::new(store.clone(), &config),
