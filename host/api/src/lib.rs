@@ -41,6 +41,7 @@ mod subscribers;
 pub mod tokens;
 mod trash;
 mod upkeep;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -98,6 +99,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         formats::endpoints(),
         plugins::endpoints(),
         audit::endpoints(),
+        webhooks::endpoints(),
         recordings::endpoints(),
         reload::endpoints(),
         openapi::endpoints(),

@@ -26,6 +26,7 @@ mod sign_in;
 mod tokens;
 mod trash;
 mod version;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -60,6 +61,7 @@ pub(crate) fn all() -> Routes {
         backups::routes(),
         organization::routes(),
         retention::routes(),
+        webhooks::routes(),
         account::routes(),
         login::routes(),
     ];
