@@ -65,6 +65,8 @@ fn world() -> World {
     let policy = json!({"name": "old ones", "repositories": [repository], "delete": {"not_downloaded_days": 90}, "keep": {"newest": 3},
         "max_deletes": 100});
     let policy = api.post("/v1/retention-policies", &policy).expect(201).field("id");
+    let hook = json!({"url": "https://hooks.example/x", "events": ["package.published", "tag.moved"], "repositories": [repository]});
+    let hook = api.post("/v1/webhooks", &hook).expect(201).field("id");
     let packages = api.call("GET", &format!("/v1/repositories/{repository}/packages")).expect(200).json();
     let package = packages["items"][0]["name"].as_str().unwrap().replace(':', "%3A");
     let login = Request::new("POST", "/repositories/js/-/v1/login")
@@ -112,6 +114,8 @@ fn world() -> World {
         "/organization".to_owned(),
         "/organization/retention".to_owned(),
         format!("/organization/retention/{policy}"),
+        "/organization/webhooks".to_owned(),
+        format!("/organization/webhooks/{hook}"),
         "/repositories/releases/trash".to_owned(),
         "/account".to_owned(),
         "/sign-out".to_owned(),
