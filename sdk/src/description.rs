@@ -178,6 +178,8 @@ pub struct Description {
     follows_redirects: bool,
     name_folding: Folding,
     held_by: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<TagKeys>,
     request_headers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_service: Option<TokenService>,
@@ -194,6 +196,15 @@ pub struct Description {
     install: Vec<Install>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counted_files: Vec<String>,
+}
+
+/// Records that hold tags.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TagKeys {
+    prefix: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    separator: Option<String>,
+    member: String,
 }
 
 impl Description {
@@ -222,6 +233,7 @@ impl Description {
             follows_redirects: false,
             name_folding: Folding::None,
             held_by: Vec::new(),
+            tags: Vec::new(),
             request_headers: Vec::new(),
             token_service: None,
             claims: Vec::new(),
@@ -356,6 +368,26 @@ impl Description {
     /// shows: a prefix of its records' keys, with `{name}` for the package, of which one that is there says so too.
     pub fn held_by(mut self, prefix: impl Into<String>) -> Self {
         self.held_by.push(prefix.into());
+        self
+    }
+
+    /// Records that hold all tags of a package: their keys are this prefix and the package, and at this member of the record, a
+    /// JSON object, is an object of what each tag names. So the host can tell webhooks of tags that move.
+    pub fn tags_of_package(mut self, prefix: impl Into<String>, member: impl Into<String>) -> Self {
+        self.tags.push(TagKeys { prefix: prefix.into(), separator: None, member: member.into() });
+        self
+    }
+
+    /// The same where each tag has a record of its own: `separator` stands in its key between the package and the tag, and the
+    /// member is what the tag names.
+    pub fn record_of_tag(
+        mut self,
+        prefix: impl Into<String>,
+        separator: impl Into<String>,
+        member: impl Into<String>,
+    ) -> Self {
+        let separator = Some(separator.into());
+        self.tags.push(TagKeys { prefix: prefix.into(), separator, member: member.into() });
         self
     }
 

@@ -69,6 +69,8 @@ fn world() -> World {
         json!({"repository_owner": "octo-org", "repository": "octo-repo", "workflow": "release.yml"});
     let publisher = json!({"repository": repository, "provider": "github", "claims": claims, "packages": ["*"], "scope": ["write"]});
     api.post("/v1/trusted-publishers", &publisher).expect(201);
+    let hook = json!({"url": "https://hooks.example/x", "events": ["package.published", "tag.moved"], "repositories": [repository]});
+    let hook = api.post("/v1/webhooks", &hook).expect(201).field("id");
     let packages = api.call("GET", &format!("/v1/repositories/{repository}/packages")).expect(200).json();
     let package = packages["items"][0]["name"].as_str().unwrap().replace(':', "%3A");
     let login = Request::new("POST", "/repositories/js/-/v1/login")
@@ -117,6 +119,8 @@ fn world() -> World {
         "/organization".to_owned(),
         "/organization/retention".to_owned(),
         format!("/organization/retention/{policy}"),
+        "/organization/webhooks".to_owned(),
+        format!("/organization/webhooks/{hook}"),
         "/repositories/releases/trash".to_owned(),
         "/account".to_owned(),
         "/sign-out".to_owned(),

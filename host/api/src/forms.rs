@@ -6,10 +6,11 @@ use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::permissions::Permissions;
 use packhouse_runtime::Description;
-use packhouse_store::{AuditRow, KeyOwnerKind, NewRepository};
+use packhouse_store::{AuditRow, EventKind, KeyOwnerKind, NewRepository, RepositoryId};
 use packhouse_upstream::credentials::Credentials;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use url::Url;
 
 use crate::access_keys::bodies::{ChangeAccessKey, CreateAccessKey};
 use crate::audit::EventView;
@@ -29,6 +30,7 @@ use crate::operations::repositories::RepositoryChange;
 use crate::operations::retention::{PolicyRequest, Rule};
 use crate::operations::sso::SettingsRequest;
 use crate::operations::tokens::TokenRequest;
+use crate::operations::webhooks::WebhookRequest;
 use crate::organization::ChangeOrganization;
 use crate::retention::bodies::{ChangePolicy, CreatePolicy};
 use crate::sso::settings::SetSso;
@@ -36,6 +38,7 @@ use crate::subscribers::bodies::{
     ChangeSubscriber, ChangeSubscriberGroup, CreateSubscriber, CreateSubscriberGroup, KeyOwnerBody,
 };
 use crate::tokens::CreateToken;
+use crate::webhooks::bodies::{ChangeWebhook, CreateWebhook};
 
 /// The body in its shape: 400 `invalid_request` where a form was written by hand and has another.
 fn shape<T: DeserializeOwned>(body: Value) -> Result<T, ApiError> {
@@ -79,6 +82,16 @@ pub fn retention_policy(body: Value) -> Result<(String, Rule), ApiError> {
 /// What of a policy of retention is to change.
 pub fn retention_change(body: Value) -> Result<PolicyRequest, ApiError> {
     shape::<ChangePolicy>(body)?.request()
+}
+
+/// A webhook that is wanted: where it listens, what it is told of, and about which repositories, none for all.
+pub fn webhook(body: Value) -> Result<(Url, Vec<EventKind>, Option<Vec<RepositoryId>>), ApiError> {
+    shape::<CreateWebhook>(body)?.request()
+}
+
+/// What of a webhook is to change.
+pub fn webhook_change(body: Value) -> Result<WebhookRequest, ApiError> {
+    shape::<ChangeWebhook>(body)?.request()
 }
 
 /// What of a repository is to change, each absent where it stays.

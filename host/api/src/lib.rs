@@ -42,6 +42,7 @@ mod subscribers;
 pub mod tokens;
 mod trash;
 mod upkeep;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -100,6 +101,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         formats::endpoints(),
         plugins::endpoints(),
         audit::endpoints(),
+        webhooks::endpoints(),
         recordings::endpoints(),
         reload::endpoints(),
         openapi::endpoints(),

@@ -16,6 +16,7 @@ pub mod recordings;
 pub mod reload;
 pub mod served;
 pub mod sso;
+pub mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +61,8 @@ pub struct App {
     pub providers: Providers,
     /// Issuers of ID tokens.
     pub issuers: publishers::Issuers,
+    /// Where webhooks listen.
+    pub receivers: webhooks::Receivers,
     /// Proxies' upstreams.
     pub upstreams: Arc<Upstreams>,
     /// Makes and checks the hashes of passwords.
@@ -140,6 +143,7 @@ impl App {
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
             issuers: publishers::Issuers::default(),
+            receivers: webhooks::Receivers::new(&config.upstream_allow_networks),
             live: LiveSettings::new(&config),
             proofs: Arc::new(proofs::Proofs::new(store.clone())),
             upstreams: Upstreams::new(store.clone(), &config),

@@ -69,6 +69,7 @@ impl App {
         (reloading.set_log)(&new.log)?;
         self.upstreams.allow(new.upstream_allow_networks.clone());
         self.providers.allow(&new.upstream_allow_networks);
+        self.receivers.allow(&new.upstream_allow_networks);
         self.live.take(new);
         reloading.done.send_modify(|times| *times += 1);
         let reloaded = Reloaded { applied: changed.live, needs_restart: changed.needs_restart };

@@ -67,6 +67,8 @@ pub struct Config {
     pub upstream_allow_networks: Vec<UpstreamNetwork>,
     /// Bounds of requests to upstreams.
     pub upstream: UpstreamBounds,
+    /// Bounds of what webhooks are told.
+    pub webhooks: WebhookBounds,
     /// Whose forwarding headers count.
     pub trusted_proxies: Vec<Network>,
     /// The mail server, with user and password.
@@ -97,6 +99,19 @@ pub struct Config {
     pub maintenance: String,
     /// What was written where.
     pub sources: Sources,
+}
+
+/// Bounds of what webhooks are told.
+#[derive(Clone, Copy, Debug)]
+pub struct WebhookBounds {
+    /// Time for one send, with its answer.
+    pub timeout: Duration,
+    /// How long something is sent again that is not taken.
+    pub retry_for: Duration,
+    /// How long it is kept what was sent, and what waits for a hook that is paused.
+    pub keep: Duration,
+    /// Events that wait for one hook.
+    pub max_waiting: u64,
 }
 
 /// Traces of requests, by OpenTelemetry's protocol over HTTP.
@@ -238,6 +253,12 @@ impl Config {
             tracing: read.tracing()?,
             upstream_allow_networks: read.parse("upstream.allow_networks", networks::upstream_networks)?,
             upstream: read.upstream()?,
+            webhooks: WebhookBounds {
+                timeout: read.parse("webhooks.timeout_ms", values::some_millis)?,
+                retry_for: read.millis("webhooks.retry_for_ms")?,
+                keep: read.millis("webhooks.keep_ms")?,
+                max_waiting: read.parse("webhooks.max_waiting", values::count)?,
+            },
             trusted_proxies: read.parse("trusted_proxies", networks::networks)?,
             smtp_url: read.some("smtp_url").map(Secret::new),
             smtp_from: read.some("smtp_from").map(str::to_owned),

@@ -10,6 +10,7 @@ mod seal;
 mod secret;
 mod sign_ins;
 mod throttle;
+mod webhook_secret;
 
 pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, says_bearer};
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
@@ -20,3 +21,4 @@ pub use secret::{
 };
 pub use sign_ins::{Attempt, Outcome, SignIns};
 pub use throttle::Who;
+pub use webhook_secret::{mint_webhook_secret, sign_webhook};

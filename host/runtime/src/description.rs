@@ -9,6 +9,7 @@ mod error_template;
 mod exchange;
 mod limits;
 mod released;
+mod tags;
 mod template;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use exchange::{Exchange, ExchangeRefusal, Gives, TrustedPublishing};
 pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use released::ErrorStyle;
+pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
 
 /// A plugin's description. docs/PLUGINS.md lists these fields for authors.
@@ -91,6 +93,9 @@ pub struct Description {
     /// one does that shows a version of it.
     #[serde(default)]
     pub held_by: Vec<String>,
+    /// Which records hold the tags of packages, so that webhooks are told of those that move.
+    #[serde(default)]
+    pub tags: Vec<TagKeys>,
     /// Request headers that the plugin wants to see besides `accept` and `content-*`, in lower case. Never a credential's.
     #[serde(default)]
     pub request_headers: Vec<String>,

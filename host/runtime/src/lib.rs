@@ -50,7 +50,8 @@ pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
     Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, Exchange, ExchangeRefusal, Gives,
     InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting,
-    SettingKind, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
+    SettingKind, TagKeys, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members,
+    fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};

@@ -398,7 +398,11 @@ impl Plugin {
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
-        let state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
+        let writes = matches!(&access, Access::Intent(action) if action.writes());
+        let mut state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
+        if writes {
+            state.tags.clone_from(&self.description.tags);
+        }
         state.remembering(self.memos.clone())
     }
 

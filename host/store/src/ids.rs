@@ -58,6 +58,10 @@ ids! {
     RecordingId,
     /// A trusted publisher.
     PublisherId,
+    /// An address that is told of events.
+    WebhookId,
+    /// An event on its way to one of them.
+    DeliveryId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

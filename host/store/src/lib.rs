@@ -46,6 +46,7 @@ mod uploads;
 mod usage;
 mod version_details;
 mod versions;
+mod webhooks;
 mod write_behind;
 mod writer;
 
@@ -67,8 +68,8 @@ pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, PublisherId, RecordingId,
-    RecordingSetId, RepositoryId, RunId, TokenId, TrashId, now_ms,
+    AccessKeyId, CacheName, DeliveryId, KeyOwnerId, MemberId, OrganizationId, PolicyId, PublisherId,
+    RecordingId, RecordingSetId, RepositoryId, RunId, TokenId, TrashId, WebhookId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
@@ -100,4 +101,8 @@ pub use trash::{Restored, TrashEntry};
 pub use uploads::{Append, Upload, UploadAppender};
 pub use usage::{RepositoryUsage, UsageRow};
 pub use version_details::VersionDetails;
+pub use webhooks::{
+    Delivery, DeliveryState, DueDelivery, EventKind, HookAtWork, MAX_WEBHOOKS, NewWebhook, QueueBounds,
+    Reported, TEST_EVENT, TagRecord, Tags, Try, WebhookChange, WebhookRow,
+};
 pub use write_behind::Refusal;

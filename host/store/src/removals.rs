@@ -4,11 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::accounts::{AuditEvent, remember};
 use crate::db::{MultiRow, Row, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id};
 use crate::store::Store;
+use crate::webhooks::{EventKind, Telling, tell};
 use crate::writer::sql::{named_by, unname};
 
 /// Rows of one table that go in one transaction.
@@ -60,6 +63,10 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
+        let sql = "SELECT name, format, kind FROM repositories WHERE organization = $1 AND id = $2 AND deleted_at IS NULL";
+        let Some(row) = transaction.fetch_one(sql, values![organization.0, id.0]).await? else {
+            return Ok(false);
+        };
         // No repository has a name with a slash in it.
         let hide = "UPDATE repositories SET deleted_at = $3, name = $4, members = '[]', revision = revision + 1, \
                     settings_revision = settings_revision + 1 \
@@ -77,8 +84,11 @@ impl Store {
         // What the index of packages has of it goes in pieces too.
         let queue = "INSERT INTO search_queue (id, repository, name) VALUES ($1, $2, '')";
         transaction.execute(queue, values![new_id(), id.0]).await?;
+        let by = audit.as_ref().map_or_else(String::new, |event| event.actor.clone());
+        let hooks = tell(&mut transaction, organization, told(id, &row, &by)?).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         self.inner.deleted.notify_one();
         Ok(true)
     }
@@ -194,4 +204,18 @@ async fn remove_records(transaction: &mut Transaction, repository: RepositoryId)
 fn read(row: &Row) -> Result<(String, Vec<i64>), StoreError> {
     let mut columns = row.columns();
     Ok((columns.text("key")?, named_by(columns.opt_text("blobs")?.as_deref())?))
+}
+
+fn told(id: RepositoryId, row: &Row, by: &str) -> Result<Telling, StoreError> {
+    let mut columns = row.columns();
+    let (name, format) = (columns.text("name")?, columns.text("format")?);
+    let told = json!({"id": id.to_string(), "name": name, "format": format, "kind": columns.text("kind")?});
+    let data = json!({"repository": told, "deleted_by": by});
+    Ok(Telling {
+        kind: EventKind::RepositoryDeleted,
+        repository: Some(id),
+        about: ("repository", id.0),
+        subject: name,
+        data,
+    })
 }

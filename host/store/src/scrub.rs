@@ -1,6 +1,9 @@
 //! Scrub: every stored blob read again and its SHA-256 compared.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::blobs::hashing::Hasher;
 use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
@@ -8,8 +11,9 @@ use crate::blobs::source::Source;
 use crate::db::values;
 use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
-use crate::ids::RepositoryId;
+use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
+use crate::webhooks::{EventKind, Telling, tell};
 
 /// Rows fetched at a time: with what lies in them, a few MiB.
 const PAGE: i64 = 100;
@@ -17,6 +21,9 @@ const PAGE: i64 = 100;
 const CHUNK: u64 = 1024 * 1024;
 /// The most records that are named for one blob.
 const NAMED: i64 = 1000;
+
+/// Records of one repository that an event names.
+const TOLD: usize = 100;
 
 /// What a scrub found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +81,9 @@ impl Store {
                 if condition != Condition::Sound && self.is_there(id).await? {
                     tracing::error!(blob = id, %sha256, "a stored blob is damaged or missing");
                     let (missing, records) = (condition == Condition::Missing, self.naming(id).await?);
-                    report.damaged.push(Damaged { sha256, missing, records });
+                    let damaged = Damaged { sha256, missing, records };
+                    self.tell_of_damage(&damaged).await?;
+                    report.damaged.push(damaged);
                 }
                 last = id;
             }
@@ -115,6 +124,36 @@ impl Store {
             .map_err(StoreError::storage)?;
         }
         Ok(if hasher.finish() == row.sha256.0 { Condition::Sound } else { Condition::Damaged })
+    }
+
+    /// Tells the webhooks of those whose records name the blob, a repository at a time.
+    async fn tell_of_damage(&self, damaged: &Damaged) -> Result<(), StoreError> {
+        let repositories: BTreeSet<RepositoryId> = damaged.records.iter().map(|(id, _)| *id).collect();
+        for id in repositories {
+            let mut transaction = self.inner.db.begin().await?;
+            let find =
+                "SELECT organization, name, format FROM repositories WHERE id = $1 AND deleted_at IS NULL";
+            let Some(row) = transaction.fetch_one(find, values![id.0]).await? else { continue };
+            let mut columns = row.columns();
+            let organization = OrganizationId(columns.int("organization")?);
+            let (name, format) = (columns.text("name")?, columns.text("format")?);
+            let records = damaged.records.iter().filter(|(of, _)| *of == id).take(TOLD);
+            let records: Vec<&str> = records.map(|(_, key)| key.as_str()).collect();
+            let telling = Telling {
+                kind: EventKind::BlobCorrupt,
+                repository: Some(id),
+                about: ("blobs", id.0),
+                subject: format!("{name}/{}", damaged.sha256.digest()),
+                data: json!({"repository": {"id": id.to_string(), "name": name, "format": format},
+                    "digest": damaged.sha256.digest().to_string(), "missing": damaged.missing, "records": records}),
+            };
+            let hooks = tell(&mut transaction, organization, telling).await?;
+            if !hooks.is_empty() {
+                transaction.commit().await?;
+                self.inner.bell.ring(hooks);
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is still a blob: a collection may have removed it while it was read.

@@ -20,6 +20,7 @@ use crate::ids::{OrganizationId, RepositoryId};
 use crate::leases::Leases;
 use crate::marker;
 use crate::records::cache::RecordCache;
+use crate::webhooks::Bell;
 use crate::write_behind::{Downloaded, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::{Memory, Writer};
 
@@ -66,6 +67,8 @@ pub(crate) struct Inner {
     pub(crate) undos: tokio::sync::Semaphore,
     /// A repository was deleted, and waits for what it held to be removed.
     pub(crate) deleted: Notify,
+    /// Something was written for hooks.
+    pub(crate) bell: Arc<Bell>,
 }
 
 impl Store {
@@ -94,10 +97,12 @@ impl Store {
         let snapshots = Arc::<Snapshots>::default();
         let changes = Arc::<ChangeLog>::default();
         let leases = leases(&changes);
+        let bell = Arc::<Bell>::default();
         let memory = Memory {
             snapshots: Arc::clone(&snapshots),
             changes: Arc::clone(&changes),
             leases: leases.clone(),
+            bell: Arc::clone(&bell),
         };
         let writer = Writer::start(db.clone(), memory, lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
@@ -116,6 +121,7 @@ impl Store {
             stored_bytes: tokio::sync::Mutex::default(),
             undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),
+            bell,
             snapshots,
             changes,
             leases,

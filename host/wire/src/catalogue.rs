@@ -169,6 +169,7 @@ catalogue! {
     POLICY_PAUSED = "policy_paused" 409 Error Api "A policy that is paused does not run; enforce it first.";
     TOO_MANY_POLICIES = "too_many_policies" 409 Error Api "An organization has at most {} policies of retention; delete one first.";
     TOO_MANY_PUBLISHERS = "too_many_publishers" 409 Error Api "A repository has at most {} trusted publishers; delete one first.";
+    TOO_MANY_WEBHOOKS = "too_many_webhooks" 409 Error Api "An organization has at most {} webhooks; delete one first.";
     TOO_MANY_RECORDINGS = "too_many_recordings" 409 Error Api "A server has at most {} sets of recordings; delete one first.";
     PLUGIN_ACTIVE_CHANGED = "conflict" 409 Error Api "{}.";
     CAPABILITIES_CHANGED = "capabilities_changed" 409 Error Api "{}; accept that with `accept_changes`.";

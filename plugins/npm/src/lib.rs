@@ -64,6 +64,7 @@ impl Format for Npm {
             .follows_redirects()
             .encoded_slash()
             .refused_status(404, 401)
+            .tags_of_package("p/", "tags")
             .request_headers(&["npm-command"])
             .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)

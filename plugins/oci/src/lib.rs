@@ -49,6 +49,7 @@ impl Format for Oci {
             .name_folding(Folding::Lowercase)
             // What is shown are tags; an image without one still is there.
             .held_by("m/{name}:")
+            .record_of_tag("t/", ":", "digest")
             .request_headers(&["transfer-encoding"])
             .open_requests(&[])
             .clients(clients::clients())

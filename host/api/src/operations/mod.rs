@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod sso;
 pub mod tokens;
 pub mod upkeep;
+pub mod webhooks;
 
 pub use actor::{Actor, Caller, Origin, session_name};
 pub use credentials::{NewCredential, Replaced, RotationRequest};

@@ -119,6 +119,7 @@ fn describe() {
     describe_counter!(RUNS, "Collections of garbage by outcome");
     describe_histogram!("packhouse_gc_seconds", Unit::Seconds, "Time that a collection took");
     describe_counter!("packhouse_blobs_corrupt_total", "Blobs that were found damaged or missing");
+    describe_counter!("packhouse_webhook_tries_total", "Tries to tell a webhook of an event, by outcome");
     describe_counter!("packhouse_blobs_collected_total", "Blobs that were collected");
     describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");
     describe_gauge!(

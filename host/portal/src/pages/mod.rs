@@ -27,6 +27,7 @@ mod sign_in;
 mod tokens;
 mod trash;
 mod version;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -62,6 +63,7 @@ pub(crate) fn all() -> Routes {
         organization::routes(),
         publishers::routes(),
         retention::routes(),
+        webhooks::routes(),
         account::routes(),
         login::routes(),
     ];

@@ -8,6 +8,7 @@ use wasmtime::component::Resource;
 use crate::bindings::packhouse::format::records::{
     Expectation, HostTransaction, Outcome, Version, VersionId,
 };
+use crate::description::TagKeys;
 use crate::host_error::HostError;
 use crate::request::Action;
 use crate::state::transaction::{TransactionRep, parsed};
@@ -185,9 +186,11 @@ impl HostTransaction for HostState {
             Change::Remove { key, .. } => self.tell_record("removed", key),
             Change::Require { .. } => {}
         });
+        let of_tags = |change: &Change| self.tags.iter().find_map(|keys: &TagKeys| keys.record(change.key()));
+        let tags = changes.iter().filter_map(of_tags).collect();
         let publishes = matches!(self.access, Access::Intent(Action::Publish));
         let trash = self.trash.filter(|_| matches!(self.access, Access::Intent(Action::Delete)));
-        let commit = Commit { changes, catalog, keeps, audit, publishes, trash, ..Commit::default() };
+        let commit = Commit { changes, catalog, tags, keeps, audit, publishes, trash, ..Commit::default() };
         let storage = self.storage()?;
         let _host_work = self.clock.begin_host_work();
         Ok(match storage.commit(repository, commit).await? {

@@ -19,6 +19,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use crate::call::{Appended, Call, Part};
 use crate::clock::CallClock;
 use crate::config::Limits;
+use crate::description::TagKeys;
 use crate::error::CallError;
 use crate::limits::MemoryLimiter;
 use crate::memos::PluginMemos;
@@ -59,6 +60,8 @@ pub(crate) struct HostState {
     pub(crate) packages: Option<PackageBounds>,
     /// What is remembered with each commit.
     pub(crate) audit: Option<AuditEvent>,
+    /// Which of the records that a commit changes hold tags.
+    pub(crate) tags: Vec<TagKeys>,
     /// What keeps what each commit changes.
     pub(crate) trash: Option<TrashId>,
     /// When what is shown came into the world, where that was not now.
@@ -120,6 +123,7 @@ impl HostState {
             for_publish: call.for_publish,
             packages: call.packages,
             audit: call.audit,
+            tags: Vec::new(),
             trash: call.trash,
             kept: Vec::new(),
             uncacheable: false,

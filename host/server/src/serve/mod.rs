@@ -229,6 +229,8 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(background::empty_trash(Arc::clone(app))),
         tokio::spawn(packhouse_app::recordings::run(Arc::clone(app))),
+        tokio::spawn(packhouse_app::webhooks::deliver(Arc::clone(app))),
+        tokio::spawn(packhouse_app::webhooks::tidy(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(api::operations::retention::every_hour(Arc::clone(app))),
         tokio::spawn(follow_changes(Arc::clone(app))),

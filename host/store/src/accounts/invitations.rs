@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::accounts::event::remember;
-use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
+use crate::accounts::{AuditEvent, MemberRow, NewMember, members, told};
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
@@ -68,13 +68,16 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         transaction.execute("DELETE FROM invitations WHERE expires_at <= $1", values![now_ms()]).await?;
+        let hooks = told::invited(&mut transaction, &row, audit.as_ref()).await?;
         let InvitationRow { secret_sha256, organization, email, permissions, invited_by, expires_at } = row;
         let insert = "INSERT INTO invitations (secret_sha256, organization, email, permissions, invited_by, expires_at) \
                       VALUES ($1, $2, $3, $4, $5, $6)";
         let values = values![&secret_sha256, organization.0, email, permissions, invited_by.0, expires_at];
         transaction.execute(insert, values).await?;
         remember(&mut transaction, audit).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        self.inner.bell.ring(hooks);
+        Ok(())
     }
 
     /// The invitation of this code, unless it has expired at `now` (ms since 1970).

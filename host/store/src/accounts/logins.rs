@@ -4,11 +4,13 @@ use std::fmt;
 
 use crate::accounts::event::remember;
 use crate::accounts::tokens::insert;
+use crate::accounts::told;
 use crate::accounts::{AuditEvent, NewToken, TokenRow};
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, TokenId};
 use crate::store::Store;
+use crate::webhooks::Listeners;
 
 /// A sign-in to be begun.
 #[derive(Clone, Copy)]
@@ -159,8 +161,11 @@ impl Store {
         if transaction.execute(finish, values).await? == 0 {
             return Ok(None);
         }
+        let listeners = Listeners::of(&mut transaction, organization).await?;
+        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(Some(row))
     }
 

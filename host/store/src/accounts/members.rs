@@ -5,10 +5,12 @@ use std::fmt;
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, MemberRow, member};
+use crate::accounts::told;
 use crate::db::{Row, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
-use crate::ids::{MemberId, OrganizationId, new_id, now_ms};
+use crate::ids::{MemberId, OrganizationId, TokenId, new_id, now_ms};
 use crate::store::Store;
+use crate::webhooks::Listeners;
 
 /// A member to be made.
 #[derive(Clone)]
@@ -203,11 +205,16 @@ impl Store {
         if transaction.execute(delete, values).await? == 0 {
             return Ok(MemberChange::Changed);
         }
-        let revoke =
-            "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND owner = $2 AND revoked_at IS NULL";
-        transaction.execute(revoke, values![read.organization.0, read.id.0, now_ms()]).await?;
+        let revoke = "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND owner = $2 AND revoked_at IS NULL RETURNING id";
+        let values = values![read.organization.0, read.id.0, now_ms()];
+        let revoked = transaction.fetch(revoke, values).await?;
+        let revoked: Vec<TokenId> =
+            revoked.iter().map(|row| row.columns().int("id").map(TokenId)).collect::<Result<_, _>>()?;
+        let listeners = Listeners::of(&mut transaction, read.organization).await?;
+        let hooks = told::revoked(&mut transaction, &listeners, &revoked, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(MemberChange::Done)
     }
 

@@ -26,6 +26,7 @@ mod signing_keys;
 mod snapshots;
 mod sso;
 mod tokens;
+mod told;
 mod unreadable;
 mod upstream_credentials;
 

@@ -1,5 +1,7 @@
 //! Repositories.
 
+use serde_json::json;
+
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, RepositoryRow, repository};
@@ -7,6 +9,7 @@ use crate::db::{Row, Transaction, Value, columns_of, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
+use crate::webhooks::{EventKind, Telling, tell};
 
 /// A repository to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,9 +40,12 @@ impl Store {
     ) -> Result<Option<RepositoryRow>, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let made = insert(&mut transaction, organization, repository).await?;
-        if made.is_some() {
+        if let Some(made) = &made {
+            let by = audit.as_ref().map_or_else(String::new, |event| event.actor.clone());
+            let hooks = tell(&mut transaction, organization, created(made, &by)).await?;
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
+            self.inner.bell.ring(hooks);
         }
         Ok(made)
     }
@@ -217,4 +223,16 @@ async fn insert(
 fn members_json(members: &[RepositoryId]) -> String {
     let ids: Vec<String> = members.iter().map(RepositoryId::to_string).collect();
     format!("[{}]", ids.join(","))
+}
+
+fn created(row: &RepositoryRow, by: &str) -> Telling {
+    let told = json!({"id": row.id.to_string(), "name": row.name, "format": row.format, "kind": row.kind});
+    let data = json!({"repository": told, "created_by": by});
+    Telling {
+        kind: EventKind::RepositoryCreated,
+        repository: Some(row.id),
+        about: ("repository", row.id.0),
+        subject: row.name.clone(),
+        data,
+    }
 }

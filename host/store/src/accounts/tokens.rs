@@ -5,10 +5,12 @@ use std::fmt;
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::token::{Scope, TOKEN_COLUMNS, TokenRow, token};
+use crate::accounts::told;
 use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId, new_id, now_ms};
 use crate::store::Store;
+use crate::webhooks::Listeners;
 
 /// A token to be made.
 #[derive(Clone)]
@@ -62,8 +64,11 @@ impl Store {
     ) -> Result<TokenRow, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let row = insert(&mut transaction, organization, token).await?;
+        let listeners = Listeners::of(&mut transaction, organization).await?;
+        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, named(audit, row.id)).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(row)
     }
 
@@ -114,8 +119,11 @@ impl Store {
             "UPDATE tokens SET revoked_at = $3 WHERE organization = $1 AND id = $2 AND revoked_at IS NULL";
         let revoked = transaction.execute(revoke, values![organization.0, id.0, now]).await? == 1;
         if revoked {
+            let listeners = Listeners::of(&mut transaction, organization).await?;
+            let hooks = told::revoked(&mut transaction, &listeners, &[id], audit.as_ref()).await?;
             remember(&mut transaction, named(audit, id)).await?;
             transaction.commit().await?;
+            self.inner.bell.ring(hooks);
         }
         Ok(revoked)
     }
@@ -135,6 +143,7 @@ impl Store {
                    WHERE organization = $1 AND id = $2 \
                    AND ends_at IS NOT DISTINCT FROM $4 AND revoked_at IS NOT DISTINCT FROM $5 \
                    AND expires_at IS NOT DISTINCT FROM $6";
+        let revokes = at_once && old.revoked_at.is_none();
         let at_once = i64::from(at_once);
         let as_read = values![
             old.organization.0,
@@ -151,12 +160,18 @@ impl Store {
             return Ok(if there { Rotation::Changed } else { Rotation::Gone });
         }
         let row = insert(&mut transaction, old.organization, successor).await?;
+        let listeners = Listeners::of(&mut transaction, old.organization).await?;
+        let mut hooks =
+            told::created(&mut transaction, &listeners, &row, Some(old.id), audit.as_ref()).await?;
+        let ended: &[TokenId] = if revokes { &[old.id] } else { &[] };
+        hooks.extend(told::revoked(&mut transaction, &listeners, ended, audit.as_ref()).await?);
         let audit = audit.map(|event| AuditEvent {
             detail: format!(r#"{{"token":"{}","replaced":"{}"}}"#, row.id, old.id),
             ..event
         });
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(Rotation::Rotated(Box::new(row)))
     }
 
@@ -182,16 +197,19 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<u64, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let mut made = 0;
+        let (mut made, mut hooks) = (0, Vec::new());
+        let listeners = Listeners::of(&mut transaction, organization).await?;
         for token in tokens {
             let known = "SELECT id FROM tokens WHERE secret_sha256 = $1";
             if transaction.fetch_one(known, values![&token.secret_sha256]).await?.is_none() {
-                insert(&mut transaction, organization, token).await?;
+                let row = insert(&mut transaction, organization, token).await?;
+                hooks.extend(told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?);
                 made += 1;
             }
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(made)
     }
 

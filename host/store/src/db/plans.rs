@@ -8,7 +8,8 @@ use crate::names::{PackageName, Statement, shown_sql};
 use crate::packages;
 use crate::quotas;
 use crate::records::{keys, read};
-use crate::writer::{answers, quota, sql};
+use crate::webhooks::queue_statements;
+use crate::writer::{answers, events, quota, sql};
 
 async fn plan(database: &Database, statement: &str) -> Vec<String> {
     let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
@@ -16,7 +17,7 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// The tables of the schema and their short names in the statements.
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 29] = [
     "cached_answers",
     "packages",
     "versions",
@@ -40,6 +41,12 @@ const TABLES: [&str; 23] = [
     "z",
     "g",
     "f",
+    "w",
+    "webhooks",
+    "d",
+    "e",
+    "webhook_deliveries",
+    "files",
 ];
 
 #[tokio::test]
@@ -62,6 +69,10 @@ async fn hot_statements_seek() {
         reached_sql("r.id", 3),
         reached_sql("r.name", 3),
         rows(sql::REPOSITORIES, 1),
+        rows(events::HOOKS, 1),
+        rows(events::VERSIONS, 3),
+        rows(events::SHOWN_FILES, 3),
+        rows(events::RECORDS, 2),
         rows(quota::PATHS, 2),
         rows(quota::VERSIONS, 3),
         quotas::ROOM.to_owned(),
@@ -74,7 +85,7 @@ async fn hot_statements_seek() {
         packages::NAMES.to_owned(),
         rows(packages::SUMMARIES, 2),
     ];
-    for statement in statements {
+    for statement in statements.into_iter().chain(queue_statements()) {
         let plan = plan(&database, &statement).await;
         assert!(!plan.is_empty());
         for step in &plan {

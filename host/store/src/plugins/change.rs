@@ -1,5 +1,7 @@
 //! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
 
+use serde_json::json;
+
 use super::PLUGIN_HISTORY;
 use super::components::{NewComponent, keep};
 use super::rows::{FormatPlugin, next_number};
@@ -8,6 +10,7 @@ use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
+use crate::webhooks::{EventKind, Telling, tell};
 
 /// What a format is to run from now on.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,7 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<Option<i64>, StoreError> {
         let FormatChange { format: FormatPlugin { format, active, mut history }, seen, taken_in } = change;
+        let organization = self.first_organization().await?;
         let mut transaction = self.inner.db.begin().await?;
         let number = next_number(&mut transaction).await?;
         if number != seen.saturating_add(1) {
@@ -40,11 +44,29 @@ impl Store {
         history.drain(..surplus);
         let history = serde_json::to_string(&history)
             .map_err(|error| StoreError::Invalid(format!("a format's history: {error}")))?;
+        let find = "SELECT active FROM plugin_formats WHERE format = $1";
+        let before = transaction.fetch_one(find, values![format.as_str()]).await?;
+        let before = before.map_or(Ok(None), |row| row.columns().opt_text("active"))?;
+        let hooks = match organization {
+            Some(organization) if before != active => {
+                let by = audit.as_ref().map_or("", |event| event.actor.as_str());
+                let telling = Telling {
+                    kind: EventKind::PluginActivated,
+                    repository: None,
+                    about: ("plugins", 0),
+                    subject: format.clone(),
+                    data: json!({"format": format, "digest": active, "before": before, "activated_by": by}),
+                };
+                tell(&mut transaction, organization, telling).await?
+            }
+            _ => Vec::new(),
+        };
         let set = "INSERT INTO plugin_formats (format, active, history) VALUES ($1, $2, $3) \
                    ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history";
         transaction.execute(set, values![format, active, history]).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(Some(number))
     }
 

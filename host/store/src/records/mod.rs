@@ -8,6 +8,7 @@ use crate::blobs::Blob;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 use crate::ids::TrashId;
+use crate::webhooks::TagRecord;
 
 pub(crate) mod cache;
 pub(crate) mod cached;
@@ -112,6 +113,8 @@ pub struct Commit {
     /// Staged blobs that are made durable, and held in the repository for the time of grace, in the same step. They are held
     /// also when the outcome is not `Applied`.
     pub keeps: Vec<Blob>,
+    /// Which of the changed records hold tags, so that hooks are told of those that move.
+    pub tags: Vec<TagRecord>,
     /// What is remembered of it, in the same transaction, when it is applied.
     pub audit: Option<AuditEvent>,
     /// Whether it publishes: where it would bring the repository or its organization past a quota, nothing of it is applied. What

@@ -12,6 +12,7 @@ use crate::db::{Acknowledgement, Database, Failed, Generation, Patience, Purpose
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::leases::Leases;
+use crate::webhooks::Bell;
 
 /// How often a transaction is run again that another process stood in the way of.
 const ATTEMPTS: u32 = 8;
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     pub(crate) changes: Arc<ChangeLog>,
     /// Who tells other servers of it.
     pub(crate) leases: Option<Leases>,
+    /// Wakes who tells hooks of it.
+    pub(crate) bell: Arc<Bell>,
 }
 
 impl Memory {
@@ -91,11 +94,12 @@ async fn transact(
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        let Changes { statements, bumped, touched } = changes;
+        let Changes { statements, bumped, touched, hooks } = changes;
         if transaction.is_shared() && !touched.is_empty() {
             transaction.announce(announced::write(&touched));
         }
         let acknowledgement = transaction.commit_each(statements).await?;
+        memory.bell.ring(hooks);
         let generations = [before, database.generation()];
         return Ok((answers, memory.remember(generations, touched, bumped, acknowledgement)));
     }

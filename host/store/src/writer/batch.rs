@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::answers::Answers;
 use super::catalog::{Shown, queued};
+use super::events::Events;
 use super::job::{Done, Job, Waiting};
 use super::quota::Ledger;
 use super::sql;
@@ -15,7 +16,7 @@ use crate::changes::Touched;
 use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::{ExceededQuota, StoreError};
-use crate::ids::{RepositoryId, TrashId};
+use crate::ids::{RepositoryId, TrashId, WebhookId};
 use crate::records::{Change, Commit, Expectation, Outcome};
 
 /// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
@@ -35,6 +36,9 @@ pub(super) struct Batch<'a> {
     answers: Answers<'a>,
     audit: Vec<&'a AuditEvent>,
     ledger: Ledger,
+    events: Events<'a>,
+    /// When the batch is judged, in ms since 1970 by the database's clock.
+    now: i64,
     /// Deletions that go into the trash: no other commit of the batch touches what they do.
     trashed: Vec<(TrashId, RepositoryId, &'a Commit)>,
     /// Entries of the trash that are there, of those that jobs bring back.
@@ -74,8 +78,9 @@ impl<'a> Batch<'a> {
         let keys: BTreeSet<(RepositoryId, &str)> = jobs.iter().flat_map(keys).collect();
         let named: BTreeSet<(RepositoryId, Sha256)> = jobs.iter().flat_map(named).collect();
         let stored = sql::stored(transaction, &repositories, &keys, &named, waiting).await?;
-        let sql::Stored { revisions, quotas, locked, mut entries, blobs: found } = stored;
+        let sql::Stored { revisions, quotas, hooked, locked, mut entries, blobs: found } = stored;
         let ledger = Ledger::read(transaction, jobs, quotas).await?;
+        let events = Events::read(transaction, jobs, &hooked).await?;
         let record = |(repository, key): &(RepositoryId, &'a str)| {
             let place = (*repository, (*key).to_owned());
             let known = entries.remove(&place);
@@ -115,6 +120,8 @@ impl<'a> Batch<'a> {
             answers,
             audit,
             ledger,
+            events,
+            now: transaction.now_ms(),
             trashed: Vec::new(),
             in_trash,
             undone: Vec::new(),
@@ -200,6 +207,7 @@ impl<'a> Batch<'a> {
             self.change(repository, change, revision);
         }
         self.touch(repository, commit, revision);
+        self.events.tell(repository, revision, commit, self.now);
         self.audit.extend(&commit.audit);
         self.trashed.extend(commit.trash.map(|entry| (entry, repository, commit)));
         // Of two undos of one entry in a batch, the second finds it gone.
@@ -316,8 +324,10 @@ impl<'a> Batch<'a> {
         statements.push(queued(&self.catalog));
         statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));
+        let (told, hooks) = self.events.written(now);
+        statements.push(told);
         statements.extend(self.undone.into_iter().flat_map(trash::give_back));
-        Ok(Changes { statements, bumped, touched: self.committed })
+        Ok(Changes { statements, bumped, touched: self.committed, hooks })
     }
 }
 
@@ -327,6 +337,8 @@ pub(super) struct Changes {
     /// The new revisions.
     pub(super) bumped: Revisions,
     pub(super) touched: BTreeMap<RepositoryId, Touched>,
+    /// Hooks that are told something.
+    pub(super) hooks: BTreeSet<WebhookId>,
 }
 
 /// The rows of records that change.

@@ -25,6 +25,7 @@ mod attempt;
 mod batch;
 mod catalog;
 mod check;
+pub(crate) mod events;
 mod job;
 mod lanes;
 mod progress;

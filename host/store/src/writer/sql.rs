@@ -13,7 +13,9 @@ use crate::ids::{RepositoryId, TrashId};
 
 pub(crate) const REPOSITORIES: [&str; 2] = [
     "SELECT id, revision, organization, CASE WHEN settings LIKE '%\"quota_bytes\"%' THEN settings END AS settings, \
-     (SELECT o.quota_bytes FROM organizations o WHERE o.id = repositories.organization) AS organization_quota \
+     (SELECT o.quota_bytes FROM organizations o WHERE o.id = repositories.organization) AS organization_quota, \
+     CAST(CASE WHEN EXISTS (SELECT 1 FROM webhooks w WHERE w.organization = repositories.organization AND w.deleted_at IS NULL) THEN 1 ELSE 0 END AS BIGINT) \
+     AS hooked \
      FROM repositories WHERE id IN (VALUES ",
     ")",
 ];
@@ -58,6 +60,8 @@ pub(super) struct Stored {
     pub(super) revisions: HashMap<RepositoryId, u64>,
     /// Of those repositories where one of both is set.
     pub(super) quotas: Vec<Quotas>,
+    /// Repositories of organizations that have hooks.
+    pub(super) hooked: BTreeSet<RepositoryId>,
     /// Repositories that are there and were not waited for.
     pub(super) locked: HashSet<RepositoryId>,
     pub(super) entries: HashMap<(RepositoryId, String), Known>,
@@ -92,14 +96,22 @@ pub(super) async fn stored(
     let rows = next();
     let revisions: HashMap<_, _> = rows.iter().map(revision).collect::<Result<_, _>>()?;
     let quotas = rows.iter().filter_map(|row| quota::set(row).transpose()).collect::<Result<_, _>>()?;
+    let hooked = rows.iter().filter_map(|row| hooked(row).transpose()).collect::<Result<_, _>>()?;
     let missing = repositories.iter().copied().filter(|id| !revisions.contains_key(id)).collect();
     Ok(Stored {
         locked: locked_of(transaction, missing).await?,
         revisions,
         quotas,
+        hooked,
         entries: next().iter().map(entry).collect::<Result<_, _>>()?,
         blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
     })
+}
+
+fn hooked(row: &Row) -> Result<Option<RepositoryId>, StoreError> {
+    let mut columns = row.columns();
+    let id = RepositoryId(columns.int("id")?);
+    Ok(columns.bool("hooked")?.then_some(id))
 }
 
 /// A blob of an entry of the trash; none where the entry has none.

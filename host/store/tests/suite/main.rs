@@ -30,3 +30,4 @@ mod removals;
 mod retention;
 mod support;
 mod trash;
+mod webhooks;

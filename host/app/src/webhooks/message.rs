@@ -1,0 +1,74 @@
+//! What a hook is sent: a CloudEvents 1.0 object in the structured mode, the same bytes at each try.
+
+use packhouse_store::{DueDelivery, HookAtWork};
+use serde_json::{Value, json};
+
+use crate::App;
+
+/// The content type of what is sent.
+pub(super) const CONTENT_TYPE: &str = "application/cloudevents+json";
+
+/// An event's or a delivery's identifier as it stands on the wire.
+pub fn wire_id(id: i64) -> String {
+    id.to_string()
+}
+
+/// The bytes that are sent and signed.
+pub(super) fn body(app: &App, hook: &HookAtWork, due: &DueDelivery) -> Vec<u8> {
+    let data: Value = serde_json::from_str(&due.data).unwrap_or_default();
+    let base = hook.base_url.clone().unwrap_or_else(|| app.base_url());
+    json!({
+        "specversion": "1.0",
+        "id": wire_id(due.event),
+        "source": base,
+        "type": due.kind,
+        "subject": due.subject,
+        "time": time(due.at),
+        "datacontenttype": "application/json",
+        "data": data,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// A time as RFC 3339 has it, in UTC.
+fn time(at: i64) -> String {
+    let (days, within) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000));
+    let (year, month, day) = date(days);
+    let (seconds, millis) = (within / 1000, within % 1000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a number of days since 1970, by the calendar of RFC 3339 (Howard Hinnant, `civil_from_days`).
+fn date(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_the_calendar_has_them() {
+        for (at, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_164_800_001, "2024-02-29T00:00:00.001Z"),
+            (1_732_366_800_000, "2024-11-23T13:00:00.000Z"),
+            (4_102_444_799_000, "2099-12-31T23:59:59.000Z"),
+        ] {
+            assert_eq!(time(at), text);
+        }
+    }
+}

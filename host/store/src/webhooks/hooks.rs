@@ -1,0 +1,244 @@
+//! The hooks of an organization.
+
+use std::fmt;
+
+use super::event::{EventKind, kinds_of, repositories_of};
+use crate::accounts::{AuditEvent, remember};
+use crate::db::{Row, values};
+use crate::error::StoreError;
+use crate::ids::{OrganizationId, RepositoryId, WebhookId, new_id};
+use crate::store::Store;
+
+/// Hooks that an organization may have.
+pub const MAX_WEBHOOKS: u32 = 50;
+
+const COLUMNS: &str = "id, organization, url, events, repositories, state, paused_at, paused_because, full_at, created_by, created_at";
+
+/// A hook, but for its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WebhookRow {
+    /// Its identifier.
+    pub id: WebhookId,
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// Where it listens.
+    pub url: String,
+    /// What it is told of.
+    pub events: Vec<EventKind>,
+    /// About which repositories; none: all.
+    pub repositories: Option<Vec<RepositoryId>>,
+    /// Whether it is told at present.
+    pub active: bool,
+    /// Since when it is not, in ms since 1970.
+    pub paused_at: Option<i64>,
+    /// Why not, for people; none where somebody paused it.
+    pub paused_because: Option<String>,
+    /// Since when its queue is full, in ms since 1970: what happens meanwhile it is not told.
+    pub full_at: Option<i64>,
+    /// An e-mail.
+    pub created_by: String,
+    /// In ms since 1970.
+    pub created_at: i64,
+}
+
+/// A hook to be made.
+#[derive(Clone)]
+pub struct NewWebhook {
+    /// Where it listens.
+    pub url: String,
+    /// What it is told of.
+    pub events: Vec<EventKind>,
+    /// About which repositories; none: all.
+    pub repositories: Option<Vec<RepositoryId>>,
+    /// An e-mail.
+    pub created_by: String,
+}
+
+/// What is to be another; none stays as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WebhookChange {
+    /// Where it listens.
+    pub url: Option<String>,
+    /// What it is told of.
+    pub events: Option<Vec<EventKind>>,
+    /// About which repositories; within: none for all.
+    pub repositories: Option<Option<Vec<RepositoryId>>>,
+    /// Whether it is told.
+    pub active: Option<bool>,
+}
+
+impl fmt::Debug for NewWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address may hold a password.
+        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// The identifier of a hook that is about to be made: its secret is sealed for it.
+    #[must_use]
+    pub fn new_webhook_id(&self) -> WebhookId {
+        WebhookId(new_id())
+    }
+
+    /// Makes a hook with this sealed secret; none when the organization has as many as it may. Whatever is committed on any server after
+    /// this has returned is told to it.
+    pub async fn create_webhook(
+        &self,
+        organization: OrganizationId,
+        id: WebhookId,
+        new: NewWebhook,
+        sealed: &str,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<WebhookRow>, StoreError> {
+        let NewWebhook { url, events, repositories, created_by } = new;
+        let mut transaction = self.inner.db.begin().await?;
+        let insert = "INSERT INTO webhooks (id, organization, url, events, repositories, secret, state, created_by, created_at, claim, \
+                      claimed_until) SELECT $1, $2, $3, $4, $5, $6, 'active', $7, $8, 0, 0 \
+                      WHERE (SELECT COUNT(*) FROM webhooks WHERE organization = $2 AND deleted_at IS NULL) < $9";
+        let (events, repositories) = (events_text(&events), repositories_text(repositories.as_deref()));
+        let values = values![
+            id.0,
+            organization.0,
+            url,
+            events,
+            repositories,
+            sealed,
+            created_by,
+            self.now_ms(),
+            i64::from(MAX_WEBHOOKS)
+        ];
+        if transaction.execute(insert, values).await? == 0 {
+            return Ok(None);
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        self.find_webhook(organization, id).await
+    }
+
+    /// The hook of this identifier in this organization.
+    pub async fn find_webhook(
+        &self,
+        organization: OrganizationId,
+        id: WebhookId,
+    ) -> Result<Option<WebhookRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM webhooks WHERE organization = $1 AND id = $2 AND deleted_at IS NULL"
+        );
+        let row = self.inner.db.fetch_one(sql, values![organization.0, id.0]).await?;
+        row.as_ref().map(webhook).transpose()
+    }
+
+    /// Hooks in the order of their making, after the identifier `after`, at most `limit`.
+    pub async fn list_webhooks(
+        &self,
+        organization: OrganizationId,
+        after: Option<WebhookId>,
+        limit: u32,
+    ) -> Result<Vec<WebhookRow>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM webhooks WHERE organization = $1 AND id > $2 AND deleted_at IS NULL ORDER BY id LIMIT $3"
+        );
+        let after = after.map_or(i64::MIN, |after| after.0);
+        let rows = self.inner.db.fetch(sql, values![organization.0, after, i64::from(limit)]).await?;
+        rows.iter().map(webhook).collect()
+    }
+
+    /// Changes a hook; none when it is not there. One that is told again is told all that has waited, at once and as if nothing had been
+    /// tried yet.
+    pub async fn change_webhook(
+        &self,
+        organization: OrganizationId,
+        id: WebhookId,
+        change: WebhookChange,
+        audit: Option<AuditEvent>,
+    ) -> Result<Option<WebhookRow>, StoreError> {
+        let WebhookChange { url, events, repositories, active } = change;
+        let now = self.now_ms();
+        let mut transaction = self.inner.db.begin().await?;
+        let set = "UPDATE webhooks SET url = COALESCE($3, url), events = COALESCE($4, events), \
+                   repositories = COALESCE($5, repositories) WHERE organization = $1 AND id = $2 AND deleted_at IS NULL";
+        let events = events.as_deref().map(events_text);
+        let repositories = repositories.map(|ids| repositories_text(ids.as_deref()));
+        let values = values![organization.0, id.0, url, events, repositories];
+        if transaction.execute(set, values).await? == 0 {
+            return Ok(None);
+        }
+        match active {
+            Some(true) => {
+                let resume = "UPDATE webhooks SET state = 'active', paused_at = NULL, paused_because = NULL WHERE id = $1";
+                transaction.execute(resume, values![id.0]).await?;
+                let again = "UPDATE webhook_deliveries SET since = NULL, failures = 0, due_at = $2 \
+                             WHERE hook = $1 AND queue = 1 AND since IS NOT NULL";
+                transaction.execute(again, values![id.0, now]).await?;
+            }
+            Some(false) => {
+                let pause =
+                    "UPDATE webhooks SET state = 'paused', paused_at = $2 WHERE id = $1 AND state = 'active'";
+                transaction.execute(pause, values![id.0, now]).await?;
+            }
+            None => {}
+        }
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await?;
+        self.inner.bell.ring([id]);
+        self.find_webhook(organization, id).await
+    }
+
+    /// Pauses a hook that was told in vain for too long; false when it is paused already, or gone.
+    pub async fn pause_webhook(&self, id: WebhookId, because: &str) -> Result<bool, StoreError> {
+        let sql = "UPDATE webhooks SET state = 'paused', paused_at = $2, paused_because = $3 \
+                   WHERE id = $1 AND state = 'active' AND deleted_at IS NULL";
+        Ok(self.inner.db.execute(sql, values![id.0, self.now_ms(), because]).await? == 1)
+    }
+
+    /// Deletes a hook; false when there is none. It is told nothing from now on, but for what is on its way at this moment.
+    pub async fn delete_webhook(
+        &self,
+        organization: OrganizationId,
+        id: WebhookId,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let sql = "UPDATE webhooks SET deleted_at = $3, secret = '', url = '' \
+                   WHERE organization = $1 AND id = $2 AND deleted_at IS NULL";
+        let deleted = transaction.execute(sql, values![organization.0, id.0, self.now_ms()]).await? == 1;
+        if deleted {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+            self.inner.bell.ring([id]);
+        }
+        Ok(deleted)
+    }
+}
+
+fn events_text(events: &[EventKind]) -> String {
+    let names: Vec<&str> = events.iter().map(|kind| kind.name()).collect();
+    serde_json::json!(names).to_string()
+}
+
+fn repositories_text(repositories: Option<&[RepositoryId]>) -> String {
+    let ids = repositories.map(|ids| ids.iter().map(|id| id.0).collect::<Vec<i64>>());
+    serde_json::json!(ids).to_string()
+}
+
+fn webhook(row: &Row) -> Result<WebhookRow, StoreError> {
+    let mut columns = row.columns();
+    let (id, organization) = (WebhookId(columns.int("id")?), OrganizationId(columns.int("organization")?));
+    let url = columns.text("url")?;
+    let events = kinds_of(id, &columns.text("events")?)?;
+    let repositories = repositories_of(id, &columns.text("repositories")?)?;
+    Ok(WebhookRow {
+        id,
+        organization,
+        url,
+        events,
+        repositories,
+        active: columns.text("state")? == "active",
+        paused_at: columns.opt_int("paused_at")?,
+        paused_because: columns.opt_text("paused_because")?,
+        full_at: columns.opt_int("full_at")?,
+        created_by: columns.text("created_by")?,
+        created_at: columns.int("created_at")?,
+    })
+}

@@ -1,0 +1,164 @@
+//! Each publish is told at least once, and those of a package in their order: under a receiver that fails sometimes, servers that are
+//! killed, and several servers of one database.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use packhouse_tests::database::Postgres;
+use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::{Api, Server, long};
+use serde_json::{Value, json};
+
+use super::receiver::{Answers, Receiver, answer, ok};
+use super::{Hook, allowing};
+
+/// Publishes version after version of these packages, each by one thread, on one of these servers in turn; those that were answered 201.
+fn publish(repositories: &[FormatRepository], packages: usize, versions: usize) {
+    std::thread::scope(|scope| {
+        for package in 0..packages {
+            scope.spawn(move || {
+                for version in 0..versions {
+                    let repository = &repositories[(package + version) % repositories.len()];
+                    let path = format!("org/a/lib{package}/{version}/lib{package}-{version}.jar");
+                    repository.put(&path, format!("{package} {version}")).expect(201);
+                }
+            });
+        }
+    });
+}
+
+/// Asserts that what was taken of each package is each version at least once, in their order: what comes again is what came last.
+#[track_caller]
+fn in_order(receiver: &Receiver, packages: usize, versions: usize) {
+    let mut told: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for message in receiver.messages().iter().filter(|message| message.status == 200) {
+        let data = message.json()["data"].clone();
+        let version: usize = data["version"].as_str().unwrap().parse().unwrap();
+        told.entry(data["package"].as_str().unwrap().to_owned()).or_default().push(version);
+    }
+    assert_eq!(told.len(), packages);
+    for (package, mut told) in told {
+        told.dedup();
+        assert_eq!(told, (0..versions).collect::<Vec<_>>(), "{package}");
+    }
+}
+
+/// Fails each third message, and every one while `down`.
+fn moody(down: &Arc<AtomicBool>) -> Arc<Answers> {
+    let down = Arc::clone(down);
+    Arc::new(move |number: usize, _: &Value| {
+        let fails = number % 7 == 3 || down.load(Ordering::Relaxed);
+        if fails { answer(500) } else { ok() }
+    })
+}
+
+#[test]
+fn each_publish_is_told_in_order_though_the_server_is_killed_and_the_receiver_fails() {
+    let (packages, versions) = if long() { (100, 100) } else { (10, 20) };
+    let mut server = allowing().start();
+    let api = Api::sign_in(&server);
+    let repository = FormatRepository::hosted(&server, "maven", "releases", &json!({}));
+    let down = Arc::new(AtomicBool::new(false));
+    let receiver = Receiver::on(TcpListener::bind("127.0.0.1:0").unwrap(), moody(&down));
+    let hook = Hook::create(&api, &receiver.url(), &["package.published"], json!("*"));
+    publish(std::slice::from_ref(&repository), packages, versions / 2);
+    // In the middle of telling.
+    server.restart();
+    let repository = repository.on(&server);
+    down.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let later = scope.spawn(|| {
+            for package in 0..packages {
+                for version in versions / 2..versions {
+                    let path = format!("org/a/lib{package}/{version}/lib{package}-{version}.jar");
+                    repository.put(&path, "later").expect(201);
+                }
+            }
+        });
+        later.join().unwrap();
+    });
+    down.store(false, Ordering::Relaxed);
+    server.restart();
+    hook_drained(&Api::sign_in(&server), &hook);
+    in_order(&receiver, packages, versions);
+}
+
+/// Waits until nothing waits, for as long as so much takes.
+fn hook_drained(api: &Api, hook: &Hook) {
+    let begun = std::time::Instant::now();
+    loop {
+        let waiting = api.call("GET", &format!("{}/deliveries?limit=200", hook.path())).expect(200).json();
+        let all: Vec<Value> = waiting["items"].as_array().unwrap().clone();
+        if all.iter().all(|one| one["state"] == "delivered") && is_all_delivered(api, hook) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(600), "in vain: {:?}", all.first());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn is_all_delivered(api: &Api, hook: &Hook) -> bool {
+    let mut after = String::new();
+    loop {
+        let page =
+            api.call("GET", &format!("{}/deliveries?limit=200{after}", hook.path())).expect(200).json();
+        if page["items"].as_array().unwrap().iter().any(|one| one["state"] != "delivered") {
+            return false;
+        }
+        let Some(next) = page["next"].as_str() else { return true };
+        after = format!("&after={next}");
+    }
+}
+
+#[test]
+fn servers_of_one_database_tell_once_between_them_and_go_on_for_one_that_dies() {
+    let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
+    let data = tempfile::tempdir().unwrap();
+    let start = || -> Server {
+        allowing()
+            .data(data.path())
+            .arg("--database-url")
+            .arg(&postgres.url())
+            .env("PACKHOUSE_WEBHOOKS_TIMEOUT_MS", "1000")
+            .start()
+    };
+    let (mut one, two) = (start(), start());
+    let api = Api::sign_in(&two);
+    let repository = FormatRepository::hosted(&one, "maven", "releases", &json!({}));
+    let receiver = Receiver::start();
+    // Made at one, and known at the other at once.
+    let hook = Hook::create(&Api::sign_in(&one), &receiver.url(), &["package.published"], json!("*"));
+    let both = [repository.on(&two), repository.clone()];
+    publish(&both, 8, 10);
+    hook_drained(&api, &hook);
+    in_order(&receiver, 8, 10);
+    assert_eq!(receiver.messages().len(), 80, "nobody died, so each is told once");
+
+    // Whoever was at it is gone, and its claim runs out.
+    let slow = Receiver::answering(|number, _| {
+        let pause = if number < 20 { Duration::from_millis(100) } else { Duration::ZERO };
+        (200, String::new(), Vec::new(), pause)
+    });
+    let url = json!({"url": slow.url()});
+    api.patch(&hook.path(), &url).expect(200);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for version in 10..30 {
+                let path = format!("org/a/lib0/{version}/lib0-{version}.jar");
+                repository.put(&path, "more").expect(201);
+            }
+        });
+    });
+    one.kill9();
+    hook_drained(&api, &hook);
+    let mut told: Vec<usize> = slow
+        .messages()
+        .iter()
+        .map(|message| message.json()["data"]["version"].as_str().unwrap().parse().unwrap())
+        .collect();
+    told.dedup();
+    assert_eq!(told, (10..30).collect::<Vec<_>>());
+}

@@ -1,0 +1,138 @@
+//! A receiver in the test's hands: it answers as it was told to, and keeps what it was sent.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use packhouse_tests::server::eventually;
+use serde_json::Value;
+
+/// A message as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
+    /// What it was answered.
+    pub(crate) status: u16,
+}
+
+impl Message {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn kind(&self) -> String {
+        self.json()["type"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        &self.headers[name]
+    }
+
+    /// Whether it is signed with this secret, by another implementation of HMAC than the server's.
+    pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
+        let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+        let signed = [self.header("webhook-id"), self.header("webhook-timestamp"), ""].join(".");
+        let signed = [signed.as_bytes(), &self.body].concat();
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
+        let signature = self.header("webhook-signature").strip_prefix("v1,").unwrap();
+        ring::hmac::verify(&key, &signed, &STANDARD.decode(signature).unwrap()).is_ok()
+    }
+}
+
+/// What is answered to the n-th message, of those with these bytes: status, further header lines, body, and after which time.
+pub(crate) type Answers = dyn Fn(usize, &Value) -> (u16, String, Vec<u8>, Duration) + Send + Sync;
+
+pub(crate) struct Receiver {
+    port: u16,
+    messages: Arc<Mutex<Vec<Message>>>,
+}
+
+impl Receiver {
+    /// Takes everything.
+    pub(crate) fn start() -> Receiver {
+        Receiver::answering(|_, _| ok())
+    }
+
+    pub(crate) fn answering(
+        answers: impl Fn(usize, &Value) -> (u16, String, Vec<u8>, Duration) + Send + Sync + 'static,
+    ) -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Receiver::on(listener, Arc::new(answers))
+    }
+
+    pub(crate) fn on(listener: TcpListener, answers: Arc<Answers>) -> Receiver {
+        let port = listener.local_addr().unwrap().port();
+        let messages = Arc::<Mutex<Vec<Message>>>::default();
+        let kept = Arc::clone(&messages);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (kept, answers) = (Arc::clone(&kept), Arc::clone(&answers));
+                std::thread::spawn(move || {
+                    let _ = converse(&stream, &kept, &*answers);
+                });
+            }
+        });
+        Receiver { port, messages }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hook", self.port)
+    }
+
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        self.messages.lock().unwrap().clone()
+    }
+
+    pub(crate) fn of_kind(&self, kind: &str) -> Vec<Message> {
+        self.messages().into_iter().filter(|message| message.kind() == kind).collect()
+    }
+
+    /// The first message of this kind that is told of `what`, once it has come.
+    #[track_caller]
+    pub(crate) fn expect(&self, kind: &str, what: &str) -> Message {
+        eventually(&format!("{kind} {what}"), || {
+            self.of_kind(kind)
+                .into_iter()
+                .find(|message| message.json()["subject"].as_str().unwrap().contains(what))
+        })
+    }
+}
+
+pub(crate) fn ok() -> (u16, String, Vec<u8>, Duration) {
+    answer(200)
+}
+
+pub(crate) fn answer(status: u16) -> (u16, String, Vec<u8>, Duration) {
+    (status, String::new(), b"done".to_vec(), Duration::ZERO)
+}
+
+fn converse(stream: &TcpStream, kept: &Mutex<Vec<Message>>, answers: &Answers) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        assert!(line.starts_with("POST "), "{line}");
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let mut body = vec![0; headers["content-length"].parse().unwrap()];
+        reader.read_exact(&mut body)?;
+        let number = kept.lock().unwrap().len();
+        let (status, more, text, after) = answers(number, &serde_json::from_slice(&body).unwrap());
+        kept.lock().unwrap().push(Message { headers, body, status });
+        std::thread::sleep(after);
+        let head = format!("HTTP/1.1 {status} x\r\n{more}Content-Length: {}\r\n\r\n", text.len());
+        (&mut &*stream).write_all(&[head.as_bytes(), &text].concat())?;
+    }
+}
