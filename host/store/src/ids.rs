@@ -56,6 +56,8 @@ ids! {
     RecordingSetId,
     /// A recorded call.
     RecordingId,
+    /// A trial of a component.
+    TrialId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

@@ -67,12 +67,13 @@ pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
     AccessKeyId, CacheName, KeyOwnerId, MemberId, OrganizationId, PolicyId, RecordingId, RecordingSetId,
-    RepositoryId, RunId, TokenId, TrashId, now_ms,
+    RepositoryId, RunId, TokenId, TrashId, TrialId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
 pub use plugins::{
-    ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
+    ComponentRow, FormatChange, FormatPlugin, NewComponent, NewTrial, PLUGIN_HISTORY, PLUGIN_SPARES,
+    PluginState, TrialCounts, TrialRow, TrialTimes,
 };
 pub use quotas::QuotasOf;
 pub use recordings::{

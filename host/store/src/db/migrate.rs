@@ -55,6 +55,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step::of_both(include_str!("../migrations/0018_plugins.sql")),
     Step::of_both(include_str!("../migrations/0019_recordings.sql")),
+    Step::of_both(include_str!("../migrations/0020_trials.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

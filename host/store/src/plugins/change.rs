@@ -3,6 +3,7 @@
 use super::PLUGIN_HISTORY;
 use super::components::{NewComponent, keep};
 use super::rows::{FormatPlugin, next_number};
+use super::trials::forget_trial;
 use crate::accounts::{AuditEvent, remember};
 use crate::db::values;
 use crate::error::StoreError;
@@ -21,7 +22,7 @@ pub struct FormatChange {
 }
 
 impl Store {
-    /// Writes what a format runs: the new number of changes, or none where another change came before this one.
+    /// Writes what a format runs, which ends its trial: the new number of changes, or none where another change came before this one.
     pub async fn change_format_plugin(
         &self,
         change: FormatChange,
@@ -42,7 +43,8 @@ impl Store {
             .map_err(|error| StoreError::Invalid(format!("a format's history: {error}")))?;
         let set = "INSERT INTO plugin_formats (format, active, history) VALUES ($1, $2, $3) \
                    ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history";
-        transaction.execute(set, values![format, active, history]).await?;
+        transaction.execute(set, values![format.as_str(), active, history]).await?;
+        forget_trial(&mut transaction, &format).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         Ok(Some(number))

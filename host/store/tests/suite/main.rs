@@ -29,3 +29,4 @@ mod removals;
 mod retention;
 mod support;
 mod trash;
+mod trials;
