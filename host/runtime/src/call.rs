@@ -58,6 +58,8 @@ pub struct Call {
     /// Of a publish that moves what was published elsewhere: when that was, in ms since 1970. The plugin's clock says so, and versions
     /// that it shows without a time of their own came into the world then.
     pub published_at: Option<u64>,
+    /// The time that the plugin is told, in ms since 1970; none is that at which it asks.
+    pub now: Option<u64>,
 }
 
 impl Call {
@@ -76,6 +78,7 @@ impl Call {
             audit: None,
             trash: None,
             published_at: None,
+            now: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! `handle` of a read goes on in the instance of its `route` ([`RoutedInstance`]). No two requests share one.
 
 mod answer;
+mod aside;
 mod bindings;
 mod call;
 mod clock;
@@ -38,9 +39,11 @@ mod runtime;
 mod said;
 mod services;
 mod state;
+mod trial;
 mod view;
 
 pub use answer::{Answer, Content, Failure, Problem};
+pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
@@ -54,7 +57,7 @@ pub use joined::{Cut, Joined, JoinedPart};
 pub use load::{MAX_COMPONENT_BYTES, component_files};
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
-pub use plugin_set::PluginSet;
+pub use plugin_set::{PluginSet, Serving};
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
 };
@@ -72,4 +75,5 @@ pub use services::{
     CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
     ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,
 };
+pub use trial::{Trial, TrialMode, add_time};
 pub use view::RepositoryView;
