@@ -31,6 +31,7 @@ mod service;
 pub mod sessions;
 pub mod sso;
 pub mod tokens;
+pub mod trials;
 pub mod upkeep;
 
 pub use actor::{Actor, Caller, Origin, session_name};
