@@ -52,7 +52,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
 /// Those that other tests of the page run: by its blocks, or by being the server.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 10] = [
     "serve",
     "backup TO",
     "restore FROM",
@@ -60,6 +60,9 @@ const ELSEWHERE: [&str; 7] = [
     "plugins activate FORMAT DIGEST",
     "plugins rollback FORMAT",
     "plugins pin REPOSITORY DIGEST",
+    "plugins shadow FORMAT DIGEST",
+    "plugins canary FORMAT DIGEST",
+    "plugins trial FORMAT",
 ];
 
 fn page() -> String {

@@ -9,6 +9,7 @@ mod audit;
 mod body;
 mod cache;
 mod call;
+mod candidate;
 mod compression;
 mod credentials;
 mod details;
@@ -100,6 +101,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         logins::endpoints(),
         formats::endpoints(),
         plugins::endpoints(),
+        candidate::endpoints(),
         audit::endpoints(),
         webhooks::endpoints(),
         recordings::endpoints(),

@@ -71,7 +71,7 @@ async fn forget(app: &App) -> Result<(), StoreError> {
 /// Keeps a recording in each set that it belongs to.
 async fn keep(app: &App, finished: Finished) {
     let sets = finished.sets.clone();
-    let Ok(made) = tokio::task::spawn_blocking(move || file(finished)).await else { return };
+    let Ok(made) = tokio::task::spawn_blocking(move || pack(finished)).await else { return };
     let new = match made {
         Ok(new) => new,
         Err(error) => {
@@ -86,8 +86,8 @@ async fn keep(app: &App, finished: Finished) {
     }
 }
 
-/// The file, without credentials, compressed.
-fn file(finished: Finished) -> io::Result<NewRecording> {
+/// The file, without credentials, compressed: it takes some time for a large one.
+pub fn pack(finished: Finished) -> io::Result<NewRecording> {
     let recording = finished.into_recording();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(recording.to_json().as_bytes())?;

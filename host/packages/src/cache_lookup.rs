@@ -1,6 +1,7 @@
 //! The step that looks into the response cache, and its counterpart that keeps a response there.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use packhouse_runtime::{Action, Intent};
 
@@ -8,6 +9,7 @@ use crate::error_response::HttpError;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, in_memory};
+use crate::trials::OnTrial;
 use crate::validity::{CurrentRows, Lifespan, Validity};
 
 /// What the cache has for one request, and where a response to it would be kept.
@@ -16,6 +18,8 @@ pub(crate) struct CacheLookup<'a> {
     slot: Option<Slot<'a>>,
     entry: Option<Arc<CacheEntry>>,
     is_valid: bool,
+    /// The shadow that the request's answer is compared with; 0 for none.
+    shadow: i64,
     /// When the entry is judged.
     now: i64,
 }
@@ -46,7 +50,8 @@ impl<'a> CacheLookup<'a> {
             (Some(_), Some(_)) if is_valid => cache.lookups.hit.increment(1),
             (Some(_), Some(_)) => cache.lookups.stale.increment(1),
         }
-        Self { slot, entry, is_valid, now }
+        let shadow = request.on_trial.as_ref().and_then(OnTrial::shadow).unwrap_or_default();
+        Self { slot, entry, is_valid, shadow, now }
     }
 
     /// The valid entry, if there is one.
@@ -77,7 +82,8 @@ impl<'a> CacheLookup<'a> {
         };
         let response = Box::pin(in_memory(response)).await?;
         let response = Arc::new(PreparedResponse { kept: true, ..response });
-        cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response) });
+        let compared = AtomicI64::new(self.shadow);
+        cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response), compared });
         Ok(response)
     }
 }

@@ -1,6 +1,7 @@
 //! The step check: the plugin says whether the request can succeed at all, before its body is asked for.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use packhouse_runtime::{Call, Intent};
 use packhouse_wire::incoming_body::{declared, expects_continue};
@@ -27,7 +28,15 @@ pub(crate) async fn check(
     }
     let SelectedRepositories { target, others, .. } = repositories.clone();
     let call = Call { target, others, ..Call::new(Arc::clone(&request.head), intent.action) };
+    let since = Instant::now();
     let checked = Box::pin(request.plugin.check(call)).await;
+    if let Some(on_trial) = &request.on_trial {
+        match &checked {
+            Ok(Ok(())) => on_trial.goes_on(since.elapsed()),
+            Ok(Err(refused)) => on_trial.refused(request, Ok(refused), since.elapsed()),
+            Err(error) => on_trial.refused(request, Err(error), since.elapsed()),
+        }
+    }
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;
     checked.map_err(HttpError::from)
 }

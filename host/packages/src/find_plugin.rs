@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_runtime::{Description, Plugin};
+use packhouse_runtime::{Description, Plugin, Serving, Trial};
 
 use crate::access_request as access;
 use crate::error_response::HttpError;
@@ -11,6 +11,7 @@ use crate::identified_request::IdentifiedRequest;
 use crate::identify;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::request_context::RequestContext;
+use crate::trials::{OnTrial, Shadows};
 use packhouse_wire::catalogue;
 
 /// What is told of a repository whose format no loaded plugin has: nobody switched it off.
@@ -21,10 +22,14 @@ const NOT_LOADED: &str =
 /// refusal of the credential comes first, then 503; at a name that is no repository's there is no format either.
 pub(crate) async fn find_plugin<'a>(
     identified: &'a IdentifiedRequest<'_>,
+    shadows: &Arc<Shadows>,
     context: &mut RequestContext,
 ) -> Result<RepositoryRequest<'a>, HttpError> {
     let IdentifiedRequest { app, parts, organization, address, query, principal, peer, now, .. } = identified;
-    let plugin = identified.plugin();
+    let (plugin, trial) = match identified.serving() {
+        Some(Serving { plugin, trial }) => (Some(plugin), trial),
+        None => (None, None),
+    };
     let description = plugin.as_ref().map(|plugin| plugin.description());
     context.set_format(description);
     if address.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
@@ -47,6 +52,8 @@ pub(crate) async fn find_plugin<'a>(
         repository: identified.repository().map(|row| row.id),
     };
     let head = head::head(source, plugin.description());
+    let as_seen = |trial: &Trial| head::whole(source, trial.candidate.description());
+    let on_trial = trial.map(|trial| OnTrial::begin(trial, shadows, &parts.method, as_seen));
     let repository = match (identified.repository(), address.name.as_deref()) {
         (Some(row), _) => Some(NamedRepository::Found(row)),
         (None, Some(name)) => Some(NamedRepository::Missing(name)),
@@ -66,6 +73,7 @@ pub(crate) async fn find_plugin<'a>(
         repository,
         members,
         plugin: Arc::clone(plugin),
+        on_trial,
         scope_template,
         principal,
         peer: *peer,

@@ -1,6 +1,7 @@
 //! The step handle: the plugin answers, in the instance of the step route or in one of its own, which is gone afterwards.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, RoutedInstance, Services};
 use packhouse_store::AuditEvent;
@@ -13,6 +14,7 @@ use crate::receive::Received;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::select_repositories::SelectedRepositories;
 use crate::services::{CallServices, Caller};
+use crate::trials::OnTrial;
 
 /// How often a call is begun at most.
 const TRIES: u32 = 3;
@@ -40,7 +42,10 @@ async fn call(
 ) -> Result<Answer, HttpError> {
     let SelectedRepositories { target, others, reads } = repositories;
     let Received { body, parts, appended, published_at } = received;
-    let services = CallServices::new(request.app, &request.plugin, caller(request));
+    let on_trial = request.on_trial.as_ref();
+    let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
+    let services =
+        CallServices::new(request.app, &request.plugin, caller(request), on_trial.and_then(OnTrial::heard));
     let call = Call {
         target,
         others,
@@ -52,16 +57,22 @@ async fn call(
         services: Services::of(&services),
         for_publish: intent.for_publish,
         packages: package_reach::bounds(request, intent),
+        now: on_trial.and_then(OnTrial::now),
         ..Call::new(Arc::clone(&request.head), intent.action)
     };
+    let since = Instant::now();
     let handled = handle_again(&request.plugin, instance, call, &services).await;
+    if let Some(on_trial) = on_trial {
+        on_trial.handled(request, intent, handed, &handled, &services, since.elapsed());
+    }
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
     let mut answer = services.fill(handled.map_err(HttpError::from)?);
     answer.reads.extend(reads);
     Ok(answer)
 }
 
-fn caller(request: &RepositoryRequest<'_>) -> Caller {
+/// Who asks, and where.
+pub(crate) fn caller(request: &RepositoryRequest<'_>) -> Caller {
     let name = match &request.repository {
         Some(NamedRepository::Found(row)) => Some(row.name.clone()),
         Some(NamedRepository::Missing(name) | NamedRepository::Undisclosed { name, .. }) => {

@@ -17,6 +17,7 @@ const HIDDEN: &str = "***";
 const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
 
 /// What a head is made of.
+#[derive(Clone, Copy)]
 pub(crate) struct HeadSource<'a> {
     /// The request without its body.
     pub parts: &'a Parts,
@@ -38,12 +39,17 @@ pub(crate) struct HeadSource<'a> {
 
 /// Makes the head, with the headers that this description asks for.
 pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<RequestHead> {
+    Arc::new(whole(source, description))
+}
+
+/// The same, not shared.
+pub(crate) fn whole(source: HeadSource<'_>, description: &Description) -> RequestHead {
     let HeadSource { parts, address, query, base_url, caller, request_id, tokens, repository } = source;
     let named = |text: &String| match tokens.iter().find(|(token, _)| token == text) {
         Some((_, id)) => id.clone(),
         None => without_token(text),
     };
-    Arc::new(RequestHead {
+    RequestHead {
         method: parts.method.as_str().to_owned(),
         claim: address.claim.as_ref().map(|claim| claim.name.clone()),
         path: address.path.iter().map(named).collect(),
@@ -53,7 +59,8 @@ pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<Req
         caller: caller.map(str::to_owned),
         request_id: request_id.to_owned(),
         repository,
-    })
+        aside: None,
+    }
 }
 
 /// A text with a token of this host's taken out.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
-use packhouse_runtime::{AuthorizationForm, Plugin};
+use packhouse_runtime::{AuthorizationForm, Serving};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
 use crate::credential::{self, PresentedCredential};
@@ -114,10 +114,17 @@ impl IdentifiedRequest<'_> {
         self.principal.facts.repository.as_ref().filter(of_claim)
     }
 
-    /// The plugin that serves the repository, or else that of the claim; none if the format is not loaded.
-    pub(crate) fn plugin(&self) -> Option<Arc<Plugin>> {
-        let of_repository = |row: &RepositoryRow| self.app.runtime.plugin_of(row.id, &row.format);
-        let of_claim = || self.address.claim.as_ref().map(|claim| Arc::clone(&claim.plugin));
+    /// The plugin that serves the caller at the repository, or else that of the claim; none if the format is not loaded.
+    pub(crate) fn serving(&self) -> Option<Serving> {
+        let current = self.app.runtime.current();
+        // Who shows no credential is told from others by the address.
+        let client = || match &self.principal.credential {
+            Some(credential) => credential.as_ref().to_owned(),
+            None => self.peer.to_string(),
+        };
+        let of_repository = |row: &RepositoryRow| current.serving_client(row.id, &row.format, client);
+        let claim = self.address.claim.as_ref();
+        let of_claim = || claim.map(|claim| Serving { plugin: Arc::clone(&claim.plugin), trial: None });
         self.repository().and_then(of_repository).or_else(of_claim)
     }
 }

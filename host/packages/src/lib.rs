@@ -53,6 +53,7 @@ mod send;
 mod services;
 mod strangers;
 mod token_service;
+mod trials;
 mod validity;
 mod variant;
 mod withheld_names;
@@ -90,6 +91,7 @@ pub async fn run(app: Arc<App>, listener: TcpListener) {
     let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
     let rules = rules.with_tls(app.secured().packages);
     let host = Arc::new(RepositoryHost::new(app));
+    host.start_shadows();
     let service = move |peer: SocketAddr| {
         let host = Arc::clone(&host);
         service_fn(move |request| {

@@ -10,6 +10,7 @@ use packhouse_store::{OrganizationId, RepositoryRow};
 
 use crate::identify::Principal;
 use crate::scope::Scopes;
+use crate::trials::OnTrial;
 use packhouse_app::App;
 
 /// What a plugin is told that a repository is, if there is none or the caller may not know of it.
@@ -29,6 +30,8 @@ pub(crate) struct RepositoryRequest<'a> {
     pub members: Vec<&'a RepositoryRow>,
     /// Who answers.
     pub plugin: Arc<Plugin>,
+    /// The trial that the repository is part of.
+    pub on_trial: Option<OnTrial>,
     /// How a claim's scopes are written, where bearers have scopes.
     pub scope_template: Option<&'a str>,
     /// Who asks.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use packhouse_config::repository_settings;
-use packhouse_runtime::{Description, RepositoryView};
+use packhouse_runtime::{Plugin, RepositoryView};
 use packhouse_store::{RepositoryId, RepositoryRow};
 use quick_cache::sync::Cache;
 
@@ -13,8 +13,8 @@ const KEPT: usize = 10_000;
 
 /// See the module.
 pub(crate) struct RepositoryViews {
-    /// Each with the revision of the settings that it was made of.
-    views: Cache<RepositoryId, Arc<(u64, RepositoryView)>>,
+    /// By repository and plugin, each with the revision of the settings that it was made of.
+    views: Cache<(RepositoryId, u64), Arc<(u64, RepositoryView)>>,
 }
 
 impl Default for RepositoryViews {
@@ -24,12 +24,14 @@ impl Default for RepositoryViews {
 }
 
 impl RepositoryViews {
-    /// The view of this repository, of its present revision. `description` is that of its format.
-    pub(crate) fn of(&self, row: &RepositoryRow, description: &Description) -> RepositoryView {
-        let kept = self.views.get(&row.id).filter(|kept| kept.0 == row.settings_revision);
+    /// The view of this repository, of its present revision, with the settings that this plugin knows.
+    pub(crate) fn of(&self, row: &RepositoryRow, plugin: &Plugin) -> RepositoryView {
+        let key = (row.id, plugin.number());
+        let kept = self.views.get(&key).filter(|kept| kept.0 == row.settings_revision);
         let made = || {
-            let made = Arc::new((row.settings_revision, repository_settings::view(row, description)));
-            self.views.insert(row.id, Arc::clone(&made));
+            let made =
+                Arc::new((row.settings_revision, repository_settings::view(row, plugin.description())));
+            self.views.insert(key, Arc::clone(&made));
             made
         };
         let kept = kept.unwrap_or_else(made);

@@ -31,6 +31,7 @@ use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
 use crate::strangers;
+use crate::trials::{Shadows, compare_kept};
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::incoming_body::IncomingBody;
@@ -42,6 +43,7 @@ pub(crate) struct RepositoryHost {
     cache: ResponseCache,
     encodings: Arc<Encodings>,
     views: RepositoryViews,
+    shadows: Arc<Shadows>,
     organizations: Organizations,
 }
 
@@ -51,7 +53,12 @@ impl RepositoryHost {
         let cache = ResponseCache::new(app.shares.cached_files);
         let encodings = Encodings::new(app.config.compression);
         let (views, organizations) = (RepositoryViews::default(), Organizations::default());
-        Self { app, cache, encodings, views, organizations }
+        Self { app, cache, encodings, views, organizations, shadows: Arc::default() }
+    }
+
+    /// Compares what candidates would answer, until the program stops.
+    pub(crate) fn start_shadows(&self) {
+        self.shadows.start(&self.app);
     }
 
     /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
@@ -77,7 +84,7 @@ impl RepositoryHost {
         let identified = identify_caller(resolved, context).await?;
         let request = match strangers::open(&identified, context).await? {
             Some(opened_to_anybody) => opened_to_anybody,
-            None => find_plugin(&identified, context).await?,
+            None => find_plugin(&identified, &self.shadows, context).await?,
         };
         limit_rate(&request)?;
         let cached = CacheLookup::of(&self.cache, &request);
@@ -85,6 +92,7 @@ impl RepositoryHost {
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
             app.upstreams.used_again(&entry.response.cache_uses);
+            compare_kept(&request, entry);
             return send(&request, &self.encodings, &entry.response).await;
         }
         let published_at = published_at(&request, &intent)?;

@@ -3,6 +3,7 @@
 //! kept is the intent with its answer, never a decision.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use futures::StreamExt as _;
 use packhouse_runtime::{Content, Intent, RequestHead};
@@ -37,6 +38,8 @@ pub(crate) struct CacheEntry {
     pub intent: Arc<Intent>,
     /// What is sent.
     pub response: Arc<PreparedResponse>,
+    /// The shadow that it was compared with; 0 for none.
+    pub compared: AtomicI64,
 }
 
 /// The plugin, all that it can see of a request, and the repository: equal keys get equal responses.

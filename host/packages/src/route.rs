@@ -1,6 +1,7 @@
 //! The step route: the plugin says what the request would do. From there it can reach nothing.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use packhouse_runtime::{Intent, Plugin, RequestHead, RoutedInstance};
 
@@ -39,7 +40,15 @@ pub(crate) async fn route<'a>(
         None => "",
     };
     // Its state is large, and responses from the cache do not come here.
+    let since = Instant::now();
     let routed = Box::pin(request.plugin.route_to_handle(kind, &request.head)).await;
+    if let Some(on_trial) = &request.on_trial {
+        match &routed {
+            Ok(Ok(_)) => on_trial.goes_on(since.elapsed()),
+            Ok(Err(refused)) => on_trial.refused(request, Ok(refused), since.elapsed()),
+            Err(error) => on_trial.refused(request, Err(error), since.elapsed()),
+        }
+    }
     match routed.map_err(|error| failed(&request.plugin, "route", &request.head, error))? {
         Ok(routed) => {
             tell(request, &routed.intent);

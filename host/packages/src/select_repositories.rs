@@ -43,7 +43,7 @@ pub(crate) async fn select_repositories(
         Some(NamedRepository::Found(row)) => {
             refuse_empty_group(request, row, intent)?;
             refuse_claimed(request, row, intent)?;
-            let target = Some(views.of(row, request.description()));
+            let target = Some(views.of(row, &request.plugin));
             if request.members.is_empty() && intent.also_read.is_empty() {
                 return Ok(SelectedRepositories { target, ..SelectedRepositories::default() });
             }
@@ -107,7 +107,7 @@ async fn others(
     let proxies =
         !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent, &mut reads).await?;
     let serving = members.iter().filter(|row| proxies || !is_proxy(row));
-    let mut others: Vec<RepositoryView> = serving.map(|row| views.of(row, description)).collect();
+    let mut others: Vec<RepositoryView> = serving.map(|row| views.of(row, &request.plugin)).collect();
     let names: Vec<String> =
         intent.also_read.iter().filter(|name| bearer_allows(request, name)).cloned().collect();
     let facts = &request.principal.facts;
@@ -115,7 +115,7 @@ async fn others(
     let readable = access::readable(request.principal, description, &found, request.now);
     let named = |name: &String| readable.iter().find(|row| row.name == *name);
     let named = names.iter().filter_map(named).filter(|row| proxies || !is_proxy(row));
-    others.extend(named.map(|row| views.of(row, description)));
+    others.extend(named.map(|row| views.of(row, &request.plugin)));
     Ok(SelectedRepositories { target: None, others, reads })
 }
 

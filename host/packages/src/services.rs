@@ -18,6 +18,7 @@ use packhouse_runtime::{
 use packhouse_store::{MemberRow, OrganizationId};
 
 use crate::identify::Principal;
+use crate::trials::Heard;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
@@ -46,11 +47,18 @@ pub(crate) struct CallServices {
     asked_identity: AtomicBool,
     /// Secrets that stand in the answer by a placeholder.
     handed: Mutex<Vec<(String, Secret)>>,
+    /// What notes what the call is told by others.
+    heard: Option<Arc<Heard>>,
 }
 
 impl CallServices {
     /// For a call of this plugin.
-    pub(crate) fn new(app: &Arc<App>, plugin: &Plugin, caller: Caller) -> Arc<CallServices> {
+    pub(crate) fn new(
+        app: &Arc<App>,
+        plugin: &Plugin,
+        caller: Caller,
+        heard: Option<Arc<Heard>>,
+    ) -> Arc<CallServices> {
         let description = plugin.description();
         Arc::new(CallServices {
             session: Mutex::new(app.upstreams.session(plugin)),
@@ -59,7 +67,13 @@ impl CallServices {
             format: description.format.clone(),
             asked_identity: AtomicBool::new(false),
             handed: Mutex::default(),
+            heard,
         })
+    }
+
+    /// Whether the plugin asked for what is the caller's own.
+    pub(crate) fn asked_identity(&self) -> bool {
+        self.asked_identity.load(Ordering::Relaxed)
     }
 
     /// The call has ended. Whether another try may succeed.
@@ -131,7 +145,12 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 
 impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))
+        let Some(heard) = &self.heard else {
+            return self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()));
+        };
+        let asked = fetch.clone();
+        let reply = self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))?;
+        Ok(heard.note(proxy, asked, reply))
     }
 
     fn withheld<'a>(
@@ -177,7 +196,13 @@ impl IdentityService for CallServices {
 
 impl SigningService for CallServices {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
-        Box::pin(signing::keys(self))
+        Box::pin(async {
+            let keys = signing::keys(self).await?;
+            if let Some(heard) = &self.heard {
+                heard.note_keys(&keys);
+            }
+            Ok(keys)
+        })
     }
 
     fn sign<'a>(&'a self, _target: &'a RepositoryView, message: &'a [u8]) -> ServiceFuture<'a, Signature> {

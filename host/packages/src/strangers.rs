@@ -75,6 +75,7 @@ async fn open_to_stranger<'a>(
         repository: Some(NamedRepository::Undisclosed { name, intent: Arc::new(intent) }),
         members: Vec::new(),
         plugin,
+        on_trial: None,
         scope_template: None,
         principal,
         peer: identified.peer,

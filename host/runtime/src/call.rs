@@ -61,6 +61,8 @@ pub struct Call {
     pub published_at: Option<u64>,
     /// Which packages its commits may be about; none: any.
     pub packages: Option<PackageBounds>,
+    /// The time that the plugin is told, in ms since 1970; none is that at which it asks.
+    pub now: Option<u64>,
 }
 
 impl Call {
@@ -80,6 +82,7 @@ impl Call {
             trash: None,
             published_at: None,
             packages: None,
+            now: None,
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Runner {
     pub(crate) limits: Arc<Limits>,
     /// One permit for each place in the pool that is this plugin's: a full pool would be an error, not a queue.
     places: Arc<Semaphore>,
+    /// The same of calls aside.
+    pub(crate) aside: Arc<Semaphore>,
     /// Calls that wait for a place.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
@@ -50,6 +52,10 @@ impl CallName {
     fn repository(&self) -> &str {
         self.repository.as_deref().unwrap_or_default()
     }
+
+    fn is_aside(&self) -> bool {
+        self.head.aside.is_some()
+    }
 }
 
 /// What came of a call, and the instance that it ran in.
@@ -71,6 +77,7 @@ impl Runner {
     pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits, places: Arc<Semaphore>) -> Runner {
         Runner {
             places,
+            aside: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             meters: Meters::new(&plugin),
             limits: Arc::new(limits),
@@ -100,7 +107,7 @@ impl Runner {
         body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<Begun<'_, T>, CallError> {
         let call = async {
-            let place = match self.place().await {
+            let place = match self.place(&name).await {
                 Ok(place) => place,
                 Err(busy) => {
                     self.report(&name, Some(&busy), Duration::ZERO, 0);
@@ -165,13 +172,20 @@ impl Runner {
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
             let (plugin, function, request_id) =
                 (&*self.plugin, name.function, name.head.request_id.as_str());
-            tracing::warn!(target: "packhouse::plugin", plugin, function, request_id, "it printed: {text}");
+            if name.is_aside() {
+                tracing::debug!(target: "packhouse::plugin", plugin, function, request_id, "aside: {text}");
+            } else {
+                tracing::warn!(target: "packhouse::plugin", plugin, function, request_id, "it printed: {text}");
+            }
         }
         result
     }
 
     /// Waits for a place, no longer than the configured time.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
+    async fn place(&self, name: &CallName) -> Result<SemaphorePermit<'_>, CallError> {
+        if name.is_aside() {
+            return self.aside.acquire().await.map_err(|_| CallError::Busy(self.limits.concurrency));
+        }
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
@@ -201,9 +215,14 @@ impl Runner {
 
     /// The state of a call with a tape, where that is to be recorded.
     fn taped(&self, name: &CallName, mut state: HostState) -> HostState {
-        if let Some(recorded) = self.recorded.as_ref().filter(|recorded| recorded.recorder.is_armed()) {
-            state.tape = recorded.tape(name.repository_id, &name.head, &self.limits);
-        }
+        let Some(recorded) = &self.recorded else { return state };
+        state.tape = match &name.head.aside {
+            Some(aside) if aside.is_recorded => recorded.tape_aside(aside, &name.head, &self.limits),
+            None if recorded.recorder.is_armed() => {
+                recorded.tape(name.repository_id, &name.head, &self.limits)
+            }
+            _ => None,
+        };
         state
     }
 
@@ -216,6 +235,10 @@ impl Runner {
 
     fn report(&self, name: &CallName, error: Option<&CallError>, spent: Duration, memory: usize) {
         let (function, outcome) = (name.function, error.map_or("ok", CallError::kind));
+        if name.is_aside() {
+            tracing::debug!(plugin = &*self.plugin, function, outcome, ?error, "a call aside has ended");
+            return;
+        }
         self.meters.count(function, outcome, spent, memory);
         self.meters.ended(error.is_some_and(|error| !error.is_callers()));
         let (plugin, duration_ms) = (&*self.plugin, spent.as_secs_f64() * 1e3);

@@ -6,6 +6,7 @@
 //! `handle` of a read goes on in the instance of its `route` ([`RoutedInstance`]). No two requests share one.
 
 mod answer;
+mod aside;
 mod bindings;
 mod call;
 mod clock;
@@ -40,9 +41,11 @@ mod runtime;
 mod said;
 mod services;
 mod state;
+mod trial;
 mod view;
 
 pub use answer::{Answer, Content, Failure, Problem};
+pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
@@ -58,7 +61,7 @@ pub use joined::{Cut, Joined, JoinedPart};
 pub use package_bounds::PackageBounds;
 pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 pub use plugin::Plugin;
-pub use plugin_set::PluginSet;
+pub use plugin_set::{PluginSet, Serving};
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
 };
@@ -76,4 +79,5 @@ pub use services::{
     CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
     ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,
 };
+pub use trial::{Trial, TrialMode, add_time};
 pub use view::RepositoryView;

@@ -56,7 +56,7 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let failed = |source| LoadError::Folder { folder: folder.clone(), source };
     let files = component_files(folder).map_err(failed)?;
     let engine = engine::engine(&EngineOptions {
-        pool: Some(engine::pool_size(config.most_concurrency(), files.len())),
+        pool: Some(engine::pool_size(config.most_concurrency(), files.len()) + engine::ASIDE),
         memory_bytes: config.most_memory(),
         cache: config.cache.as_deref(),
     })?;

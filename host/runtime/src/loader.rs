@@ -38,6 +38,8 @@ pub(crate) struct Loader {
     count: usize,
     /// The places of each format: two of its components that are loaded share them.
     places: Mutex<HashMap<String, Places>>,
+    /// Those of calls that no client waits for.
+    aside: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -62,8 +64,8 @@ impl Loader {
     ) -> Result<(Loader, FolderPlugins), LoadError> {
         let Found { engine, files, mut refused } = found;
         let (memos, places) = (Arc::default(), Mutex::default());
-        let recorder = Recorder::default();
-        let loader = Loader { engine, config, storage, memos, recorder, count: files.len(), places };
+        let (recorder, aside) = (Recorder::default(), Arc::new(Semaphore::new(engine::ASIDE)));
+        let loader = Loader { engine, config, storage, memos, recorder, count: files.len(), places, aside };
         let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
         for (file, loaded) in files {
             let plugin = match loader.plugin(Some(file), loaded) {
@@ -136,6 +138,7 @@ impl Loader {
             version: version.clone(),
             digest: digest.to_string(),
         });
+        runner.aside = Arc::clone(&self.aside);
         runner.meters.announce();
         Ok(Plugin {
             runner,

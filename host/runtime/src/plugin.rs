@@ -175,7 +175,8 @@ impl Plugin {
     }
 
     fn handling(&self, call: Call) -> HostState {
-        self.state(Access::Intent(call.action), call, Some(self.storage.clone()))
+        let access = if call.head.aside.is_some() { Access::Aside } else { Access::Intent(call.action) };
+        self.state(access, call, Some(self.storage.clone()))
     }
 
     async fn answer(
@@ -398,12 +399,13 @@ impl Plugin {
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
+        let is_recorded = call.head.aside.as_ref().is_some_and(|aside| aside.is_recorded);
         let writes = matches!(&access, Access::Intent(action) if action.writes());
         let mut state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
         if writes {
             state.tags.clone_from(&self.description.tags);
         }
-        state.remembering(self.memos.clone())
+        if is_recorded { state } else { state.remembering(self.memos.clone()) }
     }
 
     pub(crate) fn name(

@@ -1,6 +1,10 @@
 //! A request as a plugin sees it, and what the plugin says it would do.
 
+use std::sync::Arc;
+
 use packhouse_store::{Algorithm, RepositoryId};
+
+use crate::aside::Aside;
 
 /// One request without its body. Its parts are as wit/v0.1/http.wit says of `request`; the server has resolved the repository,
 /// taken credentials out, and left only the headers that the description asks for.
@@ -24,6 +28,8 @@ pub struct RequestHead {
     pub request_id: String,
     /// The repository that it is about, for recordings; a plugin does not see it.
     pub repository: Option<RepositoryId>,
+    /// Whether the calls for it are aside of those that clients wait for; a plugin does not see it.
+    pub aside: Option<Arc<Aside>>,
 }
 
 /// What a request does, told by the plugin and judged by the host.

@@ -62,6 +62,8 @@ ids! {
     WebhookId,
     /// An event on its way to one of them.
     DeliveryId,
+    /// A trial of a component.
+    TrialId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

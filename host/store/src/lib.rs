@@ -69,12 +69,13 @@ pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
     AccessKeyId, CacheName, DeliveryId, KeyOwnerId, MemberId, OrganizationId, PolicyId, PublisherId,
-    RecordingId, RecordingSetId, RepositoryId, RunId, TokenId, TrashId, WebhookId, now_ms,
+    RecordingId, RecordingSetId, RepositoryId, RunId, TokenId, TrashId, TrialId, WebhookId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
 pub use plugins::{
-    ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
+    ComponentRow, FormatChange, FormatPlugin, NewComponent, NewTrial, PLUGIN_HISTORY, PLUGIN_SPARES,
+    PluginState, TrialCounts, TrialRow, TrialTimes,
 };
 pub use publishers::{
     MAX_PUBLISHERS, Mint, NewPublisher, PUBLISHER_BACKING, PublisherRow, PublisherUse, SpentIdToken,

@@ -2,7 +2,7 @@
 //! of all, and age; what is over goes, the oldest first.
 
 use crate::accounts::{AuditEvent, remember};
-use crate::db::{Columns, Row, signed, values};
+use crate::db::{Columns, Row, Transaction, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RepositoryId, new_id};
 use crate::store::Store;
@@ -130,7 +130,7 @@ impl Store {
         let mut transaction = self.inner.db.begin().await?;
         let insert = "INSERT INTO recording_sets (id, organization, format, repository, wanted, only_failures, created_by, created_at, \
                       armed_until) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 \
-                      WHERE (SELECT COUNT(*) FROM recording_sets) < $10";
+                      WHERE (SELECT COUNT(*) FROM recording_sets WHERE trial IS NULL) < $10";
         let most = i64::from(MAX_RECORDING_SETS);
         let until = now.saturating_add(ARMED_MS);
         let values = values![
@@ -186,34 +186,21 @@ impl Store {
     /// Keeps a recording in a set: of failing calls the last ones stay, else the first. False where the set is gone or has enough, and
     /// for what is too large.
     pub async fn keep_recording(&self, of: RecordingSetId, new: NewRecording) -> Result<bool, StoreError> {
-        if new.content.len() > MAX_RECORDING_BYTES {
-            return Ok(false);
-        }
         let mut transaction = self.inner.db.begin().await?.uncounted();
         // Others that keep one in the same set wait for this row.
         let lock = "UPDATE recording_sets SET wanted = wanted WHERE id = $1";
         if transaction.execute(lock, values![of.0]).await? == 0 {
             return Ok(false);
         }
-        let insert = format!(
-            "INSERT INTO recordings (id, recording_set, recorded_at, function, outcome, component, is_cut, bytes, content) \
-             SELECT $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM recording_sets s WHERE s.id = $3 AND {ARMED}"
-        );
-        let NewRecording { recorded_at, function, outcome, component, is_cut, content } = new;
-        let bytes = signed(content.len() as u64);
-        let now = self.now_ms();
-        let values =
-            values![now, new_id(), of.0, recorded_at, function, outcome, component, is_cut, bytes, content];
-        if transaction.execute(insert, values).await? == 0 {
+        let armed = format!("SELECT s.id FROM recording_sets s WHERE s.id = $2 AND {ARMED}");
+        let records = transaction.fetch_one(armed, values![self.now_ms(), of.0]).await?.is_some();
+        if !records || !insert_recording(&mut transaction, of, new).await? {
             return Ok(false);
         }
         let too_many = "DELETE FROM recordings WHERE recording_set = $1 AND id <= (SELECT r.id FROM recordings r \
                         WHERE r.recording_set = $1 ORDER BY r.id DESC LIMIT 1 \
                         OFFSET (SELECT s.wanted FROM recording_sets s WHERE s.id = $1))";
         transaction.execute(too_many, values![of.0]).await?;
-        let too_large = "DELETE FROM recordings WHERE id IN (SELECT t.id FROM (SELECT r.id, \
-                         SUM(r.bytes) OVER (ORDER BY r.id DESC) AS total FROM recordings r) t WHERE t.total > $1)";
-        transaction.execute(too_large, values![MAX_BYTES]).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -285,6 +272,27 @@ impl Store {
         transaction.commit().await?;
         Ok(forgotten)
     }
+}
+
+/// Keeps a recording in a set that there is; of all recordings the oldest go that are over the bound. False for what is too large.
+pub(crate) async fn insert_recording(
+    transaction: &mut Transaction,
+    of: RecordingSetId,
+    new: NewRecording,
+) -> Result<bool, StoreError> {
+    if new.content.len() > MAX_RECORDING_BYTES {
+        return Ok(false);
+    }
+    let insert = "INSERT INTO recordings (id, recording_set, recorded_at, function, outcome, component, is_cut, bytes, content) \
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let NewRecording { recorded_at, function, outcome, component, is_cut, content } = new;
+    let bytes = signed(content.len() as u64);
+    let values = values![new_id(), of.0, recorded_at, function, outcome, component, is_cut, bytes, content];
+    transaction.execute(insert, values).await?;
+    let too_large = "DELETE FROM recordings WHERE id IN (SELECT t.id FROM (SELECT r.id, \
+                     SUM(r.bytes) OVER (ORDER BY r.id DESC) AS total FROM recordings r) t WHERE t.total > $1)";
+    transaction.execute(too_large, values![MAX_BYTES]).await?;
+    Ok(true)
 }
 
 fn set(row: &Row) -> Result<RecordingSet, StoreError> {

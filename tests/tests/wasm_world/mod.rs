@@ -315,7 +315,7 @@ fn head(request: &TestRequest, address: String) -> Option<RequestHead> {
         address,
         caller: request.caller.clone(),
         request_id: "test".into(),
-        repository: None,
+        ..RequestHead::default()
     })
 }
 

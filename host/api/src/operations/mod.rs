@@ -32,6 +32,7 @@ mod service;
 pub mod sessions;
 pub mod sso;
 pub mod tokens;
+pub mod trials;
 pub mod upkeep;
 pub mod webhooks;
 

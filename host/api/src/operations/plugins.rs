@@ -83,7 +83,7 @@ async fn find(actor: &Actor, digest: &str) -> Result<ListedPlugin, ApiError> {
     found.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-fn refusal(error: PluginError) -> ApiError {
+pub(super) fn refusal(error: PluginError) -> ApiError {
     match error {
         PluginError::Refused(sentence) => ApiError::with(&catalogue::PLUGIN_REFUSED, &sentence),
         PluginError::Missing(_) => ApiError::from(&catalogue::NOT_FOUND),

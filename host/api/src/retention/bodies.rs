@@ -22,7 +22,7 @@ const NEWEST: u32 = 100_000;
 /// Repositories that are named.
 const REPOSITORIES: usize = 1_000;
 
-/// Ids of hosted repositories, or `*` for all there are.
+/// Ids of repositories, or `*` for all there are.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "for the description alone")]
@@ -158,7 +158,7 @@ impl ChangePolicy {
     }
 }
 
-fn reach(value: &Value) -> Result<Reach, ApiError> {
+pub(crate) fn reach(value: &Value) -> Result<Reach, ApiError> {
     let wrong = || ApiError::invalid("`repositories` is a list of ids, or \"*\".");
     if value == "*" {
         return Ok(Reach::All);

@@ -20,12 +20,19 @@ pub struct Followed {
     number: tokio::sync::Mutex<Option<i64>>,
     /// Why components do not run here that should, by digest.
     failed: Mutex<BTreeMap<String, String>>,
+    /// Rung when a canary has failed too often.
+    failing: tokio::sync::Notify,
 }
 
 impl Followed {
     /// Why components do not run here that should: each with its digest.
     pub fn failed(&self) -> BTreeMap<String, String> {
         self.failed_now().clone()
+    }
+
+    /// Who adds up what is counted of trials waits for this; whoever counts one failure too many rings it.
+    pub fn failing(&self) -> &tokio::sync::Notify {
+        &self.failing
     }
 
     fn failed_now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -44,10 +51,12 @@ impl App {
         }
         let state = self.store.plugin_state().await?;
         self.plugins.failed_now().clear();
-        let set = self.plugin_set(&state).await?;
+        let set = self.plugin_set(&state).await?.with_trials(self.trials_of(&state).await?);
         let formats = set.plugins().iter().map(|plugin| plugin.description().format.clone());
         self.meters.packages.serves(formats);
+        let before = self.runtime.current();
         self.runtime.serve(set.clone());
+        self.add_up_ended(&before, &set).await;
         // What is likely to run next is compiled by now, so that all servers change over at once. It may take a while, and what was
         // activated serves meanwhile.
         let ready = self.made_ready(&state).await?;
@@ -80,7 +89,7 @@ impl App {
     }
 
     /// The component of this digest, loaded if it was not; none where it cannot run here.
-    async fn component(&self, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
+    pub(super) async fn component(&self, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
         if let Some(plugin) = self.runtime.loaded(digest) {
             return Ok(Some(plugin));
         }

@@ -12,7 +12,7 @@ use super::{Changes, Told};
 use crate::App;
 
 /// How often a change is decided anew because another came between.
-const ATTEMPTS: usize = 10;
+pub(super) const ATTEMPTS: usize = 10;
 
 /// Where a component came from, and who vouches for it.
 #[derive(Clone, Debug)]
@@ -177,12 +177,15 @@ impl App {
         if self.effective(state, format).as_deref() == Some(digest) {
             return PluginStateName::Active;
         }
+        if state.trial(format).is_some_and(|trial| trial.new.digest == digest) {
+            return PluginStateName::Candidate;
+        }
         let ran = state.of(format).is_some_and(|row| row.history.iter().any(|before| before == digest));
         if ran { PluginStateName::Retired } else { PluginStateName::Candidate }
     }
 
     /// What the format runs: what was activated, or else what lies beside the program.
-    fn effective(&self, state: &PluginState, format: &str) -> Option<String> {
+    pub(super) fn effective(&self, state: &PluginState, format: &str) -> Option<String> {
         let activated = state.of(format).and_then(|row| row.active.clone());
         activated.or_else(|| Some(self.runtime.of_folder(format)?.digest().to_string()))
     }
@@ -324,7 +327,7 @@ impl App {
     }
 
     /// What a component of this format says of itself.
-    async fn told_of(&self, format: &str, digest: &str) -> Result<Told, PluginError> {
+    pub(super) async fn told_of(&self, format: &str, digest: &str) -> Result<Told, PluginError> {
         let of_folder = self.runtime.folder().find(|plugin| plugin.digest().to_string() == digest);
         let (own, told) = match self.store.find_component(digest).await? {
             Some(row) => (row.format.clone(), read(&row)?),
@@ -341,7 +344,7 @@ impl App {
     }
 
     /// The same of what runs, which is there.
-    async fn told(&self, digest: &str) -> Result<Told, PluginError> {
+    pub(super) async fn told(&self, digest: &str) -> Result<Told, PluginError> {
         if let Some(row) = self.store.find_component(digest).await? {
             return Ok(read(&row)?);
         }
@@ -352,7 +355,7 @@ impl App {
     }
 
     /// Whether this server can run it, found out by loading it.
-    async fn can_run(&self, format: &str, digest: &str) -> Result<(), PluginError> {
+    pub(super) async fn can_run(&self, format: &str, digest: &str) -> Result<(), PluginError> {
         if self.runtime.loaded(digest).is_some() {
             return Ok(());
         }
@@ -380,7 +383,7 @@ impl App {
     }
 
     /// The component beside the program of this format, if its digest is this one and the database does not keep it yet.
-    async fn of_folder(
+    pub(super) async fn of_folder(
         &self,
         format: &str,
         digest: Option<&str>,
@@ -410,8 +413,12 @@ impl App {
 
 /// The event with the component that runs from then on; null where a pin is taken back.
 fn with_digest(event: Option<AuditEvent>, digest: Option<&str>) -> Option<AuditEvent> {
-    let detail = serde_json::json!({"digest": digest}).to_string();
-    event.map(|event| AuditEvent { detail, ..event })
+    with_detail(event, &serde_json::json!({"digest": digest}))
+}
+
+/// The event with these details.
+pub(super) fn with_detail(event: Option<AuditEvent>, detail: &serde_json::Value) -> Option<AuditEvent> {
+    event.map(|event| AuditEvent { detail: detail.to_string(), ..event })
 }
 
 fn of_format(state: &PluginState, format: &str) -> FormatPlugin {

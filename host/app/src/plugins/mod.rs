@@ -9,8 +9,10 @@ mod capabilities;
 mod follow;
 mod manage;
 mod told;
+mod trials;
 
 pub use capabilities::{Capabilities, Changes};
 pub use follow::{Followed, follow_changes};
 pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginOrigin, PluginStateName};
 pub use told::Told;
+pub use trials::{MAX_FAILURES, add_up_trials};

@@ -54,7 +54,12 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
 }
 
 fn entry(response: Arc<PreparedResponse>) -> CacheEntry {
-    CacheEntry { validity: Validity::of_settings(1), intent: Arc::new(intent()), response }
+    CacheEntry {
+        validity: Validity::of_settings(1),
+        intent: Arc::new(intent()),
+        response,
+        compared: Default::default(),
+    }
 }
 
 #[test]

@@ -29,6 +29,10 @@ impl Host for HostState {
         let fields = render(&fields, MAX_LINE_BYTES.saturating_sub(message.len()));
         let plugin: &str = &self.plugin;
         let request_id = self.head.request_id.as_str();
+        if self.head.aside.is_some() {
+            tracing::debug!(target: "packhouse::plugin", plugin, request_id, fields, "aside: {message}");
+            return Ok(());
+        }
         // tracing's levels are part of the call site, so each has one.
         match level.as_str() {
             "error" => tracing::error!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),

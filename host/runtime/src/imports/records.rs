@@ -27,8 +27,10 @@ impl HostState {
 
     /// Whether what did not change may be read from memory. Who changes records reads what is there now, whoever put it there.
     pub(super) fn may_recall(&self) -> bool {
-        let only_reads =
-            matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
+        let only_reads = matches!(
+            self.access,
+            Access::ReadOnly | Access::Aside | Access::Intent(Action::Read | Action::Open)
+        );
         only_reads && !self.changes
     }
 
@@ -200,8 +202,10 @@ impl HostRepository for HostState {
             let _host_work = self.clock.begin_host_work();
             blob.sha256().await?
         };
-        // Durable with the next commit, or before the answer is sent.
-        self.kept.push((id, blob));
+        if self.access != Access::Aside {
+            // Durable with the next commit, or before the answer is sent.
+            self.kept.push((id, blob));
+        }
         Ok(digest.digest().to_string())
     }
 

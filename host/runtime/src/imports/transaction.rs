@@ -176,6 +176,10 @@ impl HostTransaction for HostState {
         if let Some(bounds) = &self.packages {
             bounds.judge(&transaction.catalog)?;
         }
+        if self.access == Access::Aside {
+            // As if it had been: the call that was answered has made the same change, or another was asked for, which nobody wants.
+            return Ok(Outcome::Applied(0));
+        }
         let repository = transaction.repository;
         let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();

@@ -264,7 +264,17 @@ impl From<&RequestHead> for RecordedRequest {
 impl From<RecordedRequest> for RequestHead {
     fn from(request: RecordedRequest) -> RequestHead {
         let RecordedRequest { method, claim, path, query, headers, address, caller, request_id } = request;
-        RequestHead { method, claim, path, query, headers, address, caller, request_id, repository: None }
+        RequestHead {
+            method,
+            claim,
+            path,
+            query,
+            headers,
+            address,
+            caller,
+            request_id,
+            ..RequestHead::default()
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use packhouse_store::{RepositoryId, now_ms};
 
 use super::file::{RecordedLimits, RecordedRequest, RecordedWasi, Recording};
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Wanted};
 use super::tape::{Take, Tape};
+use crate::aside::Aside;
 use crate::config::Limits;
 use crate::request::RequestHead;
 
@@ -32,7 +33,15 @@ impl RecordedPlugin {
         head: &RequestHead,
         limits: &Limits,
     ) -> Option<Tape> {
-        let wanted = self.recorder.wanted(repository?)?;
+        self.take(self.recorder.wanted(repository?)?, head, limits)
+    }
+
+    /// A tape for a call aside, to which the recording is handed.
+    pub(crate) fn tape_aside(&self, aside: &Arc<Aside>, head: &RequestHead, limits: &Limits) -> Option<Tape> {
+        self.take(self.recorder.wanted_aside(aside), head, limits)
+    }
+
+    fn take(&self, wanted: Wanted, head: &RequestHead, limits: &Limits) -> Option<Tape> {
         let reserved = self.recorder.reserve(SMALLEST)?;
         let clock_ms = now_ms().unsigned_abs();
         let recording = Recording {

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::file::Recording;
 use super::secrets::Secrets;
+use crate::aside::Aside;
 
 /// Bytes that all calls which are being recorded, and recordings that wait to be taken, hold at most.
 const MOST_AT_ONCE: usize = 64 << 20;
@@ -52,9 +53,12 @@ struct Set {
 pub(crate) struct Wanted {
     recorder: Recorder,
     sets: Vec<Arc<Set>>,
+    /// Who alone gets it, where it is a call aside.
+    aside: Option<Arc<Aside>>,
 }
 
 /// A call that was recorded.
+#[derive(Debug)]
 pub struct Finished {
     /// The sets that it belongs to.
     pub sets: Vec<i64>,
@@ -64,6 +68,7 @@ pub struct Finished {
 }
 
 /// Room for what recordings hold, free again when it is dropped.
+#[derive(Debug)]
 pub(crate) struct Reserved {
     recorder: Recorder,
     bytes: usize,
@@ -123,7 +128,12 @@ impl Recorder {
         let all = self.0.sets.read().unwrap_or_else(PoisonError::into_inner);
         let takes = |set: &&Arc<Set>| set.armed.repository == repository && !set.is_full();
         let sets: Vec<Arc<Set>> = all.iter().filter(takes).map(Arc::clone).collect();
-        (!sets.is_empty()).then(|| Wanted { recorder: self.clone(), sets })
+        (!sets.is_empty()).then(|| Wanted { recorder: self.clone(), sets, aside: None })
+    }
+
+    /// A recording of a call aside.
+    pub(super) fn wanted_aside(&self, aside: &Arc<Aside>) -> Wanted {
+        Wanted { recorder: self.clone(), sets: Vec::new(), aside: Some(Arc::clone(aside)) }
     }
 
     /// Room for so many bytes; none where there is no more.
@@ -173,12 +183,16 @@ impl Drop for Reserved {
 impl Finished {
     /// Hands a recording to who takes it, where a set wants it. It is dropped where too many wait.
     pub(super) fn hand_over(recording: Recording, reserved: Reserved, wanted: Wanted, failed: bool) {
-        let Wanted { recorder, sets } = wanted;
+        let Wanted { recorder, sets, aside } = wanted;
         let sets: Vec<i64> = sets.iter().filter(|set| set.takes(failed)).map(|set| set.armed.set).collect();
-        if sets.is_empty() {
+        if sets.is_empty() && aside.is_none() {
             return;
         }
         let hidden = recorder.0.hidden.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(aside) = aside {
+            aside.hand_over(Finished { sets, recording, hidden, _reserved: reserved });
+            return;
+        }
         if recorder.0.sender.try_send(Finished { sets, recording, hidden, _reserved: reserved }).is_err() {
             tracing::warn!("a recording of a plugin's call is dropped: too many wait to be kept");
         }

@@ -133,7 +133,7 @@ impl HostState {
             replies: UsedReplies::default(),
             memos: None,
             making: None,
-            host: LogAndClock::at(call.published_at),
+            host: LogAndClock::at(call.published_at.or(call.now)),
             published_at: call.published_at,
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
@@ -225,7 +225,8 @@ impl HostState {
 
     /// A handle on the target where there must be one. What the call stages counts for it from now on.
     pub(crate) fn repository(&mut self, view: RepositoryView) -> Result<Resource<RepositoryRep>, CallError> {
-        self.repository = Some(view.id);
+        // What a call aside stages is nobody's.
+        self.repository = (self.access != Access::Aside).then_some(view.id);
         self.given(RepositoryRep { view, target: true })
     }
 

@@ -12,6 +12,8 @@ pub(crate) enum Access {
     ReadOnly,
     /// What the intent's action allows.
     Intent(Action),
+    /// What a read may do, as far as the plugin can tell: what it changes is changed nowhere.
+    Aside,
 }
 
 /// One repository of the call.
@@ -27,6 +29,7 @@ impl RepositoryRep {
     pub(crate) fn may_change(&self, access: Access) -> bool {
         match access {
             Access::ReadOnly => false,
+            Access::Aside => &*self.view.kind == "proxy",
             Access::Intent(_) if &*self.view.kind == "proxy" => true,
             Access::Intent(action) => self.target && action.writes(),
         }
@@ -61,7 +64,9 @@ mod tests {
             assert!(hosted.may_change(Access::Intent(action)) && hosted.may_upload(Access::Intent(action)));
             assert!(!other.may_change(Access::Intent(action)) && !other.may_upload(Access::Intent(action)));
         }
-        for access in [Access::ReadOnly, Access::Intent(Action::Read), Access::Intent(Action::Open)] {
+        for access in
+            [Access::ReadOnly, Access::Aside, Access::Intent(Action::Read), Access::Intent(Action::Open)]
+        {
             assert!(!hosted.may_change(access) && !hosted.may_upload(access), "{access:?}");
         }
     }
@@ -72,6 +77,7 @@ mod tests {
             assert!(proxy.may_change(Access::Intent(Action::Read)));
             assert!(!proxy.may_upload(Access::Intent(Action::Read)));
             assert!(!proxy.may_change(Access::ReadOnly));
+            assert!(proxy.may_change(Access::Aside) && !proxy.may_upload(Access::Aside));
         }
     }
 }

@@ -39,7 +39,7 @@ use tracing::Instrument as _;
 use packhouse_api::{self as api, Peer};
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
-use packhouse_app::plugins::follow_changes;
+use packhouse_app::plugins::{add_up_trials, follow_changes};
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
 use packhouse_config::Config;
@@ -234,6 +234,7 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(api::operations::retention::every_hour(Arc::clone(app))),
         tokio::spawn(follow_changes(Arc::clone(app))),
+        tokio::spawn(add_up_trials(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(certificates::watch(Arc::clone(app))),
         tokio::spawn(acme::run(Arc::clone(app))),

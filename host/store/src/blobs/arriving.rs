@@ -213,6 +213,12 @@ impl Arriving {
         Arriving { shared: Arc::new(Shared { declared: Some(size), spool, progress }) }
     }
 
+    /// Whether both are the same bytes on the same way.
+    #[must_use]
+    pub fn is_same(&self, other: &Arriving) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// How many bytes are announced.
     #[must_use]
     pub fn declared(&self) -> Option<u64> {

@@ -55,6 +55,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step::of_both(include_str!("../migrations/0018_plugins.sql")),
     Step::of_both(include_str!("../migrations/0019_recordings.sql")),
+    Step::of_both(include_str!("../migrations/0020_trials.sql")),
     Step::of_both(include_str!("../migrations/0021_webhooks.sql")),
     Step {
         both: include_str!("../migrations/0022_trusted_publishers.sql"),

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::PLUGIN_HISTORY;
 use super::components::{NewComponent, keep};
 use super::rows::{FormatPlugin, next_number};
+use super::trials::forget_trial;
 use crate::accounts::{AuditEvent, remember};
 use crate::db::values;
 use crate::error::StoreError;
@@ -24,7 +25,7 @@ pub struct FormatChange {
 }
 
 impl Store {
-    /// Writes what a format runs: the new number of changes, or none where another change came before this one.
+    /// Writes what a format runs, which ends its trial: the new number of changes, or none where another change came before this one.
     pub async fn change_format_plugin(
         &self,
         change: FormatChange,
@@ -63,7 +64,8 @@ impl Store {
         };
         let set = "INSERT INTO plugin_formats (format, active, history) VALUES ($1, $2, $3) \
                    ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history";
-        transaction.execute(set, values![format, active, history]).await?;
+        transaction.execute(set, values![format.as_str(), active, history]).await?;
+        forget_trial(&mut transaction, &format).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         self.inner.bell.ring(hooks);

@@ -52,7 +52,7 @@ const COLUMNS: &str = "digest, format, told, source, signed_by, size, installed_
 
 impl Store {
     /// Keeps a component. One that is there already stays as it is: true only where it is new. Of those of its format that neither
-    /// run, ran lately nor are pinned, the oldest over the bound go.
+    /// run, ran lately, are pinned nor on trial, the oldest over the bound go.
     pub async fn install_component(
         &self,
         component: NewComponent,
@@ -127,6 +127,7 @@ async fn forget_spares(transaction: &mut Transaction, format: &str) -> Result<()
     let state = format_for_change(transaction, format).await?;
     let list = "SELECT digest FROM plugin_components WHERE format = $1 \
                 AND digest NOT IN (SELECT plugin FROM repositories WHERE plugin IS NOT NULL) \
+                AND digest NOT IN (SELECT digest FROM plugin_trials) \
                 ORDER BY installed_at DESC, digest";
     let mut spares = Vec::new();
     for row in transaction.fetch(list, values![format]).await? {

@@ -1,5 +1,5 @@
-//! The life cycle of formats' components as rows: their bytes, which one each format runs, what ran before, and the repositories that
-//! are pinned to one. What may be done is judged by the caller.
+//! The life cycle of formats' components as rows: their bytes, which one each format runs, what ran before, the repositories that
+//! are pinned to one, and which one is tried. What may be done is judged by the caller.
 //!
 //! Each change takes the number of `plugin_changes` on, and so happens after the other: whoever saw a number and changes something
 //! on the ground of it says so, and is told where something came between.
@@ -7,10 +7,12 @@
 mod change;
 mod components;
 mod rows;
+mod trials;
 
 pub use change::FormatChange;
 pub use components::{ComponentRow, NewComponent};
 pub use rows::FormatPlugin;
+pub use trials::{NewTrial, TrialCounts, TrialRow, TrialTimes};
 
 use crate::db::{Row, values};
 use crate::error::StoreError;
@@ -32,9 +34,17 @@ pub struct PluginState {
     pub formats: Vec<FormatPlugin>,
     /// Repositories with the component that each is pinned to.
     pub pins: Vec<(RepositoryId, String)>,
+    /// What is tried beside them, and what was until it was taken back.
+    pub trials: Vec<TrialRow>,
 }
 
 impl PluginState {
+    /// The trial of this format, unless it was taken back.
+    #[must_use]
+    pub fn trial(&self, format: &str) -> Option<&TrialRow> {
+        self.trials.iter().find(|trial| trial.new.format == format && trial.ended_at.is_none())
+    }
+
     /// What is said of this format.
     #[must_use]
     pub fn of(&self, format: &str) -> Option<&FormatPlugin> {
@@ -64,6 +74,7 @@ impl Store {
             number,
             formats: formats.iter().map(format_plugin).collect::<Result<_, StoreError>>()?,
             pins: pins.iter().map(pin).collect::<Result<_, StoreError>>()?,
+            trials: self.trials().await?,
         })
     }
 }

@@ -30,4 +30,5 @@ mod removals;
 mod retention;
 mod support;
 mod trash;
+mod trials;
 mod webhooks;

@@ -1,11 +1,12 @@
-//! Accounts with an amount each: a plugin with a planted bug. It is three plugins in one: a test changes the digit at the end of `VARIANT` in the
-//! component's bytes and has it mended, or asking the host something else, without building it again.
+//! Accounts with an amount each: a plugin with a planted bug. It is several plugins in one: a test changes the digit at the end of `VARIANT` in the
+//! component's bytes and has it mended, or asking the host something else, or worse, without building it again.
 
 use packhouse_sdk::{
     Context, Description, Expectation, Failure, Format, Intent, LoginState, Outcome, Params, Plan, Request, Response, Router,
 };
 
-/// 0 has the bug, 1 is mended, 2 asks another question first.
+/// 0 has the bug, 1 is mended, 2 asks another question first, 3 traps, 4 never ends, 5 asks its upstream for more, 6 has a word of its own for
+/// dinner, 7 writes while it reads.
 static VARIANT: [u8; 16] = *b"ledger variant 0";
 
 struct Ledger;
@@ -21,6 +22,7 @@ impl Format for Ledger {
             std::hint::spin_loop();
         });
         router.get("/-/bad", Plan::read, |_, _, _| Ok(Response::text("bad").header("x", "a\r\nb")));
+        router.get("/-/far/{name}", Plan::read, far);
         router.get("/-/large/{pieces}", Plan::read, large);
         router.put("/-/secrets/{id}", |_, _| Ok(Intent::publish().body(1000)), secrets);
         router.get("/{account}", Plan::read, amount);
@@ -40,6 +42,13 @@ fn amount(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failur
     if variant() == b'2' && target.get("rates")?.is_some() {
         return Err(Failure::new(409, "rates", "There are rates."));
     }
+    match variant() {
+        b'3' => panic!("it was to come to this"),
+        b'4' => loop {
+            std::hint::spin_loop();
+        },
+        _ => {}
+    }
     let entry = target.get(account)?.ok_or_else(|| Failure::new(404, "no_account", "No such account."))?;
     let text = String::from_utf8_lossy(&entry.value).into_owned();
     let amount = match (text.parse::<i64>(), variant()) {
@@ -47,9 +56,27 @@ fn amount(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failur
         (Err(_), b'1') => return Ok(Response::text(format!("{account}: {text} is no amount"))),
         (Err(error), _) => panic!("{account} holds no amount: {error}"),
     };
+    let amount = if variant() == b'6' && account == "dinner" { format!("about {amount}") } else { amount.to_string() };
     let mut writer = cx.writer();
     writer.write(format!("{account}: {amount}").as_bytes())?;
     Ok(Response::blob(writer.finish()?))
+}
+
+/// What the upstream has by this name.
+fn far(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+    let target = cx.target()?;
+    if variant() == b'5' {
+        cx.upstream("GET", "more").start(target)?.status()?;
+    }
+    if variant() == b'7' {
+        let mut transaction = target.begin()?;
+        transaction.put("written", b"1", Expectation::Anything, &[]);
+        if !matches!(transaction.commit()?, Outcome::Applied(_)) {
+            return Err(Failure::internal("somebody else came first"));
+        }
+    }
+    let bytes = cx.upstream("GET", params.segment("name")).start(target)?.body()?.read(0, 1000)?;
+    Ok(Response::text(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn put(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {

@@ -9,6 +9,7 @@ use packhouse_app::plugins::{ListedPlugin, PluginStateName};
 use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_wire::catalogue;
 
+use super::{Known, trial};
 use crate::seat::{Seat, see_other};
 use crate::{Answer, dates, parts, visit};
 
@@ -18,12 +19,13 @@ pub(super) async fn all(seat: &Seat) -> Result<Vec<ListedPlugin>, ApiError> {
 }
 
 /// The components of one format, where there is more to say than that one runs.
-pub(super) fn of_format(seat: &Seat, components: &[ListedPlugin], format: &str) -> Markup {
-    let own: Vec<&ListedPlugin> = components.iter().filter(|plugin| plugin.format == format).collect();
+pub(super) fn of_format(seat: &Seat, known: &Known, format: &str) -> Markup {
+    let own: Vec<&ListedPlugin> = known.components.iter().filter(|plugin| plugin.format == format).collect();
     let active = own.iter().find(|plugin| plugin.state == PluginStateName::Active);
     let expected = active.and_then(|plugin| plugin.digest.as_deref()).unwrap_or_default();
+    let tried = known.trials.get(format);
     if own.is_empty() || (own.len() == 1 && active.is_some()) {
-        return html! {};
+        return html! { @if let Some(tried) = tried { (trial::shown(seat, tried)) } };
     }
     let rows = html! {
         @for plugin in &own {
@@ -49,6 +51,8 @@ pub(super) fn of_format(seat: &Seat, components: &[ListedPlugin], format: &str) 
             (parts::deed(seat, "/formats", &[("do", "rollback"), ("format", format)],
                 &html! { button type="submit" { "Roll back" span.away { " " (format) } } }))
         }
+        @if let Some(tried) = tried { (trial::shown(seat, tried)) }
+        (trial::form(seat, &own, format))
     }
 }
 
@@ -56,11 +60,25 @@ pub(super) fn of_format(seat: &Seat, components: &[ListedPlugin], format: &str) 
 pub(super) fn refused(seat: &Seat, wrong: &ApiError) -> Markup {
     let asks_more = wrong.code().is_some_and(|code| std::ptr::eq(code, &catalogue::CAPABILITIES_CHANGED));
     let field = |name: &'static str| (name, seat.form.text(name));
-    let fields = [field("do"), field("format"), field("digest"), field("expected"), ("accept", "on")];
+    let fields = [
+        field("do"),
+        field("format"),
+        field("digest"),
+        field("expected"),
+        field("mode"),
+        field("repositories"),
+        field("percent"),
+        ("accept", "on"),
+    ];
+    let words = if seat.form.text("do") == "try" {
+        "Accept that, and try it"
+    } else {
+        "Accept that, and activate it"
+    };
     html! {
         (parts::alert(wrong.message()))
         @if asks_more {
-            (parts::deed(seat, "/formats", &fields, &html! { button.go type="submit" { "Accept that, and activate it" } }))
+            (parts::deed(seat, "/formats", &fields, &html! { button.go type="submit" { (words) } }))
         }
     }
 }

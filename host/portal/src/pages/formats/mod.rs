@@ -1,12 +1,15 @@
-//! `/formats`: the plugins, for operators; switching a format on or off, and which component it runs.
+//! `/formats`: the plugins, for operators; switching a format on or off, which component it runs, and which is tried.
 
 mod components;
+mod trial;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
+use packhouse_api::operations::trials::Trialed;
 use packhouse_app::plugins::ListedPlugin;
 use packhouse_runtime::Plugin;
 
@@ -28,6 +31,8 @@ async fn show(seat: Arc<Seat>) -> Answer {
 async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let KnownFormats { loaded, missing } = formats::list(&seat.actor).await?;
     let components = components::all(seat).await?;
+    let known = Known { trials: trial::all(seat, &components).await?, components };
+    let components = &known.components;
     let is_loaded = |format: &str| loaded.iter().any(|known| known.plugin.description().format == *format);
     let mut waiting: Vec<&str> = components.iter().map(|plugin| plugin.format.as_str()).collect();
     waiting.retain(|format| !is_loaded(format));
@@ -37,9 +42,9 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
         @if loaded.is_empty() {
             div.card.empty { h2 { "No format is served" } p { "Put a plugin, a " code { ".wasm" } " file, into " code { (seat.actor.app.config.runtime.plugins.display()) } " and start the server anew." } }
         }
-        @for format in &loaded { (one(seat, format, &components)) }
+        @for format in &loaded { (one(seat, format, &known)) }
         @for format in waiting {
-            div.card { h2 { (parts::said(format)) " " (parts::tag("not run")) } (components::of_format(seat, &components, format)) }
+            div.card { h2 { (parts::said(format)) " " (parts::tag("not run")) } (components::of_format(seat, &known, format)) }
         }
         @for format in &missing {
             div.card {
@@ -52,7 +57,14 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     Ok(frame::page(seat, Sheet { status, ..Sheet::of("Formats") }, &body))
 }
 
-fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &[ListedPlugin]) -> Markup {
+/// What is known of components.
+struct Known {
+    components: Vec<ListedPlugin>,
+    /// By format.
+    trials: BTreeMap<String, Trialed>,
+}
+
+fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &Known) -> Markup {
     let description = plugin.description();
     let format = description.format.as_str();
     let runtime = &seat.actor.app.config.runtime;
@@ -103,7 +115,10 @@ fn offered(plugin: &Plugin) -> String {
 
 async fn switch(seat: Arc<Seat>) -> Answer {
     if !seat.form.text("do").is_empty() {
-        return components::change(seat).await;
+        return match seat.form.text("do") {
+            "try" | "end-trial" => trial::change(seat).await,
+            _ => components::change(seat).await,
+        };
     }
     formats::switch(&seat.actor, seat.form.text("format"), seat.form.text("to") == "on").await?;
     Ok(see_other("/formats?done=saved"))

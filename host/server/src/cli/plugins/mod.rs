@@ -8,6 +8,7 @@ mod project;
 mod record;
 mod replay;
 mod tables;
+mod trial;
 mod wire;
 
 pub(crate) use replay::NotReplayed;
@@ -52,6 +53,12 @@ pub(crate) enum PluginsCommand {
     },
     /// Let a component serve one repository, whatever its format runs.
     Pin(lifecycle::Pin),
+    /// Compare what a component would answer with what is answered; no client sees it.
+    Shadow(trial::Shadow),
+    /// Let a component answer in some repositories, or a share of the clients; it is taken back when too many calls fail.
+    Canary(trial::Canary),
+    /// Say how the component does that is tried as a shadow or a canary, or take it back.
+    Trial(trial::TrialOf),
     /// Write a project of a format into a new folder; it builds and serves files from the start.
     New {
         /// The format's name: 1 to 32 lower-case letters, digits and `-`.
@@ -118,6 +125,9 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
         PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
         PluginsCommand::Pin(asked) => lifecycle::pin(asked).await,
+        PluginsCommand::Shadow(asked) => trial::shadow(asked).await,
+        PluginsCommand::Canary(asked) => trial::canary(asked).await,
+        PluginsCommand::Trial(asked) => trial::trial(asked).await,
         PluginsCommand::Record(arguments) => record::record(arguments).await,
         PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,
         PluginsCommand::Replay(arguments) => replay::run(*arguments).await,
