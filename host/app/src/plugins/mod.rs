@@ -8,9 +8,13 @@
 mod capabilities;
 mod follow;
 mod manage;
+mod origin;
+pub mod registry;
+pub mod signatures;
 mod told;
 
 pub use capabilities::{Capabilities, Changes};
 pub use follow::{Followed, follow_changes};
-pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginOrigin, PluginStateName};
+pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginStateName};
+pub use origin::PluginOrigin;
 pub use told::Told;
