@@ -5,10 +5,12 @@
 //! deadline and limits of its own, storage handles that match the [`Intent`], and a fresh store and instance, except that the
 //! `handle` of a read goes on in the instance of its `route` ([`RoutedInstance`]). No two requests share one.
 
+mod ahead;
 mod answer;
 mod bindings;
 mod call;
 mod clock;
+mod compiler;
 mod config;
 mod contract;
 mod description;
@@ -40,8 +42,10 @@ mod services;
 mod state;
 mod view;
 
+pub use ahead::{Ahead, CompiledAhead};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use call::{Appended, Call, Part, VersionState};
+pub use compiler::Work;
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
