@@ -48,7 +48,7 @@ pub struct Published {
 
 /// The registry of this artifact for whoever publishes: it may be anywhere that its name leads to, since who runs the command chose it.
 pub fn anywhere(reference: &Reference, login: Option<RegistryLogin>) -> Result<Remote, RegistryError> {
-    let networks = upstream_networks("0.0.0.0/0:*,::/0:*").map_err(RegistryError)?;
+    let networks = upstream_networks("0.0.0.0/0:*,[::/0]:*").map_err(RegistryError)?;
     let policy = EgressPolicy::new(&networks, Arc::new(SystemLookup));
     let login = login.map(RegistryLogin::credentials);
     let failed =
