@@ -102,6 +102,10 @@ const MISTAKES: &[Mistake] = &[
         &[("PACKHOUSE_CONFIG", "FOLDER/absent.toml")],
         &["absent.toml", "PACKHOUSE_CONFIG", "name one that is there"],
     ),
+    variable(
+        &[("PACKHOUSE_PLUGINS_TRUSTED_KEYS", "FOLDER/absent.pub")],
+        &["plugins.trusted_keys", "PACKHOUSE_PLUGINS_TRUSTED_KEYS", "absent.pub cannot be read"],
+    ),
     flag(
         &["--upstream-allow-networks", "everything"],
         &["upstream.allow_networks", "--upstream-allow-networks", "10.0.0.0/8"],

@@ -189,8 +189,10 @@ fn what_cannot_run_here_is_refused_in_words() {
     let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
     let large = request.header("Content-Length", &(200 << 20).to_string()).header("Expect", "100-continue");
     is(&api.client().send(large), 413, "request_body_too_large", "67108864 bytes");
-    let request = Request::new("POST", "/v1/plugins").header("Content-Type", "application/json");
-    is(&api.client().send(request.body("{}")), 415, "unsupported_media_type", "application/wasm");
+    let request = |media_type: &str| Request::new("POST", "/v1/plugins").header("Content-Type", media_type);
+    let text = api.client().send(request("text/plain").body("{}"));
+    is(&text, 415, "unsupported_media_type", "application/wasm");
+    is(&api.client().send(request("application/json").body("{}")), 400, "invalid_request", "source");
 
     // One of another format, one that nobody has, and what lies beside the program.
     let raw = install(&api, guest("raw"));

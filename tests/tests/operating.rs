@@ -36,6 +36,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("retention run [--policy ID]", "retention run"),
     ("plugins list", "plugins list"),
     ("plugins check FILE", "plugins check PLUGINS/maven.wasm"),
+    ("plugins lock --out packhouse-plugins.lock", "plugins lock --out packhouse-plugins.lock"),
+    ("plugins install --locked packhouse-plugins.lock", "plugins install --locked packhouse-plugins.lock"),
+    ("plugins compile", "plugins compile"),
     ("member create EMAIL", "member create dev@example.com"),
     ("member set-password EMAIL", "member set-password dev@example.com"),
     ("member grant EMAIL --owner", "member grant dev@example.com --owner"),
@@ -52,11 +55,12 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
 /// Those that other tests of the page run: by its blocks, or by being the server.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "serve",
     "backup TO",
     "restore FROM",
     "plugins install FILE",
+    "plugins install oci://HOST/PATH:1.2",
     "plugins activate FORMAT DIGEST",
     "plugins rollback FORMAT",
     "plugins pin REPOSITORY DIGEST",

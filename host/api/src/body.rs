@@ -59,11 +59,17 @@ impl CallBody {
         Self { body, declared, json, component, is_form, expects_continue, ended: false, failed: false }
     }
 
-    /// What can be said of a component before anything is read: 415, 413.
-    pub(crate) fn check_component(&self) -> Result<(), ApiError> {
-        if !self.component {
-            return Err(ApiError::from(&catalogue::NOT_A_COMPONENT));
+    /// Whether the body is declared as a component. One that is neither that nor JSON, which tells where a component is, is 415.
+    pub(crate) fn is_component(&self) -> Result<bool, ApiError> {
+        if self.component || self.json {
+            Ok(self.component)
+        } else {
+            Err(ApiError::from(&catalogue::NOT_A_COMPONENT))
         }
+    }
+
+    /// What can be said of a component before anything is read: 413.
+    pub(crate) fn check_component(&self) -> Result<(), ApiError> {
         let most = MAX_COMPONENT_BYTES as u64;
         if self.declared.is_some_and(|length| length > most) { Err(too_large(most)) } else { Ok(()) }
     }

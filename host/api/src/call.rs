@@ -148,6 +148,9 @@ pub(crate) fn count(endpoint: &Endpoint, status: u16, calls: u64) {
         .increment(calls);
 }
 
+/// Where the signature of a component stands, whose body is the component alone.
+const SIGNATURE: &str = "x-plugin-signature";
+
 /// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
 const CONFIRMATION: &str = "x-confirmation-token";
 
@@ -172,7 +175,8 @@ async fn prepare(
         in_service(&app)?;
     }
     let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
-    if endpoint.takes_component {
+    let is_component = endpoint.takes_component && body.is_component()?;
+    if is_component {
         body.check_component()?;
     } else if endpoint.takes_form {
         body.check_form(signed, &limits)?;
@@ -196,7 +200,7 @@ async fn prepare(
     // Only now: a stranger's body is not read, and who reads a large one here is known by then.
     let mut share = app.bodies.share(origin.address);
     let (mut json, mut component, mut form) = (None, None, Vec::new());
-    if endpoint.takes_component {
+    if is_component {
         component = Some(receive_component(session.as_ref(), endpoint, body, &limits).await?);
     } else if endpoint.takes_form {
         (form, share) = body.pairs(signed, &limits, share).await?;
@@ -300,10 +304,20 @@ pub fn address(parts: &Parts, app: &App) -> IpAddr {
 }
 
 impl Call {
-    /// The component that was sent.
-    pub(crate) fn component(&self) -> Result<Bytes, ApiError> {
-        let sent = self.component.as_ref().map(|component| component.bytes.clone());
-        sent.ok_or(ApiError::from(&catalogue::NOT_A_COMPONENT))
+    /// The component that was sent, where the body is one.
+    pub(crate) fn component(&self) -> Option<Bytes> {
+        self.component.as_ref().map(|component| component.bytes.clone())
+    }
+
+    /// The signature of the component that was sent, where there is one.
+    pub(crate) fn signature(&self) -> Result<Option<String>, ApiError> {
+        let wrong = || ApiError::invalid("`X-Plugin-Signature` is not right: it stands once, and is base64.");
+        let mut fields = self.headers.get_all(SIGNATURE).iter();
+        let field = fields.next().map(|field| field.to_str().map(ToOwned::to_owned));
+        match (field.transpose(), fields.next()) {
+            (Ok(signature), None) => Ok(signature),
+            _ => Err(wrong()),
+        }
     }
 
     /// The request's header fields.

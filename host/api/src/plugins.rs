@@ -15,7 +15,7 @@ use crate::Answer;
 use crate::call::Call;
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
-use crate::operations::plugins::{self, ActivationRequest, Installed};
+use crate::operations::plugins::{self, ActivationRequest, Installed, Offered};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
@@ -35,9 +35,9 @@ pub(crate) struct PluginView {
     contract: Option<String>,
     /// `active`, `candidate`, `retired` or `refused`.
     state: &'static str,
-    /// `upload`, or the name of the file beside the program.
+    /// `upload`, the artifact in a registry by its digest, or the name of a file.
     source: String,
-    /// Who signed it.
+    /// The fingerprint of the trusted key that signed it: `SHA256:` and the hexadecimal digest of its DER form.
     signed_by: Option<String>,
     /// In ms since 1970; null for one beside the program.
     installed_at: Option<i64>,
@@ -131,17 +131,36 @@ async fn list(call: Call) -> Answer {
     Ok(Json(Plugins { items: items.into_iter().map(PluginView::from).collect(), next: None }).into_response())
 }
 
+/// Where a component is.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ComponentSource {
+    /// `oci://HOST/PATH@sha256:…`; a tag in place of the digest is resolved once.
+    source: String,
+    /// A signature of the component's bytes, ECDSA on P-256 over SHA-256: DER, in base64. Without it one beside the artifact counts.
+    #[serde(default)]
+    signature: Option<String>,
+}
+
 /// Installs a component as a candidate: it is kept, on every server, and runs nowhere until it is activated. One that is there is
-/// answered again.
+/// answered again. The component is the body, or an artifact in a registry that the body names.
 #[utoipa::path(post, path = "/v1/plugins", operation_id = "install_plugin",
     extensions(("x-right" = json!(Holds(ManageServer)))),
-    request_body(content = ComponentBytes, content_type = "application/wasm"),
+    params(("X-Plugin-Signature" = Option<String>, Header, description = "Beside `application/wasm`: a signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
+    request_body(content((ComponentBytes = "application/wasm"), (ComponentSource = "application/json"))),
     responses((status = 201, body = InstalledView),
-        (status = 415, description = "`unsupported_media_type`: the body is not declared as `application/wasm`", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it cannot be run here, and why", body = ErrorBody)))]
-async fn install(call: Call) -> Answer {
+        (status = 415, description = "`unsupported_media_type`: the body is declared neither as `application/wasm` nor as JSON", body = ErrorBody),
+        (status = 422, description = "`plugin_refused`: it cannot be fetched, is not signed by a trusted key, or cannot be run here, and why", body = ErrorBody)))]
+async fn install(mut call: Call) -> Answer {
+    let offered = match call.component() {
+        Some(bytes) => Offered::Component { bytes, signature: call.signature()? },
+        None => {
+            let ComponentSource { source, signature } = call.body()?;
+            Offered::Artifact { source, signature }
+        }
+    };
     call.only(&[])?;
-    let Installed { plugin, changes } = plugins::install(call.actor()?, call.component()?).await?;
+    let Installed { plugin, changes } = plugins::install(call.actor()?, offered).await?;
     let view = InstalledView { plugin: plugin.into(), changes: changes.into() };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }

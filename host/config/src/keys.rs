@@ -284,6 +284,20 @@ pub(crate) static KEYS: &[Key] = &[
         "Folder whose .wasm files are loaded; by default `plugins` beside the program.",
     ),
     key(
+        "plugins.trusted_keys",
+        "PACKHOUSE_PLUGINS_TRUSTED_KEYS",
+        Kind::Path,
+        "",
+        "PEM files of the public keys (ECDSA, P-256) of which one must have signed a component that is installed, as a list; without them digests alone count.",
+    ),
+    key(
+        "plugins.registry_auth",
+        "PACKHOUSE_PLUGINS_REGISTRY_AUTH",
+        Kind::Path,
+        "",
+        "File with the credentials of registries from which components are installed, as docker's config.json; it is read each time.",
+    ),
+    key(
         "upstream.allow_networks",
         "PACKHOUSE_UPSTREAM_ALLOW_NETWORKS",
         Kind::Networks,
@@ -524,22 +538,4 @@ pub(crate) static KEYS: &[Key] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::nearest;
-
-    #[test]
-    fn the_nearest_name_is_the_one_with_fewest_changes() {
-        let names = || KEYS.iter().map(|key| key.name);
-        assert_eq!(nearest("packges_listen", names()), Some("packages_listen"));
-        assert_eq!(nearest("limits.api_body_byte", names()), Some("limits.api_body_bytes"));
-    }
-
-    #[test]
-    fn a_variable_is_its_key_in_capitals() {
-        for key in KEYS.iter().filter(|key| key.name != "plugins.dir") {
-            let expected = format!("PACKHOUSE_{}", key.name.replace('.', "_").to_uppercase());
-            assert_eq!(key.env, expected);
-        }
-    }
-}
+mod tests;

@@ -221,8 +221,9 @@ fn is_of_others(variable: &str, text: &str) -> bool {
     of_tests || OTHERS.contains(&name) || is_of_orchestrator(name, text)
 }
 
-/// The last three are credentials of the commands that move packages, which have no settings.
-const OTHERS: [&str; 6] = ["TOKEN", "WEED", "WASM_TOOLCHAIN", "LOGIN", "SOURCE_LOGIN", "SOURCE_TOKEN"];
+/// The last four are credentials of commands that move packages and publish components, which have no settings.
+const OTHERS: [&str; 7] =
+    ["TOKEN", "WEED", "WASM_TOOLCHAIN", "LOGIN", "SOURCE_LOGIN", "SOURCE_TOKEN", "REGISTRY_LOGIN"];
 
 /// `PACKHOUSE_SERVICE_HOST`, `PACKHOUSE_PORT=tcp://…`, `PACKHOUSE_API_PORT_8081_TCP_ADDR` and their like.
 fn is_of_orchestrator(name: &str, text: &str) -> bool {

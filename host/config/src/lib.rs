@@ -57,6 +57,10 @@ pub struct Config {
     pub store: StoreConfig,
     /// The plugins and their limits.
     pub runtime: RuntimeConfig,
+    /// PEM files of the keys of which one must have signed a component that is installed; none: digests alone count.
+    pub trusted_keys: Vec<PathBuf>,
+    /// File of credentials of registries, as docker writes it.
+    pub registry_auth: Option<PathBuf>,
     /// Formats that start switched off.
     pub disabled: Vec<String>,
     /// `EnvFilter` directives.
@@ -248,6 +252,8 @@ impl Config {
                 default_limits: packhouse_runtime::Limits::default(),
                 per_plugin,
             },
+            trusted_keys: read.paths("plugins.trusted_keys"),
+            registry_auth: read.some("plugins.registry_auth").map(PathBuf::from),
             disabled,
             log: read.parse("log", values::log_levels)?,
             tracing: read.tracing()?,
@@ -291,6 +297,12 @@ impl Reader<'_> {
 
     fn some(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    /// Files separated by commas.
+    fn paths(&self, name: &str) -> Vec<PathBuf> {
+        let parts = self.text(name).split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(PathBuf::from).collect()
     }
 
     fn mistake(&self, name: &str, reason: &str) -> Mistake {

@@ -93,11 +93,7 @@ impl Reader<'_> {
     }
 
     fn files(&self, cert: &str, key: &str) -> Result<Vec<CertificateFiles>, Mistake> {
-        let list = |name: &str| -> Vec<PathBuf> {
-            let parts = self.text(name).split(',').map(str::trim).filter(|part| !part.is_empty());
-            parts.map(PathBuf::from).collect()
-        };
-        let (certs, keys) = (list(cert), list(key));
+        let (certs, keys) = (self.paths(cert), self.paths(key));
         if keys.is_empty() && !certs.is_empty() {
             return Err(self
                 .mistake(cert, &format!("has no key beside it; set {key} to the file of its private key")));

@@ -53,10 +53,11 @@ pub(crate) struct EngineOptions<'a> {
     pub(crate) cache: Option<&'a Path>,
 }
 
-/// Makes the engine and starts its ticker, which ends with the engine.
-pub(crate) fn engine(options: &EngineOptions<'_>) -> Result<Engine, LoadError> {
+/// Makes the engine, with what keeps its compiled code, and starts its ticker, which ends with the engine.
+pub(crate) fn engine(options: &EngineOptions<'_>) -> Result<(Engine, Option<Cache>), LoadError> {
     let mut config = base();
-    config.cache(options.cache.and_then(cache));
+    let cache = options.cache.and_then(cache);
+    config.cache(cache.clone());
     if let Some(size) = options.pool {
         if pool_fits() {
             tracing::info!(instances = size, "instances come from a pool");
@@ -70,7 +71,7 @@ pub(crate) fn engine(options: &EngineOptions<'_>) -> Result<Engine, LoadError> {
     }
     let engine = Engine::new(&config).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
     start_ticker(&engine)?;
-    Ok(engine)
+    Ok((engine, cache))
 }
 
 /// Cranelift alone, wasmtime's own defaults for traps, and nothing of Wasm that a plugin has no use for.

@@ -5,11 +5,13 @@
 //! deadline and limits of its own, storage handles that match the [`Intent`], and a fresh store and instance, except that the
 //! `handle` of a read goes on in the instance of its `route` ([`RoutedInstance`]). No two requests share one.
 
+mod ahead;
 mod answer;
 mod aside;
 mod bindings;
 mod call;
 mod clock;
+mod compiler;
 mod component_file;
 mod config;
 mod contract;
@@ -44,9 +46,11 @@ mod state;
 mod trial;
 mod view;
 
+pub use ahead::{Ahead, CompiledAhead};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
+pub use compiler::Work;
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{

@@ -11,6 +11,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
+use crate::compiler::{Compiled, Compiler, Work};
 use crate::component_file::{MAX_COMPONENT_BYTES, component_files, read_component};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
@@ -41,31 +42,38 @@ pub(crate) struct Loaded {
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) digest: Sha256,
     pub(crate) code: Code,
+    pub(crate) work: Work,
 }
 
 /// What was found in the files of a folder, sorted by name, and why the others are none.
 pub(crate) struct Found {
-    pub(crate) engine: Engine,
+    pub(crate) compiler: Compiler,
     pub(crate) files: Vec<(PathBuf, Loaded)>,
     pub(crate) refused: Vec<LoadError>,
 }
 
-/// Compiles all files of the configured folder and asks each what it is.
-pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
+/// What compiles for a server of these settings, and the files of the configured folder.
+pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>), LoadError> {
     let folder = &config.plugins;
     let failed = |source| LoadError::Folder { folder: folder.clone(), source };
     let files = component_files(folder).map_err(failed)?;
-    let engine = engine::engine(&EngineOptions {
+    let compiler = Compiler::new(&EngineOptions {
         pool: Some(engine::pool_size(config.most_concurrency(), files.len()) + engine::ASIDE),
         memory_bytes: config.most_memory(),
         cache: config.cache.as_deref(),
     })?;
+    Ok((compiler, files))
+}
+
+/// Compiles all files of the configured folder and asks each what it is.
+pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
+    let (compiler, files) = compiler(config)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut examining = futures::stream::iter(files)
         .map(|file| {
-            let (engine, wasi) = (&engine, config.links_wasi(&engine::file_name(&file)));
+            let (compiler, wasi) = (&compiler, config.links_wasi(&engine::file_name(&file)));
             let most = config.most_memory();
-            async move { examine(engine, &file, wasi, most).await.map(|loaded| (file, loaded)) }
+            async move { examine(compiler, &file, wasi, most).await.map(|loaded| (file, loaded)) }
         })
         .buffer_unordered(cores.min(PARALLEL));
     let (mut files, mut refused) = (Vec::new(), Vec::new());
@@ -78,12 +86,12 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     drop(examining);
     // Of two of one format the first by name is the plugin.
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(Found { engine, files, refused })
+    Ok(Found { compiler, files, refused })
 }
 
 /// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.
 pub(crate) async fn examine(
-    engine: &Engine,
+    compiler: &Compiler,
     file: &Path,
     wasi: bool,
     most: usize,
@@ -96,12 +104,12 @@ pub(crate) async fn examine(
         file: file.to_owned(),
         reason: format!("cannot be read: {error}"),
     })?;
-    examine_bytes(engine, file, bytes.into(), wasi, most).await
+    examine_bytes(compiler, file, bytes.into(), wasi, most).await
 }
 
 /// The same of the bytes of a component, which errors call by this name.
 pub(crate) async fn examine_bytes(
-    engine: &Engine,
+    compiler: &Compiler,
     name: &Path,
     bytes: Bytes,
     wasi: bool,
@@ -109,7 +117,8 @@ pub(crate) async fn examine_bytes(
 ) -> Result<Loaded, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     check_layer(&bytes).map_err(refuse)?;
-    let (component, digest) = compile(engine, bytes).await.map_err(refuse)?;
+    let (engine, compiled) = (compiler.engine(), compiler.compile(name, bytes).await);
+    let Compiled { component, digest, work } = compiled.map_err(refuse)?;
     footprint::fits(&component, most).map_err(refuse)?;
     let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
     let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
@@ -122,17 +131,7 @@ pub(crate) async fn examine_bytes(
     })?;
     let description = describe(engine, &code, name).await.map_err(refuse)?;
     let memory_bytes = footprint::memory_bytes(&component);
-    Ok(Loaded { description, imports, exports, memory_bytes, digest, code })
-}
-
-/// The component, and SHA-256 of the very bytes that it was made of.
-async fn compile(engine: &Engine, bytes: Bytes) -> Result<(Component, Sha256), String> {
-    let engine = engine.clone();
-    let compiled = tokio::task::spawn_blocking(move || {
-        let component = Component::from_binary(&engine, &bytes).map_err(|error| format!("{error:#}"))?;
-        Ok((component, Sha256::of(&bytes)))
-    });
-    compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
+    Ok(Loaded { description, imports, exports, memory_bytes, digest, code, work })
 }
 
 /// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.

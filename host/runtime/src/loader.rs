@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use packhouse_store::Store;
 use tokio::sync::Semaphore;
-use wasmtime::Engine;
 
+use crate::compiler::Compiler;
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
 use crate::description::MANIFEST;
@@ -28,7 +28,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Makes plugins.
 pub(crate) struct Loader {
-    engine: Engine,
+    compiler: Compiler,
     config: RuntimeConfig,
     storage: Store,
     memos: Arc<Memos>,
@@ -62,10 +62,10 @@ impl Loader {
         config: RuntimeConfig,
         storage: Store,
     ) -> Result<(Loader, FolderPlugins), LoadError> {
-        let Found { engine, files, mut refused } = found;
+        let Found { compiler, files, mut refused } = found;
         let (memos, places) = (Arc::default(), Mutex::default());
         let (recorder, aside) = (Recorder::default(), Arc::new(Semaphore::new(engine::ASIDE)));
-        let loader = Loader { engine, config, storage, memos, recorder, count: files.len(), places, aside };
+        let loader = Loader { compiler, config, storage, memos, recorder, count: files.len(), places, aside };
         let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
         for (file, loaded) in files {
             let plugin = match loader.plugin(Some(file), loaded) {
@@ -93,7 +93,7 @@ impl Loader {
     pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
         let name = Path::new(name);
         let most = self.config.most_memory();
-        let loaded = load::examine_bytes(&self.engine, name, bytes, true, most).await?;
+        let loaded = load::examine_bytes(&self.compiler, name, bytes, true, most).await?;
         let format = &loaded.description.format;
         if contract::imports_wasi(&loaded.imports) && !self.config.links_wasi(format) {
             let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
@@ -131,7 +131,7 @@ impl Loader {
         let (version, digest) = (&description.version, loaded.digest.digest());
         let from = file.as_ref().map_or_else(|| "the store".to_owned(), |file| file.display().to_string());
         tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
-        let mut runner = Runner::new(self.engine.clone(), Arc::clone(&format), limits, places);
+        let mut runner = Runner::new(self.compiler.engine().clone(), Arc::clone(&format), limits, places);
         runner.recorded = Some(RecordedPlugin {
             recorder: self.recorder.clone(),
             format: Arc::clone(&format),

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use packhouse_store::{RepositoryId, Store};
 
+use crate::compiler::Compiler;
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
 use crate::description::Description;
-use crate::engine::{self, EngineOptions};
+use crate::engine::EngineOptions;
 use crate::error::LoadError;
 use crate::load;
 use crate::loader::{FolderPlugins, Loader};
@@ -184,9 +185,9 @@ pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
 
 fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
     let memory_bytes = Limits::default().memory_bytes;
-    let engine = engine::engine(&EngineOptions { pool: None, memory_bytes, cache: None })?;
+    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes, cache: None })?;
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
-    let loaded = executor.block_on(load::examine(&engine, file, true, usize::MAX))?;
+    let loaded = executor.block_on(load::examine(&compiler, file, true, usize::MAX))?;
     Ok(Inspection::of(file.to_owned(), loaded))
 }

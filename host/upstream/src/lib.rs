@@ -5,6 +5,7 @@
 //! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
 //! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
 //! and its permits to wait. [`releases`] decides which versions may be offered at all. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
+//! A [`remote`] is a server that the host asks for itself.
 //!
 //! [`Upstreams`] is on top: no other module knows it.
 
@@ -26,6 +27,7 @@ mod negative_cache;
 mod plan;
 mod redirects;
 mod releases;
+pub mod remote;
 mod reply;
 mod request;
 mod session;
@@ -40,12 +42,14 @@ pub mod upstream_egress;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use packhouse_config::{Config, UpstreamBounds, UpstreamNetwork};
 use packhouse_identity::{SealError, Sealer};
 use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
 use packhouse_store::{RepositoryId, Store, StoreError};
 use tokio::sync::Semaphore;
+use url::Url;
 
 use self::answer::FetchTask;
 use self::client::UpstreamClient;
@@ -57,6 +61,7 @@ use self::egress_policy::{EgressPolicy, SystemLookup};
 use self::negative_cache::NegativeCache;
 use self::plan::FetchPlan;
 pub use self::releases::judge_releases;
+use self::remote::{Remote, RemoteError};
 use self::reply::ProxyReply;
 pub use self::session::{CallOutcome, UpstreamSession};
 use self::session::{SessionOutcome, UsedResponse};
@@ -103,6 +108,16 @@ impl Upstreams {
             clients: Mutex::default(),
             wait_slots: Mutex::default(),
         })
+    }
+
+    /// A server at this address that the host itself asks, under the rules of upstreams. An answer of it may take `patience` in all.
+    pub fn remote(
+        &self,
+        address: &Url,
+        credentials: Option<Credentials>,
+        patience: Duration,
+    ) -> Result<Remote, RemoteError> {
+        Remote::new(address, &self.policy, self.bounds, credentials, patience)
     }
 
     /// Lets upstreams be in these networks from now on. What is connected already is not used again.

@@ -46,6 +46,21 @@ impl ProxySettings {
             .map_err(|error| ServiceError::Other(format!("the settings of {}: {error}", view.name)))
     }
 
+    /// Those of a server at this address that is asked directly, and of whose answers nothing is kept.
+    pub(crate) fn plain(upstream: &Url) -> ProxySettings {
+        ProxySettings {
+            upstream: upstream.clone(),
+            metadata_ttl_s: 0,
+            negative_ttl_s: 0,
+            stale_on_error: false,
+            releases: ReleaseRules::default(),
+            offline: false,
+            cache_max_bytes: None,
+            egress_proxy: None,
+            ca_pem: None,
+        }
+    }
+
     /// A hash of the settings that a connection depends on.
     pub(crate) fn connection(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -22,7 +22,7 @@ pub(crate) async fn send(
         client.egress.judge(url).await.map_err(|error| UpstreamError::Refused(error.to_string()))?;
     let http_client = client.http_client(destination)?;
     let mut builder = http_client.request(method.clone(), url.clone()).headers(request.headers.clone());
-    if let Some(body) = request.body.clone().filter(|_| *method == Method::POST) {
+    if let Some(body) = request.body.clone().filter(|_| matches!(*method, Method::POST | Method::PUT)) {
         builder = builder.body(body);
     }
     if let Some(mut authorization) = authorization {

@@ -178,7 +178,7 @@ catalogue! {
     VERSION_ALREADY_EXISTS = "version_already_exists" 409 Error Both "This version exists already; publish a new one.";
     FILE_TOO_LARGE = "file_too_large" 413 Error Packages "The file is over the limit of {} bytes.";
     PLUGIN_REFUSED = "plugin_refused" 422 Error Api "{}.";
-    NOT_A_COMPONENT = "unsupported_media_type" 415 Error Api "Send the component as it is, with `Content-Type: application/wasm`.";
+    NOT_A_COMPONENT = "unsupported_media_type" 415 Error Api "Send the component as it is, with `Content-Type: application/wasm`, or `{\"source\": \"oci://…\"}` as JSON.";
     NOT_A_FORM = "unsupported_media_type" 415 Error Api "Send a form, with `Content-Type: application/x-www-form-urlencoded`.";
     URI_TOO_LONG = "uri_too_long" 414 Error Both "The address is too long.";
     HEADERS_TOO_LARGE = "headers_too_large" 431 Error Both "There are too many header fields, or they are too long.";
@@ -194,6 +194,7 @@ catalogue! {
     SERVER_BUSY = "server_busy" 503 Error Both "The server has as much under way as it can hold; try again.";
     READ_ONLY = "read_only" 503 Error Both "The server takes no changes at present; what is there is served.";
     MAINTENANCE = "maintenance" 503 Error Both "The server is being worked on and serves nothing at present.";
+    SERVER_STARTING = "server_starting" 503 Error Both "The server is starting: its plugins are not ready yet, and those that are new are being compiled; try again.";
     SERVER_STOPPING = "server_stopping" 503 Error Api "The server is about to stop; another one has to answer.";
     INTERNAL = "internal_error" 500 Error Both "Something failed here; the log knows more under this request's id.";
 }

@@ -1,7 +1,7 @@
 //! The life cycle of formats' components. All of it needs manage-server, and changes go to the audit log.
 
 use bytes::Bytes;
-use packhouse_app::plugins::{Activated, Activation, Changes, ListedPlugin, PluginError, PluginOrigin};
+use packhouse_app::plugins::{Activated, Activation, Changes, ListedPlugin, PluginError};
 use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_store::RepositoryId;
 use packhouse_wire::catalogue;
@@ -16,6 +16,25 @@ pub struct Installed {
     pub plugin: ListedPlugin,
     /// What it asks beyond the one that its format runs.
     pub changes: Changes,
+}
+
+/// A component as it is offered.
+#[derive(Debug)]
+pub enum Offered {
+    /// The component itself.
+    Component {
+        /// All of it.
+        bytes: Bytes,
+        /// Of the bytes: base64 of DER.
+        signature: Option<String>,
+    },
+    /// An artifact in a registry.
+    Artifact {
+        /// `oci://…`.
+        source: String,
+        /// Of the component's bytes: base64 of DER.
+        signature: Option<String>,
+    },
 }
 
 /// What is to run, as somebody asked for it.
@@ -35,10 +54,19 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedPlugin>, ApiError> {
     Ok(actor.app.list_plugins().await?)
 }
 
-/// Keeps a component as a candidate. 422 `plugin_refused` for one that cannot be run here.
-pub async fn install(actor: &Actor, bytes: Bytes) -> Result<Installed, ApiError> {
+/// Keeps a component as a candidate. 422 `plugin_refused` for one that cannot be fetched, that no trusted key signed, or that cannot
+/// be run here.
+pub async fn install(actor: &Actor, offered: Offered) -> Result<Installed, ApiError> {
     actor.needs(ManageServer)?;
-    let origin = PluginOrigin { source: "upload".to_owned(), signed_by: None };
+    let (bytes, origin) = match offered {
+        Offered::Component { bytes, signature } => {
+            let origin = actor.app.vouch(&bytes, "upload", signature.as_deref()).map_err(refusal)?;
+            (bytes, origin)
+        }
+        Offered::Artifact { source, signature } => {
+            actor.app.fetch_plugin(&source, signature.as_deref(), None).await.map_err(refusal)?
+        }
+    };
     let event = |digest: &str| Some(actor.event("install_plugin", digest));
     let (digest, _, changes) = actor.app.install_plugin(bytes, origin, event).await.map_err(refusal)?;
     Ok(Installed { plugin: find(actor, &digest).await?, changes })

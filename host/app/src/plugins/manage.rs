@@ -8,20 +8,12 @@ use packhouse_store::{
     RepositoryId, Sha256, StoreError,
 };
 
-use super::{Changes, Told};
+use super::registry::SCHEME;
+use super::{Changes, PluginOrigin, Told};
 use crate::App;
 
 /// How often a change is decided anew because another came between.
 pub(super) const ATTEMPTS: usize = 10;
-
-/// Where a component came from, and who vouches for it.
-#[derive(Clone, Debug)]
-pub struct PluginOrigin {
-    /// As people read it.
-    pub source: String,
-    /// Who signed it.
-    pub signed_by: Option<String>,
-}
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -209,17 +201,40 @@ impl App {
             Some(active) => Changes::between(&self.told(&active).await?, &told),
             None => Changes::default(),
         };
+        let PluginOrigin { source, signed_by } = origin;
+        let detail = serde_json::json!({"source": source, "signed_by": signed_by}).to_string();
+        let event = audit(&digest).map(|event| AuditEvent { detail, ..event });
         let component = NewComponent {
             digest: digest.clone(),
             format,
             told: written(&told)?,
-            source: origin.source,
-            signed_by: origin.signed_by,
+            source: source.clone(),
+            signed_by: signed_by.clone(),
             bytes,
         };
-        let new = self.store.install_component(component, audit(&digest)).await?;
+        let new = self.store.install_component(component, event.clone()).await?;
+        if !new {
+            self.renew_origin(&digest, PluginOrigin { source, signed_by }, event).await?;
+        }
         self.follow_plugins().await?;
         Ok((digest, new, changes))
+    }
+
+    /// A component that is there was installed again: a registry that has it, and a signature, count from now on.
+    async fn renew_origin(
+        &self,
+        digest: &str,
+        again: PluginOrigin,
+        event: Option<AuditEvent>,
+    ) -> Result<(), StoreError> {
+        let Some(row) = self.store.find_component(digest).await? else { return Ok(()) };
+        let fetched = again.source.starts_with(SCHEME);
+        let source = if fetched { again.source } else { row.source.clone() };
+        let signed_by = again.signed_by.or_else(|| row.signed_by.clone());
+        if (&source, &signed_by) == (&row.source, &row.signed_by) {
+            return Ok(());
+        }
+        self.store.renew_component(digest, &source, signed_by.as_deref(), event).await
     }
 
     /// Lets a format run a component from now on. Calls in flight end on the one before.
@@ -242,6 +257,7 @@ impl App {
             if before.as_deref() == Some(digest) {
                 return Ok(Activated { before: before.clone(), digest: digest.to_owned() });
             }
+            self.judge_signature(&state, format, digest).await?;
             self.judge_claims(format, &told)?;
             if let Some(before) = &before {
                 let changes = Changes::between(&self.told(before).await?, &told);
@@ -294,6 +310,7 @@ impl App {
         let mut taken_in = None;
         if let Some(digest) = digest {
             self.told_of(&row.format, digest).await?;
+            self.judge_signature(&self.store.plugin_state().await?, &row.format, digest).await?;
             self.can_run(&row.format, digest).await?;
             taken_in = self.of_folder(&row.format, Some(digest)).await?;
         }

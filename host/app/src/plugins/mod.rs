@@ -8,11 +8,15 @@
 mod capabilities;
 mod follow;
 mod manage;
+mod origin;
+pub mod registry;
+pub mod signatures;
 mod told;
 mod trials;
 
 pub use capabilities::{Capabilities, Changes};
 pub use follow::{Followed, follow_changes};
-pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginOrigin, PluginStateName};
+pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginStateName};
+pub use origin::PluginOrigin;
 pub use told::Told;
 pub use trials::{MAX_FAILURES, add_up_trials};

@@ -15,8 +15,9 @@ use super::spoken::Spoken;
 use super::tape::Tape;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::Call;
+use crate::compiler::Compiler;
 use crate::config::Limits;
-use crate::engine::{self, EngineOptions};
+use crate::engine::EngineOptions;
 use crate::error::{CallError, LoadError};
 use crate::instance::{Begun, CallName, KeptInstance, Runner};
 use crate::load::{self, Loaded};
@@ -82,9 +83,9 @@ pub fn replay(recording: &Recording, component: &Path) -> Result<Replayed, Repla
 /// The same on the bytes of a component, which errors call by this name.
 pub fn replay_bytes(recording: &Recording, name: &Path, component: Bytes) -> Result<Replayed, ReplayError> {
     let loading = async || {
-        let engine = Replayer::engine(None)?;
-        let loaded = load::examine_bytes(&engine, name, component.clone(), true, usize::MAX).await?;
-        Ok(Replayer { engine, loaded })
+        let compiler = Replayer::compiler(None)?;
+        let loaded = load::examine_bytes(&compiler, name, component.clone(), true, usize::MAX).await?;
+        Ok(Replayer { engine: compiler.engine().clone(), loaded })
     };
     let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, loading)).join());
     replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it ended in a panic".to_owned())))
@@ -108,14 +109,14 @@ pub struct Replayer {
 impl Replayer {
     /// Compiles the file and asks it what it is. `cache` is a folder for compiled code. `Plugin` says why it cannot be run.
     pub async fn load(component: &Path, cache: Option<&Path>) -> Result<Replayer, LoadError> {
-        let engine = Replayer::engine(cache)?;
-        let loaded = load::examine(&engine, component, true, usize::MAX).await?;
-        Ok(Replayer { engine, loaded })
+        let compiler = Replayer::compiler(cache)?;
+        let loaded = load::examine(&compiler, component, true, usize::MAX).await?;
+        Ok(Replayer { engine: compiler.engine().clone(), loaded })
     }
 
-    fn engine(cache: Option<&Path>) -> Result<Engine, LoadError> {
+    fn compiler(cache: Option<&Path>) -> Result<Compiler, LoadError> {
         let memory_bytes = Limits::default().memory_bytes;
-        engine::engine(&EngineOptions { pool: None, memory_bytes, cache })
+        Compiler::new(&EngineOptions { pool: None, memory_bytes, cache })
     }
 
     /// Runs the recording's calls, under their limits.

@@ -1,7 +1,7 @@
 //! `packhouse serve`: everything opened in order, both hosts served, everything stopped again.
 //!
-//! Settings, store and plugins come before any socket, so that what is wrong with them is an error at the start and no
-//! half a server.
+//! What is wrong with settings, store or plugins is an error at the start and no half a server. While store and plugins are opened,
+//! which takes its time where plugins have to be compiled, the sockets are answered on by [`starting`] alone.
 
 mod acme;
 mod background;
@@ -12,6 +12,7 @@ mod lock;
 mod private;
 mod redirect;
 mod sealing;
+mod starting;
 mod stop;
 mod supervisor;
 mod watch;
@@ -39,6 +40,7 @@ use tracing::Instrument as _;
 use packhouse_api::{self as api, Peer};
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
+use packhouse_app::plugins::signatures::TrustedKeys;
 use packhouse_app::plugins::{add_up_trials, follow_changes};
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
@@ -53,6 +55,7 @@ use stop::Signals;
 /// Connections to the listener of the metrics.
 const METRICS_CONNECTIONS: usize = 16;
 
+use self::starting::Starting;
 use self::watch::Watch;
 use crate::unbound::unbound;
 
@@ -72,6 +75,9 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     descriptors::raise();
     let _lock = lock::take(&config)?;
     let mail = Mail::new(&config)?;
+    TrustedKeys::read(&config.trusted_keys).with_context(|| config.sources.label("plugins.trusted_keys"))?;
+    // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
+    let starting = Starting::answer(&config, Sockets::bind(&config).await?)?;
     // Neither needs the other, and each waits: for the disk, and for compiled code.
     let (opened, examined) =
         tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
@@ -90,13 +96,11 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     certificates::prepare(&app)?;
     metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
     sealing::check(&app).await?;
-    // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
-    let sockets = Sockets::bind(&app.config).await?;
     first::prepare(&app).await?;
     let mut signals = Signals::catch()?;
     let mut watch = Watch::new(&app);
     watch.look().await;
-    let hosts = start(&app, sockets, watch)?;
+    let hosts = start(&app, starting.end().await, watch)?;
     app.set_serving(true);
     tokio::spawn(supervisor::watchdog());
     supervisor::ready("serving");

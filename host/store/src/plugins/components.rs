@@ -70,6 +70,21 @@ impl Store {
         Ok(true)
     }
 
+    /// Says anew where a component that is there came from, and who signed it.
+    pub async fn renew_component(
+        &self,
+        digest: &str,
+        source: &str,
+        signed_by: Option<&str>,
+        audit: Option<AuditEvent>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let set = "UPDATE plugin_components SET source = $2, signed_by = $3 WHERE digest = $1";
+        transaction.execute(set, values![digest, source, signed_by]).await?;
+        remember(&mut transaction, audit).await?;
+        transaction.commit().await
+    }
+
     /// All components that are kept, by format and from the oldest on.
     pub async fn components(&self) -> Result<Vec<ComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_components ORDER BY format, installed_at, digest");

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use packhouse_app::plugins::signatures::TrustedKeys;
 use packhouse_config::Config;
 use packhouse_runtime::{component_files, inspect};
 use packhouse_store::Store;
 
 use super::Findings;
 
-/// Looks at each file of the folder, and at the formats of repositories where the database is current.
+/// Looks at the trusted keys, at each file of the folder, and at the formats of repositories where the database is current.
 pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
     let (folder, before) = (&config.runtime.plugins, findings.faults());
+    if let Err(error) = TrustedKeys::read(&config.trusted_keys) {
+        let label = config.sources.label("plugins.trusted_keys");
+        findings.wrong(format!("{label}: {error}; name PEM files of public keys, or none"));
+    }
     let label = config.sources.label("plugins.dir");
     let files = match component_files(folder) {
         Ok(files) => files,

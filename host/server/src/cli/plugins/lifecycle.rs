@@ -1,20 +1,27 @@
 //! `packhouse plugins install`, `activate`, `rollback`, `pin`: what formats run, on the database itself, beside a running server or
 //! without one. Servers follow within a second. Whoever may run them may read the database anyway: no right is asked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use clap::Args;
 use packhouse_app::App;
-use packhouse_app::plugins::{Activation, Changes, ListedPlugin, PluginOrigin, PluginStateName};
+use packhouse_app::plugins::registry::SCHEME;
+use packhouse_app::plugins::{Activation, Changes, ListedPlugin, PluginStateName};
 use packhouse_config::Config;
-use packhouse_runtime::read_component;
 use packhouse_store::AuditEvent;
 use serde_json::json;
 
+use super::{distribution, locked};
 use crate::cli::accounts::{Common, Desk, Shown, event};
 use crate::cli::opened::{opened, over};
 use crate::cli::{SettingFlags, print, settings};
+
+/// Bytes of a signature's file at most.
+const SIGNATURE_BYTES: u64 = 4 << 10;
 
 /// A component to be activated.
 #[derive(Debug, Args)]
@@ -44,17 +51,72 @@ pub(crate) struct Pin {
     common: Box<Common>,
 }
 
-/// Keeps the component of a file.
-pub(super) async fn install(file: PathBuf, flags: SettingFlags) -> anyhow::Result<()> {
-    let bytes = read_component(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    let app = opened(settings(flags)?).await?;
-    let source = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let (event, origin) = (events(&app).await?, PluginOrigin { source, signed_by: None });
-    let done = app.install_plugin(bytes.into(), origin, |digest| event("install_plugin", digest)).await;
+/// A component to be installed.
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// The .wasm file, or oci://HOST/PATH:TAG or oci://HOST/PATH@sha256:… in a registry, with credentials as for `publish`
+    #[arg(value_name = "FILE|REFERENCE", required_unless_present = "locked")]
+    source: Option<String>,
+    /// A file with a signature of the component's bytes, ECDSA on P-256 over SHA-256: DER, as it is or in base64
+    #[arg(long, value_name = "FILE", requires = "source")]
+    signature: Option<PathBuf>,
+    /// Install and activate exactly what this lock file names, as `plugins lock` writes it
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    locked: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Box<SettingFlags>,
+}
+
+/// Keeps a component, or does what a lock file says.
+pub(super) async fn install(asked: Install) -> anyhow::Result<()> {
+    let Install { source, signature, locked: lock, settings: flags } = asked;
+    if let Some(lock) = lock {
+        return locked::install(&lock, *flags).await;
+    }
+    let source = source.unwrap_or_default();
+    let signature = signature.map(|file| read_signature(&file)).transpose()?;
+    let fetched = source.starts_with(SCHEME);
+    let bytes = if fetched { None } else { Some(Bytes::from(distribution::component(Path::new(&source))?)) };
+    let app = opened(settings(*flags)?).await?;
+    let done = keep(&app, &source, bytes, signature.as_deref()).await;
     app.store.close().await;
     let (digest, new, changes) = done?;
     print(&format!("{digest}\t{}", if new { "installed" } else { "it was there" }))?;
     told(&changes)
+}
+
+async fn keep(
+    app: &App,
+    source: &str,
+    bytes: Option<Bytes>,
+    signature: Option<&str>,
+) -> anyhow::Result<(String, bool, Changes)> {
+    let (bytes, origin) = match bytes {
+        Some(bytes) => {
+            let name = Path::new(source).file_name().map(|name| name.to_string_lossy().into_owned());
+            let origin = app.vouch(&bytes, &name.unwrap_or_default(), signature)?;
+            (bytes, origin)
+        }
+        None => {
+            let login = distribution::login(&source.parse()?, app.config.registry_auth.as_deref())?;
+            app.fetch_plugin(source, signature, login).await?
+        }
+    };
+    let event = events(app).await?;
+    Ok(app.install_plugin(bytes, origin, |digest| event("install_plugin", digest)).await?)
+}
+
+/// A signature in base64, whichever way it was written.
+fn read_signature(file: &Path) -> anyhow::Result<String> {
+    let failed = || format!("failed to read {}", file.display());
+    ensure!(
+        std::fs::metadata(file).with_context(failed)?.len() <= SIGNATURE_BYTES,
+        "{} is no signature",
+        file.display()
+    );
+    #[allow(clippy::disallowed_methods, reason = "a signature is short, and its size was looked at")]
+    let bytes = std::fs::read(file).with_context(failed)?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|der| STANDARD.encode(der.as_bytes())))
 }
 
 /// Lets a format run a component.
@@ -129,7 +191,7 @@ fn told(changes: &Changes) -> anyhow::Result<()> {
 }
 
 /// Of a change of the server, which stands in the audit log of the first organization; none before there is one.
-async fn events(app: &App) -> anyhow::Result<impl Fn(&str, &str) -> Option<AuditEvent>> {
+pub(super) async fn events(app: &App) -> anyhow::Result<impl Fn(&str, &str) -> Option<AuditEvent>> {
     let first = app.first_organization().await?;
     Ok(move |action: &str, subject: &str| Some(event(first?, action, subject)))
 }

@@ -2,8 +2,10 @@
 
 mod check;
 mod dev;
+mod distribution;
 mod inner;
 mod lifecycle;
+mod locked;
 mod project;
 mod record;
 mod replay;
@@ -15,13 +17,13 @@ pub(crate) use replay::NotReplayed;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Subcommand;
-use packhouse_runtime::{Inspection, component_files, inspect};
+use packhouse_runtime::{Ahead, CompiledAhead, Inspection, LoadError, component_files, inspect};
 
 use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
-use packhouse_store::{examine_database, known_schema};
+use packhouse_store::{Store, examine_database, known_schema};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
@@ -36,9 +38,19 @@ pub(crate) enum PluginsCommand {
         file: PathBuf,
     },
     /// Keep a component in the database; it runs nowhere until it is activated.
-    Install {
-        /// The .wasm file.
-        file: PathBuf,
+    Install(lifecycle::Install),
+    /// Publish a component to a registry, and print its reference by digest as the last line.
+    Publish(distribution::Publish),
+    /// Compile every component of the folder and of the database ahead, so that the next start compiles nothing.
+    Compile {
+        #[command(flatten)]
+        settings: Box<SettingFlags>,
+    },
+    /// Write down what every format runs, for `plugins install --locked` on another server.
+    Lock {
+        /// The file [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
@@ -121,7 +133,10 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Dev { dir, data, packages_listen, api_listen } => {
             dev::dev(dir, data, packages_listen, api_listen).await
         }
-        PluginsCommand::Install { file, settings } => lifecycle::install(file, *settings).await,
+        PluginsCommand::Install(asked) => lifecycle::install(asked).await,
+        PluginsCommand::Publish(asked) => distribution::publish(asked).await,
+        PluginsCommand::Compile { settings } => compile(*settings).await,
+        PluginsCommand::Lock { out, settings } => locked::lock(out, *settings).await,
         PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
         PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
         PluginsCommand::Pin(asked) => lifecycle::pin(asked).await,
@@ -145,6 +160,43 @@ async fn list(flags: SettingFlags) -> anyhow::Result<()> {
         print(&line(&found))?;
     }
     Ok(())
+}
+
+/// One after another, as each uses all cores by itself. What is none is told in the end, as an error.
+async fn compile(flags: SettingFlags) -> anyhow::Result<()> {
+    let (config, _) = Config::load(&flags.inputs(), &program()?)?;
+    let ahead = Ahead::new(&config.runtime)?;
+    let mut refused = Vec::new();
+    let mut told = |done: Result<CompiledAhead, LoadError>| match done {
+        Ok(done) => compiled(&done).map(|()| Some(done.digest)),
+        Err(error) => {
+            refused.push(error.to_string());
+            Ok(None)
+        }
+    };
+    let mut done = Vec::new();
+    for file in files_of(&config.runtime.plugins)? {
+        done.extend(told(ahead.file(&file).await)?);
+    }
+    if has_database(&config).await {
+        let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
+        for row in store.components().await? {
+            if !done.contains(&row.digest)
+                && let Some(bytes) = store.component_bytes(&row.digest).await?
+            {
+                told(ahead.bytes(&row.digest, bytes).await)?;
+            }
+        }
+        store.close().await;
+    }
+    ensure!(refused.is_empty(), "not compiled: {}", refused.join("; "));
+    Ok(())
+}
+
+fn compiled(done: &CompiledAhead) -> anyhow::Result<()> {
+    let CompiledAhead { format, version, digest, work } = done;
+    let word = if work.compiled { "compiled" } else { "kept" };
+    print(&format!("{format}\t{version}\t{digest}\t{word}\t{} ms", work.took.as_millis()))
 }
 
 /// The components of the plugin folder, sorted by name.

@@ -1,0 +1,150 @@
+//! Publishing a component: blobs that are there are not sent again, and the same file makes the same artifact.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use packhouse_config::{UpstreamBounds, upstream_networks};
+use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
+use packhouse_upstream::remote::{Remote, RemoteError, RemoteRequest};
+use serde_json::json;
+use url::Url;
+
+use super::artifact::{self, Descriptor, Facts};
+use super::pull::{Registry, well};
+use super::{PATIENCE, Reference, RegistryError, RegistryLogin};
+use crate::plugins::signatures::SigningPem;
+
+/// Bytes of an answer that are read.
+const ANSWER: u64 = 1 << 20;
+/// No time is told, so that the same makes the same.
+const EPOCH: &str = "1970-01-01T00:00:00Z";
+/// What a blob is sent as.
+const OCTETS: &str = "application/octet-stream";
+
+/// A component may take its time on its way up.
+const BOUNDS: UpstreamBounds =
+    UpstreamBounds { connect: Duration::from_secs(10), idle: PATIENCE, concurrency: 1 };
+
+/// What is published.
+pub struct Publication<'a> {
+    /// The component.
+    pub bytes: Bytes,
+    /// What it says of itself.
+    pub facts: Facts,
+    /// With what it is signed.
+    pub key: Option<&'a SigningPem>,
+}
+
+/// What was published.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The artifact by its digest.
+    pub reference: Reference,
+    /// The tag of its signature.
+    pub signature: Option<Reference>,
+}
+
+/// The registry of this artifact for whoever publishes: it may be anywhere that its name leads to, since who runs the command chose it.
+pub fn anywhere(reference: &Reference, login: Option<RegistryLogin>) -> Result<Remote, RegistryError> {
+    let networks = upstream_networks("0.0.0.0/0:*,[::/0]:*").map_err(RegistryError)?;
+    let policy = EgressPolicy::new(&networks, Arc::new(SystemLookup));
+    let login = login.map(RegistryLogin::credentials);
+    let failed =
+        |error| RegistryError::new(format!("the registry {} cannot be asked: {error}", reference.host()));
+    Remote::new(&reference.registry()?, &policy, BOUNDS, login, PATIENCE).map_err(failed)
+}
+
+impl Registry {
+    /// Publishes a component under the reference's tag, and its signature beside it.
+    pub async fn publish(&self, publication: Publication<'_>) -> Result<Published, RegistryError> {
+        let Publication { bytes, facts, key } = publication;
+        let Some(tag) = self.reference.tag() else {
+            return Err(RegistryError::new(
+                "a component is published under a tag, as in oci://HOST/PATH:1.2",
+            ));
+        };
+        let layer = Descriptor::of(artifact::WASM, &bytes);
+        self.send_blob(&layer, bytes).await?;
+        let config = artifact::wasm_config(&layer.digest, &facts);
+        let config = self.send(artifact::WASM_CONFIG, config).await?;
+        let annotations = json!({
+            "org.opencontainers.image.title": facts.format,
+            "org.opencontainers.image.version": facts.version,
+        });
+        let manifest = artifact::manifest(&config, std::slice::from_ref(&layer), Some(&annotations));
+        let digest = self.send_manifest(tag, manifest).await?;
+        let signature = match key {
+            Some(key) => Some(self.sign(&digest, key).await?),
+            None => None,
+        };
+        Ok(Published { reference: self.reference.pinned(&digest), signature })
+    }
+
+    async fn sign(&self, manifest: &str, key: &SigningPem) -> Result<Reference, RegistryError> {
+        let named = format!("{}/{}", self.reference.host(), self.reference.path());
+        let payload = artifact::payload(&named, manifest);
+        let signature = key.sign(&payload);
+        let mut layer = self.send(artifact::SIMPLE_SIGNING, payload).await?;
+        layer.annotations.insert(artifact::SIGNATURE.to_owned(), json!(signature));
+        let tag = artifact::signature_tag(manifest);
+        // Those of others stay.
+        let mut layers = self.signatures(manifest).await?;
+        layers.retain(|other| *other != layer);
+        layers.push(layer);
+        let digests: Vec<&str> = layers.iter().map(|layer| layer.digest.as_str()).collect();
+        let config = json!({
+            "architecture": "", "created": EPOCH, "os": "", "config": {},
+            "history": vec![json!({"created": EPOCH}); layers.len()],
+            "rootfs": {"type": "layers", "diff_ids": digests},
+        });
+        let config = self.send(artifact::IMAGE_CONFIG, config.to_string().into_bytes()).await?;
+        self.send_manifest(&tag, artifact::manifest(&config, &layers, None)).await?;
+        Ok(self.reference.tagged(&tag))
+    }
+
+    async fn send(&self, media_type: &str, bytes: Vec<u8>) -> Result<Descriptor, RegistryError> {
+        let part = Descriptor::of(media_type, &bytes);
+        self.send_blob(&part, bytes.into()).await?;
+        Ok(part)
+    }
+
+    /// A blob in one request, unless the registry has it.
+    async fn send_blob(&self, part: &Descriptor, bytes: Bytes) -> Result<(), RegistryError> {
+        let there = RemoteRequest::new(Method::HEAD, self.url(&format!("blobs/{}", part.digest))?, ANSWER);
+        if self.remote.ask(there).await.map_err(sending)?.status == 200 {
+            return Ok(());
+        }
+        let begin = RemoteRequest::new(Method::POST, self.url("blobs/uploads/")?, ANSWER);
+        let begun = self.remote.ask(begin).await.map_err(sending)?;
+        well(&begun, "an upload cannot be begun")?;
+        let nowhere = || RegistryError::new("the registry begins an upload and does not say where");
+        let location = begun.header("location").ok_or_else(nowhere)?;
+        let mut upload: Url = begun.url.join(location).map_err(|_| nowhere())?;
+        upload.query_pairs_mut().append_pair("digest", &part.digest);
+        let put =
+            RemoteRequest { body: Some((OCTETS, bytes)), ..RemoteRequest::new(Method::PUT, upload, ANSWER) };
+        let sent = self.remote.ask(put).await.map_err(sending)?;
+        well(&sent, &format!("the blob {} cannot be sent", part.digest))
+    }
+
+    async fn send_manifest(&self, tag: &str, manifest: Vec<u8>) -> Result<String, RegistryError> {
+        let digest = artifact::digest(&manifest);
+        let url = self.url(&format!("manifests/{tag}"))?;
+        let body = Some((artifact::MANIFEST, manifest.into()));
+        let put = RemoteRequest { body, ..RemoteRequest::new(Method::PUT, url, ANSWER) };
+        let sent = self.remote.ask(put).await.map_err(sending)?;
+        well(&sent, &format!("the manifest of {tag} cannot be sent"))?;
+        match sent.header("docker-content-digest") {
+            Some(told) if told != digest => Err(RegistryError::new(format!(
+                "the registry took the manifest for {told}, and it is {digest}"
+            ))),
+            _ => Ok(digest),
+        }
+    }
+}
+
+fn sending(error: RemoteError) -> RegistryError {
+    RegistryError::new(format!("the registry cannot be asked: {error}"))
+}

@@ -1,0 +1,77 @@
+//! `packhouse plugins publish`: a component goes to a registry, signed if its author has a key. Needs no server.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use packhouse_app::plugins::registry::{Facts, Publication, Reference, Registry, RegistryLogin, anywhere};
+use packhouse_app::plugins::signatures::SigningPem;
+use packhouse_config::Secret;
+use packhouse_runtime::{read_component, inspect};
+
+use crate::cli::print;
+
+/// Holds USER:PASSWORD for the registry.
+const LOGIN: &str = "PACKHOUSE_REGISTRY_LOGIN";
+
+/// A component to be published.
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// The .wasm file
+    file: PathBuf,
+    /// Where to, as oci://HOST/PATH:TAG. Credentials are those of PACKHOUSE_REGISTRY_LOGIN (USER:PASSWORD), or else of docker's
+    /// config.json in the folder DOCKER_CONFIG or ~/.docker
+    reference: Reference,
+    /// Sign it with the private key (ECDSA, P-256) of this PEM file
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// Publishes a component, and prints its reference by digest as the last line.
+pub(super) async fn publish(asked: Publish) -> anyhow::Result<()> {
+    let Publish { file, reference, key } = asked;
+    let key = key.map(|key| SigningPem::read(&key)).transpose()?;
+    let bytes = component(&file)?;
+    let looked_at = file.clone();
+    let found = tokio::task::spawn_blocking(move || inspect(&looked_at)).await??;
+    let facts = Facts {
+        format: found.description.format,
+        version: found.description.version,
+        imports: found.imports,
+        exports: found.exports,
+    };
+    let remote = anywhere(&reference, login(&reference, None)?)?;
+    let registry = Registry::new(&reference, remote)?;
+    let published = registry.publish(Publication { bytes: bytes.into(), facts, key: key.as_ref() }).await;
+    let published = published.with_context(|| format!("{} was not published", file.display()))?;
+    if let Some((signature, key)) = published.signature.zip(key) {
+        print(&format!("signed by {}: {signature}", key.fingerprint()))?;
+    }
+    print(&published.reference.to_string())
+}
+
+/// The bytes of a component's file.
+pub(super) fn component(file: &Path) -> anyhow::Result<Vec<u8>> {
+    read_component(file).with_context(|| format!("failed to read {}", file.display()))
+}
+
+/// How a command signs in to a registry: by the environment, else by the settings' file, else by docker's.
+pub(super) fn login(
+    reference: &Reference,
+    of_settings: Option<&Path>,
+) -> anyhow::Result<Option<RegistryLogin>> {
+    if let Some(pair) = std::env::var_os(LOGIN) {
+        let pair = pair.into_string().ok().map(Secret::new);
+        let login = pair.as_ref().and_then(RegistryLogin::of_pair);
+        return Ok(Some(login.ok_or_else(|| anyhow!("{LOGIN} is not USER:PASSWORD"))?));
+    }
+    if let Some(file) = of_settings {
+        return Ok(RegistryLogin::of_file(file, reference.host())?);
+    }
+    let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let folder = folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".docker")));
+    match folder.map(|folder| folder.join("config.json")).filter(|file| file.exists()) {
+        Some(file) => Ok(RegistryLogin::of_file(&file, reference.host())?),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,204 @@
+//! `packhouse plugins lock` and `plugins install --locked`: what the formats of one server run, written down, and the same brought to
+//! another server: exactly that, or nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use packhouse_app::App;
+use packhouse_app::plugins::registry::{Reference, SCHEME};
+use packhouse_app::plugins::{Activation, ListedPlugin, PluginOrigin, PluginStateName};
+use packhouse_store::Sha256;
+use serde::{Deserialize, Serialize};
+
+use super::{distribution, lifecycle};
+use crate::cli::opened::opened;
+use crate::cli::{SettingFlags, print, settings};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+/// Bytes of a lock file at most.
+const BYTES: u64 = 1 << 20;
+const HEAD: &str = "# What the formats run, as `packhouse plugins lock` wrote it. `packhouse plugins install --locked` brings it to another server.\n";
+
+/// A lock file.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Lock {
+    version: u32,
+    #[serde(default, rename = "plugin")]
+    plugins: Vec<Locked>,
+}
+
+/// What one format runs.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Locked {
+    format: String,
+    version: String,
+    digest: String,
+    source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+}
+
+/// Writes down what every format runs, sorted by format.
+pub(super) async fn lock(out: Option<PathBuf>, flags: SettingFlags) -> anyhow::Result<()> {
+    let app = opened(settings(flags)?).await?;
+    let listed = app.list_plugins().await;
+    app.store.close().await;
+    let mut plugins: Vec<Locked> = active(listed?).filter_map(locked).collect();
+    plugins.sort_by(|one, other| one.format.cmp(&other.format));
+    let text = format!("{HEAD}{}", toml::to_string(&Lock { version: VERSION, plugins })?);
+    match out {
+        Some(file) => {
+            std::fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))
+        }
+        None => print(text.trim_end()),
+    }
+}
+
+fn active(listed: Vec<ListedPlugin>) -> impl Iterator<Item = ListedPlugin> {
+    listed.into_iter().filter(|plugin| plugin.state == PluginStateName::Active)
+}
+
+fn locked(plugin: ListedPlugin) -> Option<Locked> {
+    let ListedPlugin { format, digest, told, source, signed_by, .. } = plugin;
+    Some(Locked { format, version: told?.version, digest: digest?, source, signed_by })
+}
+
+/// A component that has to be installed.
+struct Fetched {
+    bytes: Bytes,
+    origin: PluginOrigin,
+}
+
+/// Installs and activates what a lock file says. Everything is fetched and judged before the first is installed, and installed
+/// before the first is activated. What it asks for counts as accepted.
+pub(super) async fn install(file: &Path, flags: SettingFlags) -> anyhow::Result<()> {
+    let lock = read(file)?;
+    let app = opened(settings(flags)?).await?;
+    let done = bring(&app, file, &lock).await;
+    app.store.close().await;
+    done
+}
+
+fn read(file: &Path) -> anyhow::Result<Lock> {
+    let failed = || format!("failed to read {}", file.display());
+    ensure!(
+        std::fs::metadata(file).with_context(failed)?.len() <= BYTES,
+        "{} is no lock file",
+        file.display()
+    );
+    let text = std::fs::read_to_string(file).with_context(failed)?;
+    let lock: Lock = toml::from_str(&text).with_context(|| format!("{} is no lock file", file.display()))?;
+    ensure!(
+        lock.version == VERSION,
+        "{} is of version {}, and this program reads {VERSION}",
+        file.display(),
+        lock.version
+    );
+    let mut formats: Vec<&str> = lock.plugins.iter().map(|plugin| plugin.format.as_str()).collect();
+    formats.sort_unstable();
+    if let Some(twice) = formats.windows(2).find(|pair| pair.first() == pair.last()) {
+        bail!("{} names the format {} twice", file.display(), twice.first().copied().unwrap_or_default());
+    }
+    Ok(lock)
+}
+
+async fn bring(app: &App, file: &Path, lock: &Lock) -> anyhow::Result<()> {
+    let runs: Vec<ListedPlugin> = active(app.list_plugins().await?).collect();
+    let named = |plugin: &&ListedPlugin| lock.plugins.iter().any(|locked| locked.format == plugin.format);
+    if let Some(other) = runs.iter().find(|plugin| !named(plugin)) {
+        bail!(
+            "nothing was changed: this server runs the format {}, which {} does not name",
+            other.format,
+            file.display()
+        );
+    }
+    let mut fetched = Vec::new();
+    for locked in &lock.plugins {
+        let found = fetch(app, file, locked).await;
+        fetched.extend(found.with_context(|| format!("nothing was changed: the format {}", locked.format))?);
+    }
+    let event = lifecycle::events(app).await?;
+    for Fetched { bytes, origin } in fetched {
+        app.install_plugin(bytes, origin, |digest| event("install_plugin", digest)).await?;
+    }
+    for Locked { format, digest, version, .. } in &lock.plugins {
+        let before = runs.iter().find(|plugin| plugin.format == *format);
+        let expected = before.and_then(|plugin| plugin.digest.as_deref());
+        let activation = Activation { format, digest, expected, accept_changes: true };
+        let done = app.activate_plugin(&activation, |format| event("activate_plugin", format)).await;
+        done.with_context(|| format!("the format {format} was not activated"))?;
+        print(&format!("{format}\t{version}\t{digest}"))?;
+    }
+    Ok(())
+}
+
+/// The component of an entry; none where this server has it.
+async fn fetch(app: &App, file: &Path, locked: &Locked) -> anyhow::Result<Option<Fetched>> {
+    let Locked { digest, source, signed_by, .. } = locked;
+    if let Some(there) = app.find_plugin(digest).await? {
+        let own = there.told.map(|told| told.version).unwrap_or_default();
+        ensure!(
+            there.format == locked.format && own == locked.version,
+            "the component {digest} is of {} {own}",
+            there.format
+        );
+        return Ok(None);
+    }
+    let (bytes, origin) = if source.starts_with(SCHEME) {
+        let reference: Reference = source.parse()?;
+        ensure!(reference.digest().is_some(), "{source} is not pinned by a digest");
+        let login = distribution::login(&reference, app.config.registry_auth.as_deref())?;
+        app.fetch_plugin(source, None, login).await?
+    } else {
+        let beside = Path::new(source).file_name().map(|name| file.with_file_name(name));
+        let Some(beside) = beside.filter(|beside| beside.is_file()) else {
+            bail!(
+                "its component {digest} came from {source:?}, which is in no registry: put that file into the folder of plugins \
+                 or beside {}, or publish it",
+                file.display()
+            );
+        };
+        let bytes = Bytes::from(distribution::component(&beside)?);
+        let origin = app.vouch(&bytes, source, None)?;
+        (bytes, origin)
+    };
+    let found = Sha256::of(&bytes).digest().to_string();
+    ensure!(found == *digest, "{source} is now the component {found}, and {digest} is wanted");
+    if !app.trusted_keys()?.is_empty() {
+        let was = signed_by.as_deref().unwrap_or("nobody");
+        let is = origin.signed_by.as_deref().unwrap_or("nobody");
+        ensure!(signed_by.is_none() || was == is, "{source} is signed by {is}, and was by {was}");
+    }
+    Ok(Some(Fetched { bytes, origin }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_read_as_it_was_written() {
+        let plugin = |format: &str| Locked {
+            format: format.to_owned(),
+            version: "1.0".to_owned(),
+            digest: "sha256:00".to_owned(),
+            source: "oci://h.test/a@sha256:00".to_owned(),
+            signed_by: None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lock");
+        let write = |lock: &Lock| std::fs::write(&file, toml::to_string(lock).unwrap()).unwrap();
+        write(&Lock { version: VERSION, plugins: vec![plugin("a"), plugin("b")] });
+        assert_eq!(read(&file).unwrap().plugins.len(), 2);
+        write(&Lock { version: VERSION, plugins: vec![plugin("a"), plugin("a")] });
+        assert!(read(&file).unwrap_err().to_string().contains("twice"));
+        write(&Lock { version: 2, plugins: Vec::new() });
+        assert!(read(&file).unwrap_err().to_string().contains("version 2"));
+        std::fs::write(&file, "version = 1\nelse = 2\n").unwrap();
+        assert!(read(&file).is_err());
+    }
+}

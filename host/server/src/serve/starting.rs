@@ -1,0 +1,110 @@
+//! What is answered while the server starts: it listens before its plugins are compiled, which may take a minute after an upgrade. It
+//! says that it lives, that it is not ready and why, and asks everybody to come back.
+//!
+//! A listener that speaks TLS does not answer so early: its certificate may still have to be made.
+
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use http::StatusCode;
+use http::header::{CONNECTION, RETRY_AFTER};
+use hyper_util::service::TowerToHyperService;
+use packhouse_config::Config;
+use packhouse_config::live::Live;
+use packhouse_wire::catalogue::SERVER_STARTING;
+use packhouse_wire::listen::{self, Rules, Windows};
+use packhouse_wire::request_id;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Sockets;
+
+/// Connections at one time, on each listener: there is nothing to be had.
+const CONNECTIONS: usize = 256;
+/// How long the answers that are under way at the end may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Sockets that are answered on until the server can.
+pub(super) struct Starting {
+    sockets: Sockets,
+    stop: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Starting {
+    /// Answers from now on.
+    pub(super) fn answer(config: &Config, sockets: Sockets) -> anyhow::Result<Starting> {
+        let (stop, mut tasks) = (CancellationToken::new(), Vec::new());
+        let rules = rules(config, &stop);
+        let Sockets { packages, api, metrics, redirect } = sockets;
+        let mut shared =
+            |listener: TcpListener, secured: bool, router: Router| -> anyhow::Result<TcpListener> {
+                if secured {
+                    return Ok(listener);
+                }
+                let (kept, answered) = twice(listener)?;
+                let answering = move |_| TowerToHyperService::new(router.clone());
+                tasks.push(tokio::spawn(listen::serve(answered, rules.clone(), answering)));
+                Ok(kept)
+            };
+        let packages = shared(packages, config.tls.serves_packages(), answers())?;
+        let api = shared(api, config.tls.serves_api(), answers())?;
+        Ok(Starting { sockets: Sockets { packages, api, metrics, redirect }, stop, tasks })
+    }
+
+    /// Answers no more, and hands the sockets over: who connects in between waits.
+    pub(super) async fn end(self) -> Sockets {
+        self.stop.cancel();
+        for task in self.tasks {
+            let _ = tokio::time::timeout(FAREWELL, task).await;
+        }
+        self.sockets
+    }
+}
+
+/// The same socket as two listeners: one stays open when the other ends.
+fn twice(listener: TcpListener) -> std::io::Result<(TcpListener, TcpListener)> {
+    let one = listener.into_std()?;
+    let other = one.try_clone()?;
+    Ok((TcpListener::from_std(one)?, TcpListener::from_std(other)?))
+}
+
+fn rules(config: &Config, stop: &CancellationToken) -> Rules {
+    Rules {
+        limits: Live::new(config.limits),
+        connections: CONNECTIONS.min(config.limits.connections),
+        requests: None,
+        trusted: Live::new(config.trusted_proxies.clone()),
+        proxy_protocol: config.proxy_protocol,
+        tls: None,
+        hsts: None,
+        windows: Windows::CALLS,
+        draining: stop.clone(),
+        stop: stop.clone(),
+    }
+}
+
+fn answers() -> Router {
+    Router::new().route("/livez", get(|| async { "ok\n" })).fallback(refuse)
+}
+
+/// Of `/readyz` too. The connection ends, so that the next request comes to the server itself.
+async fn refuse(_: Request) -> Response {
+    let id = request_id::next();
+    let body = json!({
+        "status": "unavailable",
+        "degraded": [],
+        "age_ms": null,
+        "error": SERVER_STARTING.code,
+        "message": SERVER_STARTING.sentence,
+        "request_id": id,
+    });
+    let retry = SERVER_STARTING.retry_after().unwrap_or_default();
+    let headers = [(RETRY_AFTER, retry.to_string()), (CONNECTION, "close".to_owned())];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, Json(body)).into_response()
+}
