@@ -218,17 +218,14 @@ fn what_is_published_is_installed_by_tag_and_by_digest() {
     assert!(!server.log().contains(&auth));
 
     // The command line does the same, and knows the artifact again.
-    let words = [
-        &["plugins", "install", &tagged][..],
-        &LOOPBACK,
-        &["--plugins", path(&folder.path().join("plugins"))],
-    ];
+    let plugins = folder.path().join("plugins");
+    let words = [&["plugins", "install", &tagged][..], &LOOPBACK, &["--plugins", path(&plugins)]];
     let said = packhouse_with(server.data(), &words.concat(), &[home.login()]).well().text;
     assert_eq!(said.trim_end(), format!("{}\tit was there", digest(&bytes)));
     let none = [("DOCKER_CONFIG", "/nonexistent".to_owned())];
     packhouse_with(server.data(), &words.concat(), &none).refused("asks for credentials");
     // Where upstreams may not be, registries may not be either.
-    let words = ["plugins", "install", &tagged, "--plugins", path(&folder.path().join("plugins"))];
+    let words = ["plugins", "install", &tagged, "--plugins", path(&plugins)];
     packhouse_with(server.data(), &words, &[home.login()])
         .refused("is not an address that an upstream may have");
 
@@ -468,7 +465,8 @@ fn only_what_a_trusted_key_signed_is_installed() {
         home.publish(&[path(&file), &tagged, "--key", path(&key.private)]).well();
     }
     assert_eq!(home.images.get(&tag).expect(200).json()["layers"].as_array().unwrap().len(), 2);
-    let settings = [&LOOPBACK[..], &["--plugins", path(&folder.path().join("plugins"))]].concat();
+    let plugins = folder.path().join("plugins");
+    let settings = [&LOOPBACK[..], &["--plugins", path(&plugins)]].concat();
     let environment = [home.login(), ("PACKHOUSE_PLUGINS_TRUSTED_KEYS", keys.clone())];
     let run = |words: &[&str]| packhouse_with(server.data(), &[words, &settings].concat(), &environment);
     run(&["plugins", "install", &tagged]).well();

@@ -6,11 +6,10 @@ use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::permissions::Permissions;
 use packhouse_runtime::Description;
-use packhouse_store::{AuditRow, EventKind, KeyOwnerKind, NewRepository, RepositoryId};
+use packhouse_store::{AuditRow, KeyOwnerKind, NewRepository};
 use packhouse_upstream::credentials::Credentials;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use url::Url;
 
 use crate::access_keys::bodies::{ChangeAccessKey, CreateAccessKey};
 use crate::audit::EventView;
@@ -30,7 +29,7 @@ use crate::operations::repositories::RepositoryChange;
 use crate::operations::retention::{PolicyRequest, Rule};
 use crate::operations::sso::SettingsRequest;
 use crate::operations::tokens::TokenRequest;
-use crate::operations::webhooks::WebhookRequest;
+use crate::operations::webhooks::{WantedWebhook, WebhookRequest};
 use crate::organization::ChangeOrganization;
 use crate::retention::bodies::{ChangePolicy, CreatePolicy};
 use crate::sso::settings::SetSso;
@@ -84,8 +83,8 @@ pub fn retention_change(body: Value) -> Result<PolicyRequest, ApiError> {
     shape::<ChangePolicy>(body)?.request()
 }
 
-/// A webhook that is wanted: where it listens, what it is told of, and about which repositories, none for all.
-pub fn webhook(body: Value) -> Result<(Url, Vec<EventKind>, Option<Vec<RepositoryId>>), ApiError> {
+/// A webhook that is wanted.
+pub fn webhook(body: Value) -> Result<WantedWebhook, ApiError> {
     shape::<CreateWebhook>(body)?.request()
 }
 

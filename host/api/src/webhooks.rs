@@ -148,8 +148,7 @@ impl From<Delivery> for DeliveryView {
 async fn create(mut call: Call) -> Answer {
     let body: CreateWebhook = call.body()?;
     call.only(&[])?;
-    let (url, events, repositories) = body.request()?;
-    let MadeWebhook { row, secret } = webhooks::create(call.actor()?, url, events, repositories).await?;
+    let MadeWebhook { row, secret } = webhooks::create(call.actor()?, body.request()?).await?;
     let view = MadeWebhookView { webhook: row.into(), secret: secret.reveal().to_owned() };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }

@@ -35,14 +35,21 @@ pub struct MadeWebhook {
     pub secret: Secret,
 }
 
+/// A webhook that is wanted.
+#[derive(Clone, Debug)]
+pub struct WantedWebhook {
+    /// Where it listens.
+    pub url: Url,
+    /// What it is told of.
+    pub events: Vec<EventKind>,
+    /// About which repositories; none for all.
+    pub repositories: Option<Vec<RepositoryId>>,
+}
+
 /// Makes a webhook. 400 where it may not be at its address, or names a repository that is not there; 409 `too_many_webhooks`.
-pub async fn create(
-    actor: &Actor,
-    url: Url,
-    events: Vec<EventKind>,
-    repositories: Option<Vec<RepositoryId>>,
-) -> Result<MadeWebhook, ApiError> {
+pub async fn create(actor: &Actor, wanted: WantedWebhook) -> Result<MadeWebhook, ApiError> {
     actor.needs(ManageOwnerAccount)?;
+    let WantedWebhook { url, events, repositories } = wanted;
     check_address(actor, &url)?;
     check_repositories(actor, repositories.as_deref()).await?;
     let store = &actor.app.store;

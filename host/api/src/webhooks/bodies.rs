@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::fields::{Field, given};
-use crate::operations::webhooks::WebhookRequest;
+use crate::operations::webhooks::{WantedWebhook, WebhookRequest};
 
 /// Characters of an address.
 const ADDRESS: usize = 2048;
@@ -65,13 +65,13 @@ pub(crate) struct ChangeWebhook {
 }
 
 impl CreateWebhook {
-    pub(crate) fn request(self) -> Result<(Url, Vec<EventKind>, Option<Vec<RepositoryId>>), ApiError> {
+    pub(crate) fn request(self) -> Result<WantedWebhook, ApiError> {
         let missing = |field: &str| ApiError::invalid(&format!("`{field}` is missing."));
-        Ok((
-            url(self.url.as_ref().ok_or_else(|| missing("url"))?)?,
-            events(self.events.as_ref().ok_or_else(|| missing("events"))?)?,
-            reach(self.repositories.as_ref().ok_or_else(|| missing("repositories"))?)?,
-        ))
+        Ok(WantedWebhook {
+            url: url(self.url.as_ref().ok_or_else(|| missing("url"))?)?,
+            events: events(self.events.as_ref().ok_or_else(|| missing("events"))?)?,
+            repositories: reach(self.repositories.as_ref().ok_or_else(|| missing("repositories"))?)?,
+        })
     }
 }
 

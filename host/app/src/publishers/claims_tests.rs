@@ -42,7 +42,8 @@ fn gitlab_rule() -> PublisherRule {
 
 #[test]
 fn a_workflow_is_taken_and_each_claim_that_is_another_is_not() {
-    let wrong: [(PublisherRule, fn() -> Value, &str, &[(&str, Value)]); 2] = [
+    type Wrong<'a> = (PublisherRule, fn() -> Value, &'a str, &'a [(&'a str, Value)]);
+    let wrong: [Wrong<'_>; 2] = [
         (
             github_rule(),
             github,

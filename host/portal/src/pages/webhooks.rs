@@ -133,10 +133,7 @@ async fn create(seat: Arc<Seat>) -> Answer {
     if seat.form.has("filter") {
         return listed(&seat, None).await;
     }
-    let made = async {
-        let (url, events, repositories) = forms::webhook(body(&seat.form))?;
-        webhooks::create(&seat.actor, url, events, repositories).await
-    };
+    let made = async { webhooks::create(&seat.actor, forms::webhook(body(&seat.form))?).await };
     match made.await {
         Ok(made) => Ok(created(&seat, &made)),
         Err(error) if seat.holds(ManageOwnerAccount) => {

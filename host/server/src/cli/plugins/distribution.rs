@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use packhouse_app::plugins::registry::{Facts, Publication, Reference, Registry, RegistryLogin, anywhere};
 use packhouse_app::plugins::signatures::SigningPem;
 use packhouse_config::Secret;
-use packhouse_runtime::{read_component, inspect};
+use packhouse_runtime::{inspect, read_component};
 
 use crate::cli::print;
 
