@@ -20,7 +20,7 @@ use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 
 /// The folder of the marks.
-const MARKS: &str = "compiled";
+const MARKS: &str = "compiled-before";
 /// As many marks are kept; then those of other engines go.
 const MARKS_AT_MOST: usize = 500;
 
@@ -43,7 +43,8 @@ impl Kept {
     fn new(engine: &Engine, cache: Cache, folder: &Path) -> Kept {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        Kept { cache, folder: folder.join(MARKS), prefix: format!("{:016x}", hasher.finish()) }
+        // Beside wasmtime's folder, from which it removes what it does not know.
+        Kept { cache, folder: folder.with_file_name(MARKS), prefix: format!("{:016x}", hasher.finish()) }
     }
 
     fn mark(&self, digest: &str) -> PathBuf {
