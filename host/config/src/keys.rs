@@ -1,10 +1,16 @@
 //! Every setting there is but those of single plugins: its name in the file, its environment variable, its default. The one table
 //! from which the file, the environment and the command line are read and the example file is checked.
 
+use super::bound_keys::BOUNDS;
 use super::key::{Key, Kind, key};
 
 /// All settings but those of single plugins.
-pub(crate) static KEYS: &[Key] = &[
+pub(crate) fn keys() -> impl Iterator<Item = &'static Key> {
+    GENERAL.iter().chain(BOUNDS)
+}
+
+/// What a server is, and what it stands on.
+static GENERAL: &[Key] = &[
     key(
         "data",
         "PACKHOUSE_DATA",
@@ -352,188 +358,6 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count,
         "100000",
         "Events that wait for one webhook; once there are so many it is not told of what happens, until half of them are gone.",
-    ),
-    key(
-        "database.statement_timeout_ms",
-        "PACKHOUSE_DATABASE_STATEMENT_TIMEOUT_MS",
-        Kind::Millis,
-        "10000",
-        "Time of one statement of PostgreSQL; two seconds later its connection is given up.",
-    ),
-    key(
-        "database.lock_timeout_ms",
-        "PACKHOUSE_DATABASE_LOCK_TIMEOUT_MS",
-        Kind::Millis,
-        "3000",
-        "How long a statement of PostgreSQL waits for what another process has locked.",
-    ),
-    key(
-        "gc.grace_ms",
-        "PACKHOUSE_GC_GRACE_MS",
-        Kind::Millis,
-        "86400000",
-        "How long what nothing names any more is kept.",
-    ),
-    key(
-        "gc.lease_ms",
-        "PACKHOUSE_GC_LEASE_MS",
-        Kind::Millis,
-        "86400000",
-        "How long what was uploaded, or found there by a publish, is kept for the publish to name it.",
-    ),
-    key(
-        "gc.upload_ttl_ms",
-        "PACKHOUSE_GC_UPLOAD_TTL_MS",
-        Kind::Millis,
-        "86400000",
-        "How long a session of uploading is kept to which nothing is added.",
-    ),
-    key(
-        "gc.interval_ms",
-        "PACKHOUSE_GC_INTERVAL_MS",
-        Kind::Millis,
-        "3600000",
-        "Time between two collections of garbage; 0 for none.",
-    ),
-    key(
-        "staging.repository_bytes",
-        "PACKHOUSE_STAGING_REPOSITORY_BYTES",
-        Kind::Bytes,
-        "128 GiB",
-        "Bytes of one repository that were received, decoded or uploaded and are not published yet.",
-    ),
-    key(
-        "staging.server_bytes",
-        "PACKHOUSE_STAGING_SERVER_BYTES",
-        Kind::Bytes,
-        "256 GiB",
-        "The same of all repositories together.",
-    ),
-    key(
-        "staging.keep_free_bytes",
-        "PACKHOUSE_STAGING_KEEP_FREE_BYTES",
-        Kind::Bytes,
-        "1 GiB",
-        "What stays free on the disk of a blob folder; 0 for nothing.",
-    ),
-    key(
-        "responses.compression",
-        "PACKHOUSE_RESPONSES_COMPRESSION",
-        Kind::Switch,
-        "true",
-        "Whether documents and lists are sent compressed to clients that accept gzip or zstd.",
-    ),
-    key(
-        "limits.api_body_bytes",
-        "PACKHOUSE_LIMITS_API_BODY_BYTES",
-        Kind::Bytes,
-        "1 MiB",
-        "Body of an API call.",
-    ),
-    key(
-        "limits.api_json_tokens",
-        "PACKHOUSE_LIMITS_API_JSON_TOKENS",
-        Kind::Count,
-        "10000",
-        "JSON tokens in the body of an API call.",
-    ),
-    key(
-        "limits.api_bodies_bytes",
-        "PACKHOUSE_LIMITS_API_BODIES_BYTES",
-        Kind::Bytes,
-        "64 MiB",
-        "Bodies of all API calls that are read at one time; more are told to come back.",
-    ),
-    key(
-        "limits.api_bodies_bytes_per_address",
-        "PACKHOUSE_LIMITS_API_BODIES_BYTES_PER_ADDRESS",
-        Kind::Bytes,
-        "8 MiB",
-        "The same of the calls from one address (IPv6: its /64).",
-    ),
-    key(
-        "limits.api_body_rate",
-        "PACKHOUSE_LIMITS_API_BODY_RATE",
-        Kind::Bytes,
-        "1 KiB",
-        "Bytes a second with which the body of an API call comes in at least; 0 for any.",
-    ),
-    key(
-        "limits.body_idle_ms",
-        "PACKHOUSE_LIMITS_BODY_IDLE_MS",
-        Kind::Millis,
-        "30000",
-        "Time without a byte of a declared body, after which 408 is answered.",
-    ),
-    key(
-        "limits.send_idle_ms",
-        "PACKHOUSE_LIMITS_SEND_IDLE_MS",
-        Kind::Millis,
-        "120000",
-        "Time in which a client takes no byte of an answer, after which it is given up.",
-    ),
-    key(
-        "limits.idle_ms",
-        "PACKHOUSE_LIMITS_IDLE_MS",
-        Kind::Millis,
-        "60000",
-        "Time for which a connection is kept with nothing under way on it; 5 s at most while places are scarce.",
-    ),
-    key(
-        "limits.handshake_ms",
-        "PACKHOUSE_LIMITS_HANDSHAKE_MS",
-        Kind::Millis,
-        "10000",
-        "Time for what comes before the first request: a PROXY header and the handshake of TLS.",
-    ),
-    key(
-        "limits.header_ms",
-        "PACKHOUSE_LIMITS_HEADER_MS",
-        Kind::Millis,
-        "30000",
-        "Time for the head of a request.",
-    ),
-    key(
-        "limits.connections",
-        "PACKHOUSE_LIMITS_CONNECTIONS",
-        Kind::Count,
-        "10000",
-        "Connections at one time, on each listener; fewer where the system allows too few open files.",
-    ),
-    key(
-        "limits.connections_per_address",
-        "PACKHOUSE_LIMITS_CONNECTIONS_PER_ADDRESS",
-        Kind::Count,
-        "1000",
-        "Connections from one address (IPv6: its /64), but for trusted_proxies; never more than half of all.",
-    ),
-    key(
-        "limits.organization_request_rate",
-        "PACKHOUSE_LIMITS_ORGANIZATION_REQUEST_RATE",
-        Kind::Count,
-        "0",
-        "Requests a second with the credentials of one organization, on each server; those of ten seconds may come at once; 0 for any number.",
-    ),
-    key(
-        "limits.credential_request_rate",
-        "PACKHOUSE_LIMITS_CREDENTIAL_REQUEST_RATE",
-        Kind::Count,
-        "0",
-        "The same with one credential, and of one address (IPv6: its /64) without any.",
-    ),
-    key(
-        "limits.drain_ms",
-        "PACKHOUSE_LIMITS_DRAIN_MS",
-        Kind::Millis,
-        "0",
-        "Time for which a server that is to stop goes on serving with readyz at 503, so that a balancer sends no more.",
-    ),
-    key(
-        "limits.shutdown_ms",
-        "PACKHOUSE_LIMITS_SHUTDOWN_MS",
-        Kind::Millis,
-        "30000",
-        "Time for a stop, once nothing new is accepted: for what is in flight, and for closing the store.",
     ),
 ];
 

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{Key, nearest};
-use super::keys::KEYS;
+use super::keys::keys;
 use super::mistake::Mistake;
 use super::plugin_keys::PLUGIN_KEYS;
 use super::setting::{Setting, Settings, Source};
@@ -79,12 +79,12 @@ const FILE_VARIABLE: &str = "PACKHOUSE_CONFIG";
 
 fn defaults() -> Settings {
     let default = |key: &'static Key| Setting { key, text: key.default.to_owned(), source: Source::Default };
-    KEYS.iter().map(|key| (key.name.to_owned(), default(key))).collect()
+    keys().map(|key| (key.name.to_owned(), default(key))).collect()
 }
 
 /// The row for a name, `plugins.FORMAT.KEY` among them.
 fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name).or_else(|| {
+    keys().find(|key| key.name == name).or_else(|| {
         let (_, last) = name.strip_prefix("plugins.")?.split_once('.')?;
         PLUGIN_KEYS.iter().find(|key| key.name == last)
     })
@@ -133,7 +133,7 @@ fn nearest_name(name: &str) -> Option<String> {
     match plugin {
         Some((format, last)) => nearest(last, PLUGIN_KEYS.iter().map(|key| key.name))
             .map(|near| format!("plugins.{format}.{near}")),
-        None => nearest(name, KEYS.iter().map(|key| key.name)).map(str::to_owned),
+        None => nearest(name, keys().map(|key| key.name)).map(str::to_owned),
     }
 }
 
@@ -170,8 +170,7 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 
 fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
     for (variable, text) in environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
-        let known = KEYS
-            .iter()
+        let known = keys()
             .find(|key| key.env == variable || by_rule(key.name) == *variable)
             .map(|key| (key.name.to_owned(), key))
             .or_else(|| plugin_variable(variable));
@@ -185,7 +184,7 @@ fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
             None if variable == FILE_VARIABLE => {}
             None if is_of_others(variable, text) => laid.of_others.push(variable.clone()),
             None => {
-                let near = nearest(variable, KEYS.iter().map(|key| key.env)).unwrap_or_default();
+                let near = nearest(variable, keys().map(|key| key.env)).unwrap_or_default();
                 laid.mistakes.push(Mistake::general(format!(
                     "unknown environment variable {variable}; the nearest known one is {near}"
                 )));

@@ -1,6 +1,7 @@
 //! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
 //! with where it came from. Strict: a key that is not known is an error that names the nearest one.
 
+mod bound_keys;
 pub mod client_network;
 mod email;
 mod key;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::keys::KEYS;
+use super::keys::keys;
 use super::layers;
 use super::plugin_keys::PLUGIN_KEYS;
 use super::setting::Source;
@@ -212,7 +212,7 @@ fn the_example_file_lists_every_key_with_its_default() {
     assert!(laid.mistakes.is_empty(), "{:?}", laid.mistakes);
     let settings = laid.settings;
     let plugin = PLUGIN_KEYS.iter().map(|key| (format!("plugins.maven.{}", key.name), key));
-    for (name, key) in KEYS.iter().map(|key| (key.name.to_owned(), key)).chain(plugin) {
+    for (name, key) in keys().map(|key| (key.name.to_owned(), key)).chain(plugin) {
         let setting = settings.get(&name).unwrap_or_else(|| panic!("the example lacks {name}"));
         assert!(matches!(setting.source, Source::File(..)), "the example lacks {name}");
         assert_eq!(setting.text, key.default, "{name}");
