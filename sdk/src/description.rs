@@ -175,6 +175,7 @@ pub struct Description {
     own_tokens: bool,
     upstream_credentials: Vec<String>,
     encoded_slash: bool,
+    #[serde(skip_serializing_if = "is_false")]
     follows_redirects: bool,
     name_folding: Folding,
     held_by: Vec<String>,

@@ -31,6 +31,7 @@ mod memos;
 mod meters;
 mod open_requests;
 mod package_bounds;
+mod path_pattern;
 mod plugin;
 mod plugin_set;
 mod presentation;

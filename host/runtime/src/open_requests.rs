@@ -2,6 +2,7 @@
 //! the same grammar, the paths at the root at which clients exchange identities.
 
 use crate::description::Description;
+use crate::path_pattern::{is_at, matches};
 
 impl Description {
     /// Whether the description says that this request may be open. `HEAD` goes with `GET`. False where it says nothing: then only
@@ -35,11 +36,6 @@ impl Description {
     }
 }
 
-/// Whether a path at the root is as this pattern says.
-pub(crate) fn is_at(pattern: &str, path: &[String]) -> bool {
-    pattern.strip_prefix('/').is_some_and(|pattern| matches(pattern, path))
-}
-
 fn rest_is_last(pattern: &str) -> bool {
     pattern.split('/').rev().skip(1).all(|word| !word.ends_with("..}"))
 }
@@ -47,25 +43,6 @@ fn rest_is_last(pattern: &str) -> bool {
 fn is_of(request: &str, method: &str, path: &[String]) -> bool {
     let Some((own, pattern)) = request.split_once(" /") else { return false };
     own == method && matches(pattern, path)
-}
-
-fn matches(pattern: &str, path: &[String]) -> bool {
-    if pattern.is_empty() {
-        return path.is_empty();
-    }
-    let mut left = path.iter();
-    for word in pattern.split('/') {
-        if word.starts_with('{') && word.ends_with("..}") {
-            return left.next().is_some();
-        }
-        let Some(segment) = left.next() else { return false };
-        let fits =
-            if word.starts_with('{') && word.ends_with('}') { !segment.is_empty() } else { word == segment };
-        if !fits {
-            return false;
-        }
-    }
-    left.next().is_none()
 }
 
 #[cfg(test)]

@@ -132,12 +132,12 @@ fn plant_in_the_cluster(cluster: &mut Cluster, load: &Load<'_>, tokens: &Tokens<
     let object = object.expect("something is in S3");
     cluster.s3.remove(&object);
 
-    // An object that nobody knows of.
-    let stray = Request::new("PUT", "/bucket/blobs/zz/stray").body("x");
-    Client::new(cluster.s3.endpoint()).send(stray).expect(200);
-
     // What servers keep in memory was right: what they read now is not.
     cluster.nodes.iter_mut().for_each(|node| node.server.restart());
+
+    // An object that nobody knows of: the last, for it is collected once the grace time is over.
+    let stray = Request::new("PUT", "/bucket/blobs/zz/stray").body("x");
+    Client::new(cluster.s3.endpoint()).send(stray).expect(200);
     let begun = load.history.now();
     let storage = verify::counted(cluster);
     load.history.record(begun, Way::Balanced, storage, Outcome::Done, true);

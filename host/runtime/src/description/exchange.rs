@@ -129,7 +129,7 @@ impl Description {
     /// The exchanges at this path at the root, whatever their methods.
     pub fn exchanges_at(&self, path: &[String]) -> impl Iterator<Item = &Exchange> {
         let all = self.trusted_publishing.iter().flat_map(|declared| &declared.exchanges);
-        all.filter(|exchange| crate::open_requests::is_at(exchange.path(), path))
+        all.filter(|exchange| crate::path_pattern::is_at(exchange.path(), path))
     }
 }
 

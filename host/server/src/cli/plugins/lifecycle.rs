@@ -12,11 +12,11 @@ use packhouse_app::App;
 use packhouse_app::plugins::registry::SCHEME;
 use packhouse_app::plugins::{Activation, Changes, ListedPlugin, PluginStateName};
 use packhouse_config::Config;
-use packhouse_store::AuditEvent;
 use serde_json::json;
 
+use super::events::events;
 use super::{distribution, locked};
-use crate::cli::accounts::{Common, Desk, Shown, event};
+use crate::cli::accounts::{Common, Desk, Shown};
 use crate::cli::opened::{opened, over};
 use crate::cli::{SettingFlags, print, settings};
 
@@ -188,10 +188,4 @@ fn told(changes: &Changes) -> anyhow::Result<()> {
         return Ok(());
     }
     print(&format!("it asks more than the component that runs: {}", changes.in_words()))
-}
-
-/// Of a change of the server, which stands in the audit log of the first organization; none before there is one.
-pub(super) async fn events(app: &App) -> anyhow::Result<impl Fn(&str, &str) -> Option<AuditEvent>> {
-    let first = app.first_organization().await?;
-    Ok(move |action: &str, subject: &str| Some(event(first?, action, subject)))
 }

@@ -11,7 +11,8 @@ use packhouse_app::plugins::{Activation, ListedPlugin, PluginOrigin, PluginState
 use packhouse_store::Sha256;
 use serde::{Deserialize, Serialize};
 
-use super::{distribution, lifecycle};
+use super::distribution;
+use super::events::events;
 use crate::cli::opened::opened;
 use crate::cli::{SettingFlags, print, settings};
 
@@ -121,7 +122,7 @@ async fn bring(app: &App, file: &Path, lock: &Lock) -> anyhow::Result<()> {
         let found = fetch(app, file, locked).await;
         fetched.extend(found.with_context(|| format!("nothing was changed: the format {}", locked.format))?);
     }
-    let event = lifecycle::events(app).await?;
+    let event = events(app).await?;
     for Fetched { bytes, origin } in fetched {
         app.install_plugin(bytes, origin, |digest| event("install_plugin", digest)).await?;
     }

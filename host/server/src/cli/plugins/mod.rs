@@ -3,6 +3,7 @@
 mod check;
 mod dev;
 mod distribution;
+mod events;
 mod inner;
 mod lifecycle;
 mod locked;
