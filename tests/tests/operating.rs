@@ -55,7 +55,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
 /// Those that other tests of the page run: by its blocks, or by being the server.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "serve",
     "backup TO",
     "restore FROM",
@@ -67,6 +67,7 @@ const ELSEWHERE: [&str; 11] = [
     "plugins shadow FORMAT DIGEST",
     "plugins canary FORMAT DIGEST",
     "plugins trial FORMAT",
+    "plugins replay FILE",
 ];
 
 fn page() -> String {

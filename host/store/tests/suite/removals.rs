@@ -102,8 +102,7 @@ async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
     fill(world, gone).await;
     assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
     // As much as a server does before it is killed: dropped in the middle of a transaction.
-    let removing = store.remove_deleted();
-    tokio::pin!(removing);
+    let mut removing = Box::pin(store.remove_deleted());
     let keys = |limit| async move { store.keys(gone, "", None, None, limit).await.unwrap().len() };
     loop {
         tokio::select! {
@@ -112,6 +111,7 @@ async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
             done = &mut removing => panic!("removed before it was looked at: {done:?}"),
         }
     }
+    drop(removing);
     assert!(keys(1000).await > 0, "nothing was left to go on with");
     let other = Store::open(world.config.clone()).await.unwrap();
     // Its claim lasts as long as a server may be silent that is there.

@@ -182,7 +182,7 @@ mod tests {
     fn references_are_written_as_they_are_read() {
         let digest = format!("sha256:{}", "0a".repeat(32));
         for (text, registry) in [
-            (format!("oci://ghcr.io/team/raw@{digest}"), "https://ghcr.io/"),
+            (format!("oci://registry.example/team/raw@{digest}"), "https://registry.example/"),
             ("oci://127.0.0.1:8080/repositories/tools/raw:1.2".to_owned(), "http://127.0.0.1:8080/"),
             ("oci://[::1]:8080/raw:1".to_owned(), "http://[::1]:8080/"),
             ("oci://localhost:443/raw:1".to_owned(), "http://localhost:443/"),
