@@ -170,7 +170,7 @@ async fn create(mut call: Call) -> Answer {
     params(("repository" = Option<String>, Query, description = "The id of a repository"),
         ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
-    responses((status = 200, body = Page<PublisherView>)))]
+    responses((status = 200, body = Page<PublisherView>), (status = 404, body = ErrorBody)))]
 async fn list(call: Call) -> Answer {
     call.only(&["repository", "limit", "after"])?;
     let page = paging::request::<PublisherId>(&call)?;

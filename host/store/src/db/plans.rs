@@ -89,8 +89,11 @@ async fn hot_statements_seek() {
         let plan = plan(&database, &statement).await;
         assert!(!plan.is_empty());
         for step in &plan {
+            // The rows that a statement brings with it are no table.
+            let own = |table: &&&str| statement.contains(&format!("FROM wanted {table} "));
             let scans = TABLES
                 .iter()
+                .filter(|table| !own(table))
                 .any(|table| step == &format!("SCAN {table}") || step.starts_with(&format!("SCAN {table} ")));
             assert!(!scans, "{statement}\n{plan:#?}");
         }
