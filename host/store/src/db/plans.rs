@@ -90,7 +90,7 @@ async fn hot_statements_seek() {
         assert!(!plan.is_empty());
         for step in &plan {
             // The rows that a statement brings with it are no table.
-            let own = |table: &&&str| statement.contains(&format!("FROM wanted {table} "));
+            let own = |table: &&&str| format!("{statement} ").contains(&format!("FROM wanted {table} "));
             let scans = TABLES
                 .iter()
                 .filter(|table| !own(table))
