@@ -11,8 +11,12 @@ use flate2::{Compression, GzBuilder};
 
 /// What an author's project gets of the SDK: each a crate whose sources lie in `src`.
 const CRATES: [&str; 4] = ["sdk", "sdk/names", "sdk/testkit", "sdk/zip"];
+/// The same of a policy's.
+const POLICY_CRATES: [&str; 1] = ["sdk/policy"];
 /// What the template of a Rust project asks for itself; its manifest names the same.
 const WANTED: [&str; 4] = ["packhouse-sdk", "packhouse-testkit", "serde", "serde_json"];
+/// The same of a policy's.
+const POLICY_WANTED: [&str; 2] = ["packhouse-policy", "serde"];
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 /// Contents by path.
@@ -24,22 +28,38 @@ fn main() -> Outcome<()> {
     let mut files = Files::new();
     gather(&here.join("templates"), "", &mut files)?;
     gather(&root.join("wit/v0.1"), "contract/wit/v0.1/", &mut files)?;
-    let mut manifests = Vec::new();
-    for name in CRATES {
-        let manifest = read(&root.join(name).join("Cargo.toml"))?;
-        gather(&root.join(name).join("src"), &format!("sdk/{name}/src/"), &mut files)?;
-        files.insert(format!("sdk/{name}/Cargo.toml"), without_tests(&manifest));
-        manifests.push(without_tests(&manifest));
-    }
+    let (manifest, locked) = (read(&root.join("Cargo.toml"))?, read(&root.join("Cargo.lock"))?);
+    let manifests = crates(root, "sdk", &CRATES, &mut files)?;
     files.retain(|path, _| !path.ends_with("/tests.rs"));
-    files.insert("sdk/Cargo.toml".to_owned(), workspace(&read(&root.join("Cargo.toml"))?, &manifests));
+    files.insert("sdk/Cargo.toml".to_owned(), workspace(&manifest, &CRATES, &manifests));
     files.insert("contract/LICENSE".to_owned(), read(&root.join("LICENSE"))?);
-    files.insert("rust/Cargo.lock".to_owned(), lock(&read(&root.join("Cargo.lock"))?, &manifests)?);
+    files.insert("rust/Cargo.lock".to_owned(), lock(&locked, &manifests, &WANTED, "format-my-format")?);
+
+    let manifests = crates(root, "policy-sdk", &POLICY_CRATES, &mut files)?;
+    gather(&root.join("wit/policy-v0.1"), "policy-sdk/wit/policy-v0.1/", &mut files)?;
+    files.insert("policy-sdk/Cargo.toml".to_owned(), workspace(&manifest, &POLICY_CRATES, &manifests));
+    files.insert("policy-sdk/LICENSE".to_owned(), read(&root.join("LICENSE"))?);
+    files.insert(
+        "policy/Cargo.lock".to_owned(),
+        lock(&locked, &manifests, &POLICY_WANTED, "policy-my-policy")?,
+    );
 
     let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     packed.write_all(&serde_json::to_vec(&files)?)?;
     fs::write(Path::new(&std::env::var("OUT_DIR")?).join("files.json.gz"), packed.finish()?)?;
     Ok(())
+}
+
+/// Packs these crates below a folder; their manifests without what only their tests need.
+fn crates(root: &Path, folder: &str, names: &[&str], files: &mut Files) -> Outcome<Vec<String>> {
+    let mut manifests = Vec::new();
+    for name in names {
+        let manifest = without_tests(&read(&root.join(name).join("Cargo.toml"))?);
+        gather(&root.join(name).join("src"), &format!("{folder}/{name}/src/"), files)?;
+        files.insert(format!("{folder}/{name}/Cargo.toml"), manifest.clone());
+        manifests.push(manifest);
+    }
+    Ok(manifests)
 }
 
 /// A text file, on which this depends.
@@ -80,9 +100,10 @@ fn without_tests(manifest: &str) -> String {
 }
 
 /// The workspace of the SDK's crates: the root's, as far as they ask it for something.
-fn workspace(root: &str, manifests: &[String]) -> String {
+fn workspace(root: &str, crates: &[&str], manifests: &[String]) -> String {
     let asked: BTreeSet<&str> = manifests.iter().flat_map(|manifest| inherited(manifest)).collect();
-    let members = CRATES.map(|name| format!("\"{name}\"")).join(", ");
+    let members: Vec<String> = crates.iter().map(|name| format!("\"{name}\"")).collect();
+    let members = members.join(", ");
     let mut text = format!(
         "# The SDK as `packhouse plugins new` wrote it: as of the program that wrote it.\n[workspace]\nresolver = \"3\"\nmembers = [{members}]\n"
     );
@@ -130,16 +151,16 @@ struct Locked<'a> {
 
 /// The root's lock file with what a project of the template may need, under which cargo finds the versions that this program was
 /// tested with. What it turns out not to need cargo leaves out when it writes the file anew.
-fn lock(root: &str, manifests: &[String]) -> Outcome<String> {
+fn lock(root: &str, manifests: &[String], wanted: &[&str], name: &str) -> Outcome<String> {
     let blocks = root.split("\n[[package]]\n").skip(1);
     let packages: Vec<Locked<'_>> = blocks.filter_map(locked).collect();
     let own: BTreeSet<&str> = manifests.iter().flat_map(|manifest| inherited(manifest)).collect();
     let mut reached = BTreeSet::new();
-    let mut waiting: Vec<&str> = WANTED.to_vec();
-    while let Some(wanted) = waiting.pop() {
-        let (name, version) = wanted.split_once(' ').unwrap_or((wanted, ""));
+    let mut waiting: Vec<&str> = wanted.to_vec();
+    while let Some(next) = waiting.pop() {
+        let (name, version) = next.split_once(' ').unwrap_or((next, ""));
         let fits = |one: &&Locked<'_>| one.name == name && (version.is_empty() || one.version == version);
-        let found = packages.iter().find(fits).ok_or_else(|| format!("Cargo.lock has no {wanted}"))?;
+        let found = packages.iter().find(fits).ok_or_else(|| format!("Cargo.lock has no {next}"))?;
         if !reached.insert((found.name, found.version)) {
             continue;
         }
@@ -157,10 +178,8 @@ fn lock(root: &str, manifests: &[String]) -> Outcome<String> {
             text += &format!("dependencies = [\n{}]\n", list.concat());
         }
     }
-    let own: String = WANTED.iter().map(|name| format!(" \"{name}\",\n")).collect();
-    text += &format!(
-        "\n[[package]]\nname = \"format-my-format\"\nversion = \"0.1.0\"\ndependencies = [\n{own}]\n"
-    );
+    let own: String = wanted.iter().map(|name| format!(" \"{name}\",\n")).collect();
+    text += &format!("\n[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n{own}]\n");
     Ok(text)
 }
 

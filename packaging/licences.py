@@ -56,8 +56,8 @@ def linked() -> list[dict]:
         metadata = json.loads(subprocess.run(words, cwd=ROOT, check=True, capture_output=True).stdout)
         packages = {package["id"]: package for package in metadata["packages"]}
         nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-        folder = ROOT / ("plugins" if target.startswith("wasm") else "host/server")
-        waiting = [id for id in metadata["workspace_members"] if folder in Path(packages[id]["manifest_path"]).parents]
+        folders = {ROOT / name for name in (("plugins", "policies") if target.startswith("wasm") else ("host/server",))}
+        waiting = [id for id in metadata["workspace_members"] if folders.intersection(Path(packages[id]["manifest_path"]).parents)]
         seen = set()
         while waiting:
             id = waiting.pop()

@@ -14,4 +14,4 @@ mod scripts;
 pub mod toolchain;
 
 pub use language::Language;
-pub use project::{build, own_tests, write};
+pub use project::{build, own_tests, write, write_policy};

@@ -7,14 +7,28 @@ use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands in the templates for the name of the format.
-const NAME: &str = "my-format";
+/// What stands in the templates for the name of the format, or of the policy.
+const NAMES: [&str; 2] = ["my-format", "my-policy"];
 
 /// Writes a project for a format of this name into a new folder of that name below `into`, and tells the folder.
 ///
 /// # Errors
 /// A name that no format can have, and a folder that is there already.
 pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
+    let packed: &[&str] = if language == Language::Rust { &["contract", "sdk"] } else { &["contract"] };
+    write_of(name, language.name(), packed, into)
+}
+
+/// Writes a project for a policy of this name, in Rust, in the same way.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_policy(name: &str, into: &Path) -> Result<PathBuf> {
+    write_of(name, "policy", &["policy-sdk"], into)
+}
+
+/// From this template, with these parts in its folder `packhouse`.
+fn write_of(name: &str, template: &str, packed: &[&str], into: &Path) -> Result<PathBuf> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     ensure!(
         (1..=32).contains(&name.len()) && name.bytes().all(allowed),
@@ -36,12 +50,8 @@ pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
         made => made.with_context(said)?,
     }
     let mut unpacked: Vec<(String, String)> = Vec::new();
-    for (path, text) in files::below(language.name())? {
+    for (path, text) in files::below(template)? {
         unpacked.push((placed(path), named(&text, name)));
-    }
-    let mut packed = vec!["contract"];
-    if language == Language::Rust {
-        packed.push("sdk");
     }
     for part in packed {
         let below = |(path, text)| (format!("packhouse/{path}"), text);
@@ -64,9 +74,11 @@ fn placed(path: String) -> String {
     }
 }
 
-/// A template's text for a format of this name.
+/// A template's text for a format or a policy of this name.
 fn named(text: &str, name: &str) -> String {
-    text.replace(&NAME.replace('-', "_"), &name.replace('-', "_")).replace(NAME, name)
+    NAMES.iter().fold(text.to_owned(), |text, known| {
+        text.replace(&known.replace('-', "_"), &name.replace('-', "_")).replace(known, name)
+    })
 }
 
 /// Builds the component of the project in `folder` by the tools that are here, into `out` or else `target/FOLDER.wasm` below it, and
@@ -151,6 +163,20 @@ mod tests {
         assert!(read("packhouse/wit/v0.1/format.wit").contains("interface format"));
         assert_eq!(read(".gitignore"), "/target\n");
         assert!(!folder.join("gitignore").exists());
+    }
+
+    #[test]
+    fn a_policys_project_has_the_policys_sdk_and_contract_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = write_policy("no-friday", home.path()).unwrap();
+        let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
+        assert!(read("Cargo.toml").contains("name = \"policy-no-friday\""));
+        assert!(read("Cargo.lock").contains("name = \"policy-no-friday\""));
+        assert!(read("src/lib.rs").contains("\"no-friday\""));
+        assert!(read("packhouse/wit/policy-v0.1/policy.wit").contains("interface policy"));
+        assert!(read("packhouse/sdk/policy/src/lib.rs").contains("pub trait Policy"));
+        assert!(!folder.join("packhouse/sdk/src").exists());
+        assert_eq!(Language::of(&folder).unwrap(), Language::Rust);
     }
 
     #[test]

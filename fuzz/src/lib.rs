@@ -175,6 +175,24 @@ pub fn oci_manifest(bytes: &[u8]) {
     }
 }
 
+/// What is stated of a package, by the first byte in each of the forms: it is judged, and never good, since it is about nothing that there is.
+pub fn attestation(bytes: &[u8]) {
+    use packhouse_attest::{Trust, TrustFiles, Verdict, judge};
+    static TRUST: std::sync::LazyLock<Trust> = std::sync::LazyLock::new(|| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/sigstore/trusted_root.json");
+        Trust::read(&TrustFiles { roots: vec![root.into()], ..TrustFiles::default() }).unwrap()
+    });
+    let Some((form, bytes)) = bytes.split_first() else { return };
+    let kind = match form % 4 {
+        0 => "application/vnd.dev.sigstore.bundle.v0.3+json",
+        1 => "application/vnd.dev.cosign.simplesigning.v1+json",
+        2 => "application/vnd.dsse.envelope.v1+json",
+        _ => "application/pgp-signature",
+    };
+    let judged = judge(&TRUST, kind, &format!("sha256:{}", "0".repeat(64)), bytes);
+    assert_ne!(judged.verdict, Verdict::Verified);
+}
+
 /// What cargo publishes: by the first byte the body as it is, metadata beside a file that is right, or the archive within a crate file
 /// whose metadata are. What was accepted is served.
 pub fn cargo_publish(bytes: &[u8]) {

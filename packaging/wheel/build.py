@@ -53,8 +53,8 @@ def main() -> None:
         f"{info}/licenses/LICENSE": (stage / "LICENSE").read_bytes(),
         f"{info}/licenses/THIRD-PARTY-LICENSES": (stage / "THIRD-PARTY-LICENSES").read_bytes(),
     }
-    for plugin in (stage / "plugins").glob("*.wasm"):
-        files[f"packhouse/bin/plugins/{plugin.name}"] = plugin.read_bytes()
+    for plugin in (stage / "plugins").rglob("*.wasm"):
+        files[f"packhouse/bin/plugins/{plugin.relative_to(stage / 'plugins')}"] = plugin.read_bytes()
     for bill in (stage / "sbom").glob("*.json"):
         # PEP 770: where tools look for bills of materials.
         files[f"{info}/sboms/{bill.name}"] = bill.read_bytes()

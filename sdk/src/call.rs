@@ -1,7 +1,8 @@
 //! The calls of the contract for a format, as the host makes them: in Wasm and in tests alike.
 
 use crate::{
-    Context, Failure, Format, Intent, Present, Request, Response, Retention, Router, Upkeep, VersionId,
+    Context, Failure, Format, Intent, Place, Present, Request, Response, Retention, Router, Upkeep,
+    VersionId, Versions, places,
 };
 use serde::Serialize;
 
@@ -77,6 +78,11 @@ pub fn judge_versions<F: Retention>(cx: &Context, ids: &[VersionId]) -> Result<S
 /// A failure in the format's own words.
 pub fn list_unshown<F: Retention>(cx: &Context, after: &str) -> Result<String, Failure> {
     logged(cx, F::list_unshown(cx, after).and_then(|page| json(&page)))
+}
+
+/// `versions.compare-versions`.
+pub fn compare_versions<F: Versions>(versions: &[String]) -> Vec<Place> {
+    places(versions, F::version)
 }
 
 fn json<T: Serialize>(value: &T) -> Result<String, Failure> {

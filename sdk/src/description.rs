@@ -1,5 +1,6 @@
 //! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
 
+use crate::description_parts::{Limits, NamedLimit, Purl, TagKeys, TrustedPublishing};
 use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
@@ -122,35 +123,6 @@ impl Setting {
     }
 }
 
-/// Bounds of what the format accepts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Limits {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_file_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_body_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_manifest_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    named: BTreeMap<String, NamedLimit>,
-}
-
-/// A limit that an intent may name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct NamedLimit {
-    max_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    excess: Option<RefusalWords>,
-}
-
-/// Where clients exchange an identity of their build service.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct TrustedPublishing {
-    paths: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    exchanges: Vec<Exchange>,
-}
-
 /// What a format is called and what the host has to know of it. Each field has a default that suits a format without
 /// peculiarities.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -178,6 +150,10 @@ pub struct Description {
     #[serde(skip_serializing_if = "is_false")]
     follows_redirects: bool,
     name_folding: Folding,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    ecosystem: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purl: Option<Purl>,
     held_by: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<TagKeys>,
@@ -197,15 +173,6 @@ pub struct Description {
     install: Vec<Install>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counted_files: Vec<String>,
-}
-
-/// Records that hold tags.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct TagKeys {
-    prefix: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    separator: Option<String>,
-    member: String,
 }
 
 impl Description {
@@ -233,6 +200,8 @@ impl Description {
             encoded_slash: false,
             follows_redirects: false,
             name_folding: Folding::None,
+            ecosystem: String::new(),
+            purl: None,
             held_by: Vec::new(),
             tags: Vec::new(),
             request_headers: Vec::new(),
@@ -288,6 +257,19 @@ impl Description {
     /// Where a code of the format's own stands that is written as some of the host's are. Among the format's own if not said.
     pub fn own_code(mut self, code: impl Into<String>, kind: CodeKind) -> Self {
         self.own_codes.insert(code.into(), kind);
+        self
+    }
+
+    /// What OSV calls the ecosystem of its packages, as `npm` or `PyPI`: advisories about packages of that name are about those of this
+    /// format. None if not said.
+    pub fn ecosystem(mut self, name: impl Into<String>) -> Self {
+        self.ecosystem = name.into();
+        self
+    }
+
+    /// The type of its packages' URLs (purl), and what joins namespace and name in a package's own name. None if not said.
+    pub fn purl(mut self, kind: &'static str, joint: &'static str) -> Self {
+        self.purl = Some(Purl { kind, joint });
         self
     }
 

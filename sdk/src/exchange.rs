@@ -14,6 +14,8 @@ pub struct Exchange {
     id_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
     answer: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<Refusal>,
@@ -29,8 +31,8 @@ impl Exchange {
     /// A request, as `POST /_/oidc/mint-token`, that gives a token for an ID token; a last `{package..}` of the path is the one package
     /// that it is for. `answer` is JSON with `{token}`, `{expires}` (seconds since 1970) and `{lifetime}` (seconds) in its texts.
     pub fn token(request: impl Into<String>, answer: Value) -> Self {
-        let (gives, id_token, audience, refusal) = (None, None, None, None);
-        Self { request: request.into(), gives, id_token, audience, answer, refusal }
+        let (gives, id_token, audience, status, refusal) = (None, None, None, None, None);
+        Self { request: request.into(), gives, id_token, audience, status, answer, refusal }
     }
 
     /// A request that tells anybody for whom ID tokens are to be made. `answer` is JSON with `{audience}` in its texts.
@@ -38,7 +40,13 @@ impl Exchange {
         Self { gives: Some("audience"), ..Self::token(request, answer) }
     }
 
-    /// The member of a JSON body that holds the ID token. As a bearer if not said.
+    /// A request by which a client gives a token back that it got for an ID token: from then on it counts no more. It is answered alike
+    /// whether or not there was one, with this status, of 200 to 299; 204 has no body.
+    pub fn revocation(request: impl Into<String>, status: u16, answer: Value) -> Self {
+        Self { gives: Some("revocation"), status: Some(status), ..Self::token(request, answer) }
+    }
+
+    /// The member of a JSON body that holds the ID token, or the token that is given back. As a bearer if not said.
     pub fn id_token_in(mut self, member: impl Into<String>) -> Self {
         self.id_token = Some(member.into());
         self

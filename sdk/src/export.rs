@@ -2,7 +2,8 @@
 
 /// Exports a format as the crate's component: `export!(Maven)`, or `export!(Maven, upkeep)` for one that implements
 /// [`Upkeep`](crate::Upkeep) too, `export!(Maven, upkeep, present)` for one that implements [`Present`](crate::Present) besides, and
-/// `export!(Maven, upkeep, present, retention)` for one that implements [`Retention`](crate::Retention) as well.
+/// `export!(Maven, upkeep, present, retention)` for one that implements [`Retention`](crate::Retention) as well; `versions` behind it for
+/// one that implements [`Versions`](crate::Versions) too.
 /// Natively it only checks that the type implements what it says.
 #[macro_export]
 macro_rules! export {
@@ -50,6 +51,15 @@ macro_rules! export {
             $crate::__export_retention!($format);
         };
     };
+    ($format:ty, upkeep, present, retention, versions) => {
+        $crate::export!($format, upkeep, present, retention);
+        const _: () = {
+            const fn has_versions<F: $crate::Versions>() {}
+            has_versions::<$format>();
+            #[cfg(target_arch = "wasm32")]
+            $crate::__export_versions!($format);
+        };
+    };
 }
 
 /// What [`export!`] expands to in Wasm: the exports, and which contract they were built for.
@@ -93,5 +103,15 @@ macro_rules! __export_retention {
     ($format:ty) => {
         type Component = $crate::__private::Component<$format>;
         $crate::__private::export_retention!(Component with_types_in $crate::__private::retention);
+    };
+}
+
+/// What [`export!`] expands to in Wasm, for the order of versions.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_versions {
+    ($format:ty) => {
+        type Component = $crate::__private::Component<$format>;
+        $crate::__private::export_versions!(Component with_types_in $crate::__private::versions);
     };
 }

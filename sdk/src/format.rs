@@ -55,3 +55,13 @@ pub trait Retention: Format {
         Ok(UnshownPage::default())
     }
 }
+
+/// How the format orders versions, by which ranges of advisories are judged; exported by
+/// `export!(T, upkeep, present, retention, versions)`. It knows nothing of a repository, and must not reach for the host.
+pub trait Versions: Format {
+    /// A version as it is ordered: equal where the format holds two to be equal, however they are written.
+    type Version: Ord;
+
+    /// Reads a version, as it stands in a repository or in an advisory; none for what is no version of the format.
+    fn version(text: &str) -> Option<Self::Version>;
+}

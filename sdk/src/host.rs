@@ -6,7 +6,7 @@
 
 use crate::{
     Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Release,
-    ReleaseVerdict, Signature, Token, Version, VersionId,
+    ReleaseVerdict, Signature, Statement, Token, Version, VersionId,
 };
 use std::any::Any;
 
@@ -94,7 +94,7 @@ pub trait HostUpload {
     fn abort(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// Resource `repository`, and the functions of `releases`, `identity`, `signing` and `memo` that take one.
+/// Resource `repository`, and the functions of `releases`, `advisories`, `identity`, `signing` and `memo` that take one.
 #[expect(missing_docs, reason = "wit/v0.1/records.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/records.wit says it")]
 pub trait HostRepository: Any {
@@ -113,6 +113,7 @@ pub trait HostRepository: Any {
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
     fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error>;
+    fn advisories(&self, packages: &[String]) -> Result<String, Error>;
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error>;
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error>;
     fn keep(&self, blob: &dyn HostBlob) -> Result<Digest, Error>;
@@ -142,6 +143,7 @@ pub trait HostTransaction {
     fn show(&mut self, version: &Version);
     fn hide(&mut self, id: &VersionId);
     fn hide_file(&mut self, id: &VersionId, path: &str);
+    fn attest(&mut self, statement: &Statement);
     fn commit(self: Box<Self>) -> Result<Outcome, Error>;
 }
 

@@ -40,11 +40,13 @@ pub mod host;
 pub mod json_scan;
 
 mod accept;
+mod advisory;
 mod blob;
 mod challenge;
 mod client;
 mod context;
 mod description;
+mod description_parts;
 mod digest;
 mod entry;
 mod error;
@@ -70,6 +72,7 @@ mod retention;
 mod router;
 mod runs;
 mod settings;
+mod statement;
 mod tar;
 mod timestamp;
 mod transaction;
@@ -81,6 +84,7 @@ mod wasm;
 mod window;
 
 pub use accept::Accept;
+pub use advisory::{Advisory, Cvss};
 pub use blob::{Blob, Upload, Writer};
 pub use challenge::{Challenge, ChallengeScheme};
 pub use client::{Client, Install};
@@ -93,11 +97,13 @@ pub use error_template::{CodeKind, ErrorTemplate, RefusalWords};
 pub use exchange::Exchange;
 pub use failure::{Failure, Problem};
 pub use find_at::FindAt;
-pub use format::{Format, Present, Retention, Upkeep};
+pub use format::{Format, Present, Retention, Upkeep, Versions};
 pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
 pub use output::Output;
-pub use packhouse_names::{Folding, Release, ReleaseVerdict};
+pub use packhouse_names::{
+    AffectedRange, AffectedVersions, Folding, Place, RangeEvent, Release, ReleaseVerdict, places,
+};
 pub use params::Params;
 pub use percent::percent_encode;
 pub use piece::{PIECE_BYTES, Piece, PieceParts};
@@ -112,6 +118,7 @@ pub use retention::{Needed, Unshown, UnshownPage, VersionFacts};
 pub use router::{Check, Handler, Planner, Router, Row};
 pub use runs::{Neighbours, runs};
 pub use settings::{Redeploy, Settings};
+pub use statement::{DetachedSignature, Statement};
 pub use tar::{TarEntry, TarError, TarKind, TarReader, TarRules};
 pub use timestamp::Timestamp;
 pub use transaction::{Expectation, Outcome, Transaction};
@@ -134,7 +141,7 @@ pub mod __private {
 
     #[cfg(target_arch = "wasm32")]
     pub use crate::wasm::{
-        Component, export_plugin, export_present, export_retention, export_upkeep, plugin, present,
-        retention, upkeep, wit_bindgen,
+        Component, export_plugin, export_present, export_retention, export_upkeep, export_versions, plugin,
+        present, retention, upkeep, versions, wit_bindgen,
     };
 }

@@ -2,14 +2,16 @@
 
 use crate::host::HostRepository;
 use crate::{
-    Blob, Digest, Entry, Error, Login, Matches, PublicKey, Release, ReleaseVerdict, Signature, Transaction,
-    Upload,
+    Advisory, Blob, Digest, Entry, Error, Login, Matches, PublicKey, Release, ReleaseVerdict, Signature,
+    Transaction, Upload,
 };
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Releases that the host judges at once.
 const RELEASES: usize = 100_000;
+/// Packages whose advisories are asked for at once.
+const ADVISED: usize = 200;
 /// Names that the host is asked for at once, and their bytes.
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
@@ -116,24 +118,47 @@ impl Repository {
         Ok(found)
     }
 
-    /// Those of these that this proxy may offer of a package, spelt as in [`Version::name`](crate::Version::name), in their order;
-    /// `release` says what is known of each. The host judges age and withdrawal, for lists as for what is fetched.
+    /// What is known to be wrong with these packages, spelt as in [`Version::name`](crate::Version::name), whichever of their versions it
+    /// is about. Packages of which nothing is known are left out.
     ///
     /// # Errors
-    /// [`Error::Denied`] where this is no proxy; [`Error::Invalid`] for a name of more than 1,024 bytes.
+    /// [`Error::TooLarge`] where more is known than the host tells at once.
+    pub fn advisories(&self, packages: &[String]) -> Result<BTreeMap<String, Vec<Advisory>>, Error> {
+        let mut found = BTreeMap::new();
+        for some in packages.chunks(ADVISED) {
+            let told: BTreeMap<String, Vec<Advisory>> = serde_json::from_str(&self.0.advisories(some)?)?;
+            found.extend(told);
+        }
+        Ok(found)
+    }
+
+    /// Those of these that this proxy may offer of a package, spelt as in [`Version::name`](crate::Version::name), in their order;
+    /// `release` says what is known of each, its version above all. The host judges age, withdrawal and what else it knows of that
+    /// version, for lists as for what is fetched.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] where this is no proxy; [`Error::Invalid`] for a name, a version or a licence of more than 1,024 bytes.
     pub fn offered<T>(
         &self,
         package: &str,
         all: Vec<T>,
         release: impl Fn(&T) -> Release,
     ) -> Result<Vec<T>, Error> {
-        let releases: Vec<Release> = all.iter().map(release).collect();
+        let verdicts = self.judge_releases(package, &all.iter().map(release).collect::<Vec<_>>())?;
+        let judged = all.into_iter().zip(verdicts);
+        Ok(judged.filter(|(_, verdict)| *verdict == ReleaseVerdict::Offered).map(|(one, _)| one).collect())
+    }
+
+    /// What becomes of each of these releases of a package, as [`offered`](Self::offered) has it.
+    ///
+    /// # Errors
+    /// Those of [`offered`](Self::offered).
+    pub fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
         let mut verdicts = Vec::with_capacity(releases.len());
         for page in releases.chunks(RELEASES) {
             verdicts.extend(self.0.judge_releases(package, page)?);
         }
-        let judged = all.into_iter().zip(verdicts);
-        Ok(judged.filter(|(_, verdict)| *verdict == ReleaseVerdict::Offered).map(|(one, _)| one).collect())
+        Ok(verdicts)
     }
 
     /// What becomes of one release of a package, as [`offered`](Self::offered) has it.

@@ -1,7 +1,7 @@
 //! A change to a repository: all of it or none of it.
 
 use crate::host::HostTransaction;
-use crate::{Digest, Entry, Error, Version, VersionId};
+use crate::{Digest, Entry, Error, Statement, Version, VersionId};
 use serde::Serialize;
 
 /// What must hold of a key for a commit to be applied.
@@ -117,6 +117,12 @@ impl Transaction {
     /// No longer shows one file; a version without a file left is no longer shown either.
     pub fn hide_file(&mut self, id: &VersionId, path: &str) -> &mut Self {
         self.host.hide_file(id, path);
+        self
+    }
+
+    /// Keeps a signed statement about a version that is shown, by this change or before it; about another it is dropped.
+    pub fn attest(&mut self, statement: &Statement) -> &mut Self {
+        self.host.attest(statement);
         self
     }
 

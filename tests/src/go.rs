@@ -47,9 +47,16 @@ impl Go {
     /// Runs it with these arguments in the workspace, and with nothing of the caller's environment but the path.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Said {
+        self.run_with(&[], arguments)
+    }
+
+    /// The same with these variables besides.
+    #[track_caller]
+    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder()).env("DOCKER_CONFIG", self.folder().join("docker"));
+        command.envs(variables.iter().copied());
         run(command.args(arguments).current_dir(self.folder()))
     }
 }

@@ -45,6 +45,7 @@ pub mod repository;
 pub mod s3;
 pub mod said;
 pub mod server;
+pub mod sigstore;
 pub mod smtp;
 pub mod strace;
 pub mod tls;

@@ -13,7 +13,7 @@
 use packhouse_tests::clients::{self, Said};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{self, eventually};
-use packhouse_tests::{Api, Server, checkout, long, skip};
+use packhouse_tests::{Api, Request, Server, checkout, long, skip};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -218,6 +218,33 @@ fn a_format_in_rust_comes_of_the_program_alone() {
     a_difference_is_found(&author);
     what_does_not_compile_is_told(&author);
     it_is_served_while_it_changes(&author);
+}
+
+#[test]
+fn a_policy_in_rust_comes_of_the_program_alone() {
+    if !has_toolchain() {
+        return skip("plugins new of a policy", "nothing here compiles to wasm32-unknown-unknown");
+    }
+    let author = Author::new();
+    author.plugins(".", &["new", "no-python", "--kind", "policy", "--language", "python"]).refused("rust");
+    let made = last_line(author.command(".", &["new", "small-files", "--kind", "policy"]));
+    assert_eq!(made, author.folder("small-files").canonicalize().unwrap());
+    let component = last_line(author.command("small-files", &["build"]));
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let install = Request::new("POST", "/v1/policy-components").header("Content-Type", "application/wasm");
+    let installed = api.client().send(install.body(fs::read(&component).unwrap())).expect(201);
+    assert_eq!(installed.field("name"), "small-files");
+    let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
+    let policy = json!({
+        "name": "ours", "component": installed.field("component"), "settings": {"most_bytes": 4}, "repositories": "*",
+    });
+    let path = format!("/v1/policies/{}", api.post("/v1/policies", &policy).expect(201).field("id"));
+    api.call("POST", &format!("{path}/preview")).expect(200);
+    api.patch(&path, &json!({"mode": "enforced"})).expect(200);
+    files.put("a/b.txt", "four").expect(201);
+    let refused = files.put("a/c.txt", "more than four").expect(403);
+    assert!(refused.text().contains("has a file of 14 bytes (policy ours)"), "{}", refused.text());
 }
 
 /// What is right natively and wrong in the component is told by its row, and by what the plugin said.

@@ -16,7 +16,8 @@ use wit_parser::{Resolve, UnresolvedPackageGroup, WorldId};
 
 const WORLDS: [&str; 3] = ["imports", "plugin", "plugin-with-upkeep"];
 /// Those that came since: with what a component may export besides.
-const NEW_WORLDS: [&str; 3] = ["plugin-with-present", "plugin-with-retention", "plugin-with-all"];
+const NEW_WORLDS: [&str; 4] =
+    ["plugin-with-present", "plugin-with-retention", "plugin-with-versions", "plugin-with-all"];
 
 #[test]
 fn the_contract_parses_and_has_its_worlds() {

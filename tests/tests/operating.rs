@@ -34,6 +34,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("scrub [--rate 50MB]", "scrub --rate 50MB"),
     ("gc", "gc"),
     ("retention run [--policy ID]", "retention run"),
+    ("advisories import PATH", "advisories import record.json"),
+    ("advisories list", "advisories list"),
+    ("advisories show ID", "advisories show MAL-2026-1"),
+    ("advisories status", "advisories status"),
     ("plugins list", "plugins list"),
     ("plugins check FILE", "plugins check PLUGINS/maven.wasm"),
     ("plugins lock --out packhouse-plugins.lock", "plugins lock --out packhouse-plugins.lock"),
@@ -117,6 +121,8 @@ fn each_command_of_the_text_does_its_work_beside_a_server() {
     let home = TempDir::new().unwrap();
     let legacy = r#"{"name": "old", "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "scope": ["read"], "repositories": ["libs"], "expires_at": null}"#;
     std::fs::write(home.path().join("legacy.jsonl"), format!("{legacy}\n")).unwrap();
+    let record = r#"{"id": "MAL-2026-1", "modified": "2026-01-01T00:00:00Z"}"#;
+    std::fs::write(home.path().join("record.json"), record).unwrap();
     let plugins = program().with_file_name("plugins").display().to_string();
     for (_, command) in COMMANDS {
         let text = format!("packhouse {}", command.replace("PLUGINS", &plugins));

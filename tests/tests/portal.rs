@@ -15,7 +15,7 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
 /// Every page that needs nothing but a session.
-const PAGES: [&str; 19] = [
+const PAGES: [&str; 20] = [
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -33,6 +33,7 @@ const PAGES: [&str; 19] = [
     "/backups",
     "/organization",
     "/organization/retention",
+    "/organization/policies",
     "/organization/webhooks",
     "/repositories/lib/trash",
 ];
@@ -278,6 +279,7 @@ fn a_member_with_few_rights_sees_what_it_may() {
         ("/members", 403, "/v1/members".to_owned()),
         ("/formats", 403, "/v1/formats".to_owned()),
         ("/organization/retention", 403, "/v1/retention-policies".to_owned()),
+        ("/organization/policies", 403, "/v1/policies".to_owned()),
         ("/organization/webhooks", 403, "/v1/webhooks".to_owned()),
         ("/repositories/lib/trash", 403, format!("/v1/repositories/{}/trash", world.repository)),
         ("/audit", 403, "/v1/audit-events".to_owned()),

@@ -23,6 +23,12 @@ const LOOK: &str = "const done = arguments[arguments.length - 1]; \
     found => done(found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).join(' | '))), \
     error => done([String(error)]))";
 
+/// In an hour, in ms since 1970.
+fn soon() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_millis() as i64 + 3_600_000
+}
+
 /// A server with something of everything.
 struct World {
     server: Server,
@@ -65,6 +71,10 @@ fn world() -> World {
     let policy = json!({"name": "old ones", "repositories": [repository], "delete": {"not_downloaded_days": 90}, "keep": {"newest": 3},
         "max_deletes": 100});
     let policy = api.post("/v1/retention-policies", &policy).expect(201).field("id");
+    let rule = json!({"name": "our licences", "component": "licences", "settings": {"allow": ["MIT"], "unknown": "deny"}, "repositories": [repository]});
+    let rule = api.post("/v1/policies", &rule).expect(201).field("id");
+    let exception = json!({"package": "*", "reason": "until it is sorted out", "until": soon()});
+    api.post(&format!("/v1/policies/{rule}/exceptions"), &exception).expect(201);
     let claims =
         json!({"repository_owner": "octo-org", "repository": "octo-repo", "workflow": "release.yml"});
     let publisher = json!({"repository": repository, "provider": "github", "claims": claims, "packages": ["*"], "scope": ["write"]});
@@ -119,6 +129,8 @@ fn world() -> World {
         "/organization".to_owned(),
         "/organization/retention".to_owned(),
         format!("/organization/retention/{policy}"),
+        "/organization/policies".to_owned(),
+        format!("/organization/policies/{rule}"),
         "/organization/webhooks".to_owned(),
         format!("/organization/webhooks/{hook}"),
         "/repositories/releases/trash".to_owned(),
@@ -193,6 +205,11 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
     browser.press("Preview");
     browser.text("section[role=status]");
     look(&browser, &axe, "/organization/retention preview", &mut wrong);
+    let rule = pages.iter().find(|page| page.starts_with("/organization/policies/")).unwrap();
+    browser.open(&at(rule));
+    browser.press("Preview");
+    browser.text("section[role=status]");
+    look(&browser, &axe, "/organization/policies preview", &mut wrong);
     browser.open(&at("/tokens?repository=releases"));
     browser.fill("Name", "looked at");
     browser.press("Create token");

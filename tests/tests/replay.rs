@@ -395,6 +395,10 @@ impl IdentityService for Telling {
     }
 }
 
+impl packhouse_runtime::PolicyService for Telling {}
+
+impl packhouse_runtime::AdvisoryService for Telling {}
+
 impl SigningService for Telling {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         let key = "public-key-0-public-key-0".to_owned();

@@ -19,6 +19,7 @@ type Target = (&'static str, fn(&[u8]));
 #[test]
 fn every_seed_is_answered() {
     let targets: &[Target] = &[
+        ("attestation", fuzz::attestation),
         ("cargo_publish", fuzz::cargo_publish),
         ("cargo_upstream", fuzz::cargo_upstream),
         ("generic_listing", fuzz::generic_listing),

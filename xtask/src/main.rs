@@ -12,7 +12,7 @@ use packhouse_authoring::toolchain::Toolchain;
 use packhouse_authoring::{component, renamed};
 use std::path::{Path, PathBuf};
 
-const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins
+const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins, and policies/* into its folder policies
        xtask plugins FOLDER    builds the crate in that folder, wherever it lies, into the same
        xtask renamed    prints what stands in compiled code for which folder of this machine, as FOLDER=NAME
        xtask guests    builds tests/guests/* into target/release/guests
@@ -23,7 +23,10 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let root = root()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["plugins"] => make(&root, &selection::plugins(&root)?, "target/release/plugins"),
+        ["plugins"] => {
+            make(&root, &selection::plugins(&root)?, "target/release/plugins")?;
+            make(&root, &selection::policies(&root)?, "target/release/plugins/policies")
+        }
         ["plugins", folder] => {
             make(&root, &selection::elsewhere(&root, Path::new(folder))?, "target/release/plugins")
         }

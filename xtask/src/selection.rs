@@ -7,8 +7,18 @@ use std::path::Path;
 
 /// Every crate of `plugins/`.
 pub(crate) fn plugins(root: &Path) -> Result<Crates> {
+    all_in(root, "plugins")
+}
+
+/// Every crate of `policies/`.
+pub(crate) fn policies(root: &Path) -> Result<Crates> {
+    all_in(root, "policies")
+}
+
+fn all_in(root: &Path, folder: &str) -> Result<Crates> {
     let mut arguments = Vec::new();
-    for entry in root.join("plugins").read_dir().context("failed to list plugins/")? {
+    let entries = root.join(folder).read_dir().with_context(|| format!("failed to list {folder}/"))?;
+    for entry in entries {
         let folder = entry?.path();
         if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
             let name = package_name(&manifest).with_context(|| format!("no name in {}", folder.display()))?;

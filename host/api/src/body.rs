@@ -42,6 +42,7 @@ pub(crate) struct CallBody {
     json: bool,
     component: bool,
     is_form: bool,
+    is_untyped: bool,
     expects_continue: bool,
     ended: bool,
     failed: bool,
@@ -56,7 +57,14 @@ impl CallBody {
         let json = is_declared(headers, "application/json");
         let component = is_declared(headers, COMPONENT);
         let is_form = is_declared(headers, FORM);
-        Self { body, declared, json, component, is_form, expects_continue, ended: false, failed: false }
+        let is_untyped = !headers.contains_key(CONTENT_TYPE);
+        let (ended, failed) = (false, false);
+        Self { body, declared, json, component, is_form, is_untyped, expects_continue, ended, failed }
+    }
+
+    /// Takes a body of which nothing is said for JSON.
+    pub(crate) fn assume_json(&mut self) {
+        self.json |= self.is_untyped;
     }
 
     /// Whether the body is declared as a component. One that is neither that nor JSON, which tells where a component is, is 415.

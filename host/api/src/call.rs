@@ -174,7 +174,11 @@ async fn prepare(
     if !endpoint.is_for_operators() {
         in_service(&app)?;
     }
-    let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone);
+    // Questions about a whole lock file are larger than what is read of strangers elsewhere; all their bodies together are bounded.
+    let (limits, signed) = (app.live.limits.get(), endpoint.right != Right::Anyone || endpoint.is_of_osv());
+    if endpoint.is_of_osv() {
+        body.assume_json();
+    }
     let is_component = endpoint.takes_component && body.is_component()?;
     if is_component {
         body.check_component()?;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use packhouse_runtime::{Attestation, Dependency, Image, Purpose};
+use packhouse_runtime::{Dependency, Image, Purpose};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::advisories::AdvisoryMark;
+use crate::attestations::{AttestationView, views};
 use crate::operations::connection::{ClientText, Connection, InstallText};
 use crate::operations::packages::VersionPage;
 
@@ -37,9 +39,10 @@ pub(crate) struct VersionDetailsView {
     /// Of a container image: platforms, layers, history, labels and what refers to it.
     #[schema(value_type = Option<Object>)]
     image: Option<Image>,
-    /// Statements about where it comes from, which nothing here has verified.
-    #[schema(value_type = Vec<Object>)]
-    attestations: Vec<Attestation>,
+    /// Signed statements about it and its files: who built them and from what, and whether that holds.
+    attestations: Vec<AttestationView>,
+    /// What is known to be wrong with it, the worst first.
+    advisories: Vec<AdvisoryMark>,
 }
 
 /// A file of a version.
@@ -82,7 +85,7 @@ pub(crate) struct DependencyView {
 
 impl From<VersionPage> for VersionDetailsView {
     fn from(page: VersionPage) -> VersionDetailsView {
-        let VersionPage { details, install, presented, .. } = page;
+        let VersionPage { details, install, presented, attestations, advisories, .. } = page;
         let counted = details.file_downloads;
         let version = details.version;
         let files = version.files.into_iter().map(|file| CountedFileView {
@@ -109,7 +112,8 @@ impl From<VersionPage> for VersionDetailsView {
             install: install.into_iter().map(InstallView::from).collect(),
             dependencies: presented.dependencies.into_iter().map(DependencyView::from).collect(),
             image: presented.image,
-            attestations: presented.attestations,
+            attestations: views(attestations, presented.attestations),
+            advisories: advisories.into_iter().map(AdvisoryMark::from).collect(),
         }
     }
 }

@@ -47,10 +47,20 @@ const GOES_ON: [(Method, &str); 4] = [
 /// What is served while the server is being worked on.
 const OPERATORS: [(Method, &str); 2] = [(Method::POST, "/v1/sessions"), (Method::POST, "/v1/reload")];
 
+/// What programs ask that know the interface of OSV. It changes nothing, the operator may open it to anybody, and some of them do not say that
+/// a body is JSON.
+const OSV: [&str; 3] = ["/v1/query", "/v1/querybatch", "/v1/vulns/{id}"];
+
 impl Endpoint {
+    /// Whether it is asked by programs that know the interface of OSV.
+    pub(crate) fn is_of_osv(&self) -> bool {
+        OSV.contains(&self.path.as_str())
+    }
+
     /// Whether it is served while the server takes no changes.
     pub(crate) fn goes_on(&self) -> bool {
         self.method.is_safe()
+            || self.is_of_osv()
             || GOES_ON.iter().any(|(method, path)| self.method == *method && self.path == *path)
     }
 

@@ -25,12 +25,14 @@ use crate::operations::access_keys::{AccessKeyRequest, ExpiryChange};
 use crate::operations::key_owners::KeyOwnerRequest;
 use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
 use crate::operations::organization::OrganizationChange;
+use crate::operations::policies::{ExceptionRequest, RuleChangeRequest, RuleRequest};
 use crate::operations::repositories::RepositoryChange;
 use crate::operations::retention::{PolicyRequest, Rule};
 use crate::operations::sso::SettingsRequest;
 use crate::operations::tokens::TokenRequest;
 use crate::operations::webhooks::{WantedWebhook, WebhookRequest};
 use crate::organization::ChangeOrganization;
+use crate::policies::bodies::{ChangeRule, CreateException, CreateRule};
 use crate::retention::bodies::{ChangePolicy, CreatePolicy};
 use crate::sso::settings::SetSso;
 use crate::subscribers::bodies::{
@@ -81,6 +83,21 @@ pub fn retention_policy(body: Value) -> Result<(String, Rule), ApiError> {
 /// What of a policy of retention is to change.
 pub fn retention_change(body: Value) -> Result<PolicyRequest, ApiError> {
     shape::<ChangePolicy>(body)?.request()
+}
+
+/// A policy over versions that is wanted.
+pub fn policy(body: Value) -> Result<RuleRequest, ApiError> {
+    shape::<CreateRule>(body)?.request()
+}
+
+/// What of a policy over versions is to change.
+pub fn policy_change(body: Value) -> Result<RuleChangeRequest, ApiError> {
+    shape::<ChangeRule>(body)?.request()
+}
+
+/// An exception from a policy over versions that is wanted, at `now` in ms since 1970.
+pub fn policy_exception(body: Value, now: i64) -> Result<ExceptionRequest, ApiError> {
+    shape::<CreateException>(body)?.request(now)
 }
 
 /// A webhook that is wanted.

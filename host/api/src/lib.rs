@@ -5,6 +5,8 @@
 
 mod access_keys;
 mod activity;
+mod advisories;
+mod attestations;
 mod audit;
 mod body;
 mod cache;
@@ -29,12 +31,14 @@ mod organization;
 mod packages;
 mod paging;
 mod plugins;
+mod policies;
 pub mod portal;
 pub mod publishers;
 mod recordings;
 mod reload;
 pub mod repositories;
 mod retention;
+mod sbom;
 mod search;
 mod sessions;
 mod shown;
@@ -91,11 +95,14 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         repositories::endpoints(),
         packages::endpoints(),
         search::endpoints(),
+        advisories::endpoints(),
+        sbom::endpoints(),
         organization::endpoints(),
         cache::endpoints(),
         upkeep::endpoints(),
         trash::endpoints(),
         retention::endpoints(),
+        policies::endpoints(),
         tokens::endpoints(),
         publishers::endpoints(),
         logins::endpoints(),
@@ -115,7 +122,10 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
 pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     let mut api = OpenApiRouter::with_openapi(openapi::base(&app));
     for (schemas, mut paths, handler) in endpoints() {
-        let (endpoint, operation) = Endpoint::read(&mut paths)?;
+        let (mut endpoint, operation) = Endpoint::read(&mut paths)?;
+        if app.config.advisories.public && endpoint.is_of_osv() {
+            endpoint.right = endpoint::Right::Anyone;
+        }
         openapi::complete(operation, &endpoint);
         for status in [500, 503] {
             call::count(&endpoint, status, 0);

@@ -11,11 +11,13 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
 use crate::Answer;
+use crate::advisories::AdvisoryMark;
 use crate::call::Call;
 use crate::details::{ConnectionView, REASON, VersionDetailsView};
 use crate::endpoint::Right::OfObject;
-use crate::operations::connection;
+use crate::operations::advisories::{self, Mark};
 use crate::operations::packages::{self, Packages, Search};
+use crate::operations::{connection, repositories};
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
@@ -61,10 +63,12 @@ pub(crate) struct VersionView {
     reason: String,
     published_at: Option<u64>,
     files: Vec<FileView>,
+    /// What is known to be wrong with it, the worst first.
+    advisories: Vec<AdvisoryMark>,
 }
 
-impl From<Version> for VersionView {
-    fn from(version: Version) -> VersionView {
+impl From<(Version, Vec<Mark>)> for VersionView {
+    fn from((version, marks): (Version, Vec<Mark>)) -> VersionView {
         let reason = version.properties.into_iter().find(|(name, _)| name == REASON).map(|(_, value)| value);
         let files = version.files.into_iter().map(|file| FileView {
             path: file.path,
@@ -77,6 +81,7 @@ impl From<Version> for VersionView {
             reason: reason.unwrap_or_default(),
             published_at: version.published,
             files: files.collect(),
+            advisories: marks.into_iter().map(AdvisoryMark::from).collect(),
         }
     }
 }
@@ -113,10 +118,15 @@ async fn versions(call: Call) -> Answer {
     call.only(&["limit", "after"])?;
     let limit = paging::limit(&call)? as usize;
     let offset = paging::after::<usize>(&call)?.unwrap_or_default();
-    let versions = packages::versions(call.actor()?, call.path("id"), call.path("name")).await?;
+    let (actor, name) = (call.actor()?, call.path("name"));
+    let versions = packages::versions(actor, call.path("id"), name).await?;
     let end = offset.saturating_add(limit);
     let next = (end < versions.len()).then(|| end.to_string());
-    let items = versions.into_iter().skip(offset).take(limit).map(VersionView::from).collect();
+    let shown: Vec<Version> = versions.into_iter().skip(offset).take(limit).collect();
+    let numbers: Vec<String> = shown.iter().map(|version| version.version.clone()).collect();
+    let repository = repositories::readable(actor, call.path("id")).await?;
+    let marks = advisories::of_versions(actor, &repository, name, &numbers).await?;
+    let items = shown.into_iter().zip(marks).map(VersionView::from).collect();
     Ok(Json(Page { items, next }).into_response())
 }
 

@@ -9,8 +9,10 @@ use utoipa_axum::router::UtoipaMethodRouter;
 use utoipa_axum::routes;
 
 use crate::Answer;
+use crate::advisories::AdvisoryMark;
 use crate::call::Call;
 use crate::endpoint::Right::SignedIn;
+use crate::operations::advisories::Mark;
 use crate::operations::search::{self, Found, SearchRequest};
 use crate::paging::{self, Page};
 
@@ -40,10 +42,12 @@ pub(crate) struct FoundPackageView {
     state: String,
     /// When that one was published, in ms since 1970.
     updated_at: Option<u64>,
+    /// The worst of the advisories about that one; null where there is none.
+    advisory: Option<AdvisoryMark>,
 }
 
-impl From<FoundPackage> for FoundPackageView {
-    fn from(found: FoundPackage) -> FoundPackageView {
+impl From<(FoundPackage, Option<Mark>)> for FoundPackageView {
+    fn from((found, worst): (FoundPackage, Option<Mark>)) -> FoundPackageView {
         FoundPackageView {
             repository: FoundRepositoryView {
                 id: found.place.repository.to_string(),
@@ -55,6 +59,7 @@ impl From<FoundPackage> for FoundPackageView {
             summary: found.summary,
             state: found.state,
             updated_at: found.updated_at,
+            advisory: worst.map(AdvisoryMark::from),
         }
     }
 }
@@ -80,6 +85,7 @@ async fn packages(call: Call) -> Answer {
         limit: paging::limit(&call)?,
     };
     let Found { packages, next } = search::packages(call.actor()?, request).await?;
-    let items = packages.into_iter().map(FoundPackageView::from).collect();
+    let worst = search::worst(call.actor()?, &packages).await?;
+    let items = packages.into_iter().zip(worst).map(FoundPackageView::from).collect();
     Ok(Json(Page { items, next }).into_response())
 }

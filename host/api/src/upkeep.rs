@@ -16,6 +16,7 @@ use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::upkeep::{self, Deleted, VersionPath};
+use crate::operations::{advisories, repositories};
 use crate::packages::VersionView;
 
 /// The endpoints of this module.
@@ -51,8 +52,12 @@ async fn mark(mut call: Call) -> Answer {
     if !["", "yanked", "deprecated"].contains(&state.as_str()) {
         return Err(ApiError::invalid("`state` is `yanked`, `deprecated` or empty."));
     }
-    let marked = upkeep::mark(call.actor()?, version(&call), VersionState { state, reason }).await?;
-    Ok(Json(VersionView::from(marked)).into_response())
+    let actor = call.actor()?;
+    let marked = upkeep::mark(actor, version(&call), VersionState { state, reason }).await?;
+    let repository = repositories::show(actor, call.path("id")).await?;
+    let numbers = [marked.version.clone()];
+    let marks = advisories::of_versions(actor, &repository, &marked.name, &numbers).await?;
+    Ok(Json(VersionView::from((marked, marks.into_iter().flatten().collect()))).into_response())
 }
 
 /// Deletes a version.

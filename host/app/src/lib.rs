@@ -1,5 +1,6 @@
 //! What both hosts share: the settings, the store, the plugins and whether they serve.
 
+pub mod attestations;
 pub mod body_budget;
 pub mod certificates;
 pub mod live;
@@ -7,6 +8,7 @@ pub mod login_links;
 pub mod mail;
 pub mod metrics;
 pub mod plugins;
+pub mod policies;
 pub mod proofs;
 pub mod public_url;
 pub mod publishers;
@@ -22,6 +24,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use packhouse_advisories::Advisories;
 use packhouse_runtime::Runtime;
 use packhouse_store::{OrganizationId, Store, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -53,6 +56,10 @@ pub struct App {
     pub runtime: Runtime,
     /// What this server has followed of what formats run.
     pub plugins: plugins::Followed,
+    /// By what signed statements about packages are judged.
+    pub trust: attestations::Trusted,
+    /// What is kept of policies.
+    pub policies: policies::Policies,
     /// Seals secrets that must be read again.
     pub sealer: Sealer,
     /// Sends invitations and password resets.
@@ -63,6 +70,8 @@ pub struct App {
     pub issuers: publishers::Issuers,
     /// Where webhooks listen.
     pub receivers: webhooks::Receivers,
+    /// What is known to be wrong with packages.
+    pub advisories: Arc<Advisories>,
     /// Proxies' upstreams.
     pub upstreams: Arc<Upstreams>,
     /// Makes and checks the hashes of passwords.
@@ -138,20 +147,24 @@ impl App {
     /// The state before anything listens.
     pub fn new(config: Config, store: Store, runtime: Runtime, mail: Mail) -> App {
         let passwords = Passwords::new();
+        let advisories = Advisories::new(store.clone(), config.advisories.block_malware);
         App {
             mail,
+            trust: attestations::Trusted::default(),
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             providers: Providers::new(&config.upstream_allow_networks),
             issuers: publishers::Issuers::default(),
             receivers: webhooks::Receivers::new(&config.upstream_allow_networks),
             live: LiveSettings::new(&config),
             proofs: Arc::new(proofs::Proofs::new(store.clone())),
-            upstreams: Upstreams::new(store.clone(), &config),
+            upstreams: Upstreams::new(store.clone(), &config, Arc::clone(&advisories)),
+            advisories,
             bodies: BodyBudget::new(&config.limits),
             shares: Shares::of_process(config.limits.connections),
             draining: CancellationToken::new(),
             meters: Meters::new(&runtime),
             plugins: plugins::Followed::default(),
+            policies: policies::Policies::default(),
             readiness: Readiness::new(config.readiness_interval),
             config,
             store,

@@ -7,7 +7,7 @@ use packhouse_config::{Config, Inputs};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::App;
+use crate::{App, attestations};
 
 /// From what the settings are read again, and how the log takes another level.
 pub struct Reloading {
@@ -66,7 +66,9 @@ impl App {
         changed.needs_restart.extend(waiting);
         changed.needs_restart.sort();
         changed.needs_restart.dedup();
+        let trust = attestations::read(&new)?;
         (reloading.set_log)(&new.log)?;
+        self.trust.set(trust);
         self.upstreams.allow(new.upstream_allow_networks.clone());
         self.providers.allow(&new.upstream_allow_networks);
         self.receivers.allow(&new.upstream_allow_networks);

@@ -68,6 +68,20 @@ pub(crate) static BOUNDS: &[Key] = &[
         "What stays free on the disk of a blob folder; 0 for nothing.",
     ),
     key(
+        "advisories.block_malware",
+        "PACKHOUSE_ADVISORIES_BLOCK_MALWARE",
+        Kind::Switch,
+        "true",
+        "Whether versions that an advisory calls malware are neither offered by proxies nor published.",
+    ),
+    key(
+        "advisories.public",
+        "PACKHOUSE_ADVISORIES_PUBLIC",
+        Kind::Switch,
+        "false",
+        "Whether /v1/query, /v1/querybatch and /v1/vulns answer without a session: for clients that cannot send one.",
+    ),
+    key(
         "responses.compression",
         "PACKHOUSE_RESPONSES_COMPRESSION",
         Kind::Switch,

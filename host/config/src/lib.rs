@@ -1,6 +1,8 @@
 //! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
 //! with where it came from. Strict: a key that is not known is an error that names the nearest one.
 
+mod advisories;
+mod attestations;
 mod bound_keys;
 pub mod client_network;
 mod email;
@@ -18,6 +20,7 @@ mod setting;
 mod show;
 pub mod tls;
 mod values;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,8 @@ use packhouse_runtime::{PluginConfig, RuntimeConfig};
 use packhouse_store::{BlobsConfig, DatabaseLimits, RedirectsConfig, StagingLimits, StoreConfig};
 use url::Url;
 
+pub use advisories::AdvisoryRules;
+pub use attestations::AttestationTrust;
 pub use email::{email, email_domain};
 pub use layers::Inputs;
 pub use mistake::{Mistake, Mistakes};
@@ -38,6 +43,7 @@ pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
 pub use setting::{Setting, Settings, Source};
 pub use values::{SHORTEST_SEALING_KEY, bytes};
+pub use webhooks::WebhookBounds;
 
 /// All settings, checked.
 #[derive(Clone, Debug)]
@@ -60,6 +66,8 @@ pub struct Config {
     pub runtime: RuntimeConfig,
     /// PEM files of the keys of which one must have signed a component that is installed; none: digests alone count.
     pub trusted_keys: Vec<PathBuf>,
+    /// By what signed statements about packages are judged.
+    pub attestations: AttestationTrust,
     /// File of credentials of registries, as docker writes it.
     pub registry_auth: Option<PathBuf>,
     /// Formats that start switched off.
@@ -86,6 +94,8 @@ pub struct Config {
     pub owner: Owner,
     /// Bounds of connections and bodies.
     pub limits: Limits,
+    /// What is done with advisories.
+    pub advisories: AdvisoryRules,
     /// Whether documents are sent compressed to clients that accept it.
     pub compression: bool,
     /// Time between two collections of garbage; none for no collection.
@@ -104,19 +114,6 @@ pub struct Config {
     pub maintenance: String,
     /// What was written where.
     pub sources: Sources,
-}
-
-/// Bounds of what webhooks are told.
-#[derive(Clone, Copy, Debug)]
-pub struct WebhookBounds {
-    /// Time for one send, with its answer.
-    pub timeout: Duration,
-    /// How long something is sent again that is not taken.
-    pub retry_for: Duration,
-    /// How long it is kept what was sent, and what waits for a hook that is paused.
-    pub keep: Duration,
-    /// Events that wait for one hook.
-    pub max_waiting: u64,
 }
 
 /// Traces of requests, by OpenTelemetry's protocol over HTTP.
@@ -254,24 +251,21 @@ impl Config {
                 per_plugin,
             },
             trusted_keys: read.paths("plugins.trusted_keys"),
+            attestations: read.attestations()?,
             registry_auth: read.some("plugins.registry_auth").map(PathBuf::from),
             disabled,
             log: read.parse("log", values::log_levels)?,
             tracing: read.tracing()?,
             upstream_allow_networks: read.parse("upstream.allow_networks", networks::upstream_networks)?,
             upstream: read.upstream()?,
-            webhooks: WebhookBounds {
-                timeout: read.parse("webhooks.timeout_ms", values::some_millis)?,
-                retry_for: read.millis("webhooks.retry_for_ms")?,
-                keep: read.millis("webhooks.keep_ms")?,
-                max_waiting: read.parse("webhooks.max_waiting", values::count)?,
-            },
+            webhooks: read.webhooks()?,
             trusted_proxies: read.parse("trusted_proxies", networks::networks)?,
             smtp_url: read.some("smtp_url").map(Secret::new),
             smtp_from: read.some("smtp_from").map(str::to_owned),
             sealing_key: read.parse_some("sealing_key", values::sealing_key)?,
             owner: read.owner()?,
             limits: read.limits()?,
+            advisories: read.advisories()?,
             compression: read.parse("responses.compression", values::switch)?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),

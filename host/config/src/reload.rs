@@ -9,8 +9,16 @@ use super::key::Kind;
 use super::setting::Settings;
 
 /// Settings that hold from the moment they are read again; a name that ends in a dot stands for all below it.
-const LIVE: [&str; 7] =
-    ["log", "limits.", "trusted_proxies", "upstream.allow_networks", "tls.", "read_only", "maintenance"];
+const LIVE: [&str; 8] = [
+    "log",
+    "limits.",
+    "trusted_proxies",
+    "upstream.allow_networks",
+    "tls.",
+    "read_only",
+    "maintenance",
+    "attestations.",
+];
 /// Of those below, what is made once for the life of the process.
 const FIXED: [&str; 6] = [
     "limits.connections",

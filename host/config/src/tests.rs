@@ -220,6 +220,23 @@ fn the_example_file_lists_every_key_with_its_default() {
     }
 }
 
+#[test]
+fn identities_are_pairs() {
+    let of = |text: &str| load(&format!("[attestations]\nidentities = {text}\n"));
+    let config = of("['https://issuer.example *@example.com', 'a b']").unwrap();
+    let pair = |issuer: &str, identity: &str| [issuer.to_owned(), identity.to_owned()];
+    assert_eq!(
+        config.attestations.identities,
+        [pair("https://issuer.example", "*@example.com"), pair("a", "b")]
+    );
+    for wrong in ["'alone'", "'a b c'"] {
+        assert!(
+            of(wrong).unwrap_err().to_string().contains("write both with a space between them"),
+            "{wrong}"
+        );
+    }
+}
+
 /// Every mistake is told at once, each with the key, what was written, the line of the file, and what to write.
 #[test]
 fn all_mistakes_are_told_with_their_place() {

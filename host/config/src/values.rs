@@ -184,6 +184,22 @@ pub(crate) fn domains(text: &str) -> Result<Vec<String>, String> {
     Ok(domains)
 }
 
+/// Issuers and identities, as in `https://issuer https://github.com/acme/*`, separated by commas.
+pub(crate) fn identities(text: &str) -> Result<Vec<[String; 2]>, String> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let pair = |part: &str| {
+        let words: Vec<String> = part.split_whitespace().map(str::to_owned).collect();
+        let wrong = |_| {
+            format!(
+                "holds {part:?}, which is no issuer and identity; write both with a space between them, as in \
+                 https://issuer.example me@example.com"
+            )
+        };
+        <[String; 2]>::try_from(words).map_err(wrong)
+    };
+    parts.map(pair).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,8 @@ pub(crate) struct CacheLookup<'a> {
     shadow: i64,
     /// When the entry is judged.
     now: i64,
+    /// The number of changes of advisories then.
+    advisories: i64,
 }
 
 struct Slot<'a> {
@@ -34,14 +36,25 @@ impl<'a> CacheLookup<'a> {
     pub(crate) fn of(cache: &ResponseCache, request: &RepositoryRequest<'a>) -> Self {
         let slot = request.found().and_then(|row| {
             let key = CacheKey::of(request.plugin.number(), row.id, &request.members, &request.head)?;
-            Some(Slot { key, rows: CurrentRows { row, members: &request.principal.facts.members } })
+            Some(Slot {
+                key,
+                rows: CurrentRows {
+                    row,
+                    members: &request.principal.facts.members,
+                    policies: request.principal.facts.policies,
+                },
+            })
         });
         let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));
         let store = &request.app.store;
         // What a plugin made of the time, it made of this process's.
         let now = packhouse_store::now_ms();
+        // Asked before the plugin is: what it makes while advisories are brought in is not kept for afterwards.
+        let advisories = request.app.advisories.number();
         let is_valid = match (&slot, &entry) {
-            (Some(slot), Some(entry)) => entry.validity.holds(store, slot.rows, now),
+            (Some(slot), Some(entry)) => {
+                entry.advisories == advisories && entry.validity.holds(store, slot.rows, now)
+            }
             _ => false,
         };
         match (&slot, &entry) {
@@ -51,7 +64,7 @@ impl<'a> CacheLookup<'a> {
             (Some(_), Some(_)) => cache.lookups.stale.increment(1),
         }
         let shadow = request.on_trial.as_ref().and_then(OnTrial::shadow).unwrap_or_default();
-        Self { slot, entry, is_valid, shadow, now }
+        Self { slot, entry, is_valid, shadow, now, advisories }
     }
 
     /// The valid entry, if there is one.
@@ -83,7 +96,8 @@ impl<'a> CacheLookup<'a> {
         let response = Box::pin(in_memory(response)).await?;
         let response = Arc::new(PreparedResponse { kept: true, ..response });
         let compared = AtomicI64::new(self.shadow);
-        cache.insert(key, CacheEntry { validity, intent, response: Arc::clone(&response), compared });
+        let (advisories, kept) = (self.advisories, Arc::clone(&response));
+        cache.insert(key, CacheEntry { validity, advisories, intent, response: kept, compared });
         Ok(response)
     }
 }

@@ -33,8 +33,8 @@ pub(crate) async fn check(
     if let Some(on_trial) = &request.on_trial {
         match &checked {
             Ok(Ok(())) => on_trial.goes_on(since.elapsed()),
-            Ok(Err(refused)) => on_trial.refused(request, Ok(refused), since.elapsed()),
-            Err(error) => on_trial.refused(request, Err(error), since.elapsed()),
+            Ok(Err(refused)) => on_trial.refused(&request.tried(), Ok(refused), since.elapsed()),
+            Err(error) => on_trial.refused(&request.tried(), Err(error), since.elapsed()),
         }
     }
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;

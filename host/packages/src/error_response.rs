@@ -250,6 +250,8 @@ impl From<CallError> for HttpError {
             CallError::TooMany { retry_after_s } => Self::of(&catalogue::TOO_MANY_ATTEMPTS)
                 .and_header(RETRY_AFTER, HeaderValue::from(retry_after_s)),
             CallError::OtherPackage(package) => other_package(&[package]),
+            CallError::PolicyDenied(sentence) => Self::with(&catalogue::POLICY_DENIED, &sentence),
+            CallError::Advisory(sentence) => Self::with(&catalogue::ADVISORY_MALWARE, &sentence),
             _ => Self::of(&catalogue::INTERNAL),
         }
     }

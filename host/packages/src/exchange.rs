@@ -1,13 +1,12 @@
 //! Trusted publishing's requests of a format's clients: for whom an ID token is to be made, and a token for one. Where they are and
 //! what they look like is what the format's description says.
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::BytesMut;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use packhouse_app::App;
 use packhouse_app::publishers::{
-    IdTokenRefusal, IdTokenRequest, PublisherReach, TOKEN_LIFETIME_S, audience_of,
+    GivenBack, IdTokenRefusal, IdTokenRequest, PublisherReach, TOKEN_LIFETIME_S, audience_of,
 };
 use packhouse_identity::Secret;
 use packhouse_runtime::{Exchange, Gives, Plugin, fill};
@@ -21,6 +20,7 @@ use crate::credential::PresentedCredential;
 use crate::declared_length::too_large;
 use crate::error_response::HttpError;
 use crate::request_context::RequestContext;
+use crate::unkept_json::unkept_json;
 
 /// Bytes of a body: an ID token and some words around it.
 const MAX_BODY_BYTES: usize = 24 * 1024;
@@ -59,8 +59,12 @@ impl IdTokenExchange<'_> {
         if *self.app.live.read_only.get() {
             return Err(HttpError::of(&catalogue::READ_ONLY));
         }
-        let id_token = id_token(exchange, parts, body).await?;
-        match self.exchange(exchange, id_token, context).await {
+        let shown = shown(exchange, parts, body).await?;
+        let answered = match exchange.gives {
+            Gives::Revocation => self.revoke(exchange, shown, context).await,
+            _ => self.exchange(exchange, shown, context).await,
+        };
+        match answered {
             Ok(response) => Ok(response),
             Err(IdTokenRefusal::Store(error)) => Err(error.into()),
             Err(refused) => self.refused(exchange, refused),
@@ -91,13 +95,37 @@ impl IdTokenExchange<'_> {
         let minted = self.app.exchange_id_token(request).await?;
         context.credential = Some(format!("token:{}", minted.row.id).into());
         context.caller = Some(minted.row.name.as_str().into());
-        Ok(self.told(StatusCode::OK, &exchange.answer, false, &|name| match name {
+        Ok(self.answered(exchange, &|name| match name {
             "token" => Some(minted.secret.reveal().into()),
             "expires" => Some((minted.expires_at / 1000).into()),
             "lifetime" => Some(TOKEN_LIFETIME_S.into()),
             "audience" => Some(audience_of(&context.base_url).into()),
             _ => None,
         }))
+    }
+
+    /// The same answer whether or not it is such a token: nobody learns by it what a secret is good for.
+    async fn revoke(
+        &self,
+        exchange: &Exchange,
+        token: Option<Secret>,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, IdTokenRefusal> {
+        let token = token.ok_or(IdTokenRefusal::Malformed("there is no token where it should be"))?;
+        let request = GivenBack {
+            organization: self.organization,
+            token: &token,
+            address: context.peer,
+            request_id: &context.request_id,
+        };
+        self.app.revoke_minted(request).await?;
+        Ok(self.answered(exchange, &|_| None))
+    }
+
+    /// The answer of an exchange that came to its end.
+    fn answered(&self, exchange: &Exchange, found: &dyn Fn(&str) -> Option<Value>) -> Response<Body> {
+        let status = exchange.status.and_then(|status| StatusCode::from_u16(status).ok());
+        self.told(status.unwrap_or(StatusCode::OK), &exchange.answer, false, found)
     }
 
     fn refused(&self, exchange: &Exchange, refused: IdTokenRefusal) -> Result<Response<Body>, HttpError> {
@@ -120,20 +148,17 @@ impl IdTokenExchange<'_> {
         head: bool,
         found: &dyn Fn(&str) -> Option<Value>,
     ) -> Response<Body> {
-        let bytes = Bytes::from(fill(template, found).unwrap_or_default().to_string());
-        let length = HeaderValue::from(bytes.len());
-        let mut response = Response::new(if head { Body::empty() } else { Body::full(bytes) });
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CONTENT_LENGTH, length);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        if status == StatusCode::NO_CONTENT {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = status;
+            return response;
+        }
+        unkept_json(status, &fill(template, found).unwrap_or_default(), head)
     }
 }
 
-/// The ID token, where the exchange has it. 413 for a body that is too long.
-async fn id_token(
+/// The ID token, or the token that is given back, where the exchange has it. 413 for a body that is too long.
+async fn shown(
     exchange: &Exchange,
     parts: &Parts,
     body: &mut IncomingBody,

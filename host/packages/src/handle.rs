@@ -11,9 +11,9 @@ use crate::error_response::HttpError;
 use crate::package_reach;
 use crate::plugin_failure::failed;
 use crate::receive::Received;
-use crate::repository_request::{NamedRepository, RepositoryRequest};
+use crate::repository_request::RepositoryRequest;
 use crate::select_repositories::SelectedRepositories;
-use crate::services::{CallServices, Caller};
+use crate::services::CallServices;
 use crate::trials::OnTrial;
 
 /// How often a call is begun at most.
@@ -45,7 +45,7 @@ async fn call(
     let on_trial = request.on_trial.as_ref();
     let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
     let services =
-        CallServices::new(request.app, &request.plugin, caller(request), on_trial.and_then(OnTrial::heard));
+        CallServices::new(request.app, &request.plugin, request.caller(), on_trial.and_then(OnTrial::heard));
     let call = Call {
         target,
         others,
@@ -63,30 +63,12 @@ async fn call(
     let since = Instant::now();
     let handled = handle_again(&request.plugin, instance, call, &services).await;
     if let Some(on_trial) = on_trial {
-        on_trial.handled(request, intent, handed, &handled, &services, since.elapsed());
+        on_trial.handled(&request.tried(), intent, handed, &handled, &services, since.elapsed());
     }
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
     let mut answer = services.fill(handled.map_err(HttpError::from)?);
     answer.reads.extend(reads);
     Ok(answer)
-}
-
-/// Who asks, and where.
-pub(crate) fn caller(request: &RepositoryRequest<'_>) -> Caller {
-    let name = match &request.repository {
-        Some(NamedRepository::Found(row)) => Some(row.name.clone()),
-        Some(NamedRepository::Missing(name) | NamedRepository::Undisclosed { name, .. }) => {
-            Some((*name).to_owned())
-        }
-        None => None,
-    };
-    Caller {
-        principal: Arc::clone(request.principal),
-        organization: request.organization,
-        repository: name,
-        peer: request.peer,
-        request_id: request.head.request_id.clone(),
-    }
 }
 
 /// What the audit log says of a change in a repository; none of what only reads.
@@ -141,6 +123,8 @@ fn outcome(handled: &Result<Result<Answer, Failure>, CallError>) -> CallOutcome 
         Ok(Ok(_)) => CallOutcome::Succeeded,
         Ok(Err(failure)) if failure.status < 500 => CallOutcome::Succeeded,
         Ok(Err(_)) => CallOutcome::Suspect,
+        // The plugin understood what it used: a policy refuses what comes of it.
+        Err(CallError::PolicyDenied(_)) => CallOutcome::Succeeded,
         Err(
             CallError::Store(_)
             | CallError::Busy(_)

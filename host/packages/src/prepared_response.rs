@@ -9,8 +9,8 @@ use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
 use crate::coded_variants::CodedVariants;
-use crate::downloads::SentFile;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
+use crate::sent_file::SentFile;
 use packhouse_wire::conditional::Validators;
 
 /// Bytes that are announced and still arrive are waited for up to this many: such a response has validators and ranges like any

@@ -10,7 +10,8 @@ use packhouse_store::{OrganizationId, RepositoryRow};
 
 use crate::identify::Principal;
 use crate::scope::Scopes;
-use crate::trials::OnTrial;
+use crate::services::Caller;
+use crate::trials::{OnTrial, TriedRequest};
 use packhouse_app::App;
 
 /// What a plugin is told that a repository is, if there is none or the caller may not know of it.
@@ -83,6 +84,39 @@ impl<'a> RepositoryRequest<'a> {
     pub(crate) fn scopes(&self) -> Option<Scopes<'_>> {
         let words = self.description().token_service.as_ref()?;
         Some(Scopes::new(self.scope_template?, words))
+    }
+
+    /// Who asks, and where.
+    pub(crate) fn caller(&self) -> Caller {
+        let name = match &self.repository {
+            Some(NamedRepository::Found(row)) => Some(row.name.clone()),
+            Some(NamedRepository::Missing(name) | NamedRepository::Undisclosed { name, .. }) => {
+                Some((*name).to_owned())
+            }
+            None => None,
+        };
+        Caller {
+            principal: Arc::clone(self.principal),
+            organization: self.organization,
+            repository: name,
+            peer: self.peer,
+            request_id: self.head.request_id.clone(),
+            policies: self.principal.facts.policies,
+        }
+    }
+
+    /// What a trial needs of it.
+    pub(crate) fn tried(&self) -> TriedRequest<'_> {
+        TriedRequest {
+            app: self.app,
+            plugin: &self.plugin,
+            head: &self.head,
+            repository: self.found(),
+            members: self.all_members().collect(),
+            has_members: !self.members.is_empty(),
+            private: self.is_private(),
+            caller: self.caller(),
+        }
     }
 
     /// A group's members, whoever may read them.

@@ -31,7 +31,7 @@ use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
 use crate::strangers;
-use crate::trials::{Shadows, compare_kept};
+use crate::trials::Shadows;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::incoming_body::IncomingBody;
@@ -92,7 +92,9 @@ impl RepositoryHost {
         let intent = authorize(&request, told)?;
         if let Some(entry) = cached.entry() {
             app.upstreams.used_again(&entry.response.cache_uses);
-            compare_kept(&request, entry);
+            if let Some(on_trial) = &request.on_trial {
+                on_trial.kept(&request.tried(), entry);
+            }
             return send(&request, &self.encodings, &entry.response).await;
         }
         let published_at = published_at(&request, &intent)?;

@@ -34,6 +34,8 @@ const ENTRY_BYTES: u64 = 3 * 1024;
 pub(crate) struct CacheEntry {
     /// How long it is valid.
     pub validity: Validity,
+    /// The number of changes of advisories at which it was made: another made it anew.
+    pub advisories: i64,
     /// What access is decided on.
     pub intent: Arc<Intent>,
     /// What is sent.

@@ -45,8 +45,8 @@ pub(crate) async fn route<'a>(
     if let Some(on_trial) = &request.on_trial {
         match &routed {
             Ok(Ok(_)) => on_trial.goes_on(since.elapsed()),
-            Ok(Err(refused)) => on_trial.refused(request, Ok(refused), since.elapsed()),
-            Err(error) => on_trial.refused(request, Err(error), since.elapsed()),
+            Ok(Err(refused)) => on_trial.refused(&request.tried(), Ok(refused), since.elapsed()),
+            Err(error) => on_trial.refused(&request.tried(), Err(error), since.elapsed()),
         }
     }
     match routed.map_err(|error| failed(&request.plugin, "route", &request.head, error))? {

@@ -1,7 +1,9 @@
 //! What the server does for a plugin beyond storage, for one call and its caller.
 
+mod advisories;
 mod identity;
 mod names;
+mod policies;
 mod signing;
 
 use std::net::IpAddr;
@@ -11,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use memchr::memmem;
 use packhouse_runtime::{
-    Answer, Content, Fetch, IdentityService, JudgedReleases, Login, LoginState, Plugin, PublicKey, Release,
-    Reply, RepositoryView, ServiceError, ServiceFuture, Signature, SigningService, TokenView,
-    UpstreamService,
+    AdvisoryService, Answer, Content, Fetch, IdentityService, JudgedReleases, Login, LoginState, Plugin,
+    PublicKey, Release, Reply, RepositoryView, ServiceError, ServiceFuture, Signature, SigningService,
+    TokenView, UpstreamService,
 };
-use packhouse_store::{MemberRow, OrganizationId};
+use packhouse_store::{MemberRow, OrganizationId, RepositoryId};
 
+use crate::heard::Heard;
 use crate::identify::Principal;
-use crate::trials::Heard;
 use packhouse_app::App;
 use packhouse_identity::Secret;
 use packhouse_identity::access::ResolvedCredential;
@@ -34,6 +36,8 @@ pub(crate) struct Caller {
     pub peer: IpAddr,
     /// The request's, for the audit log.
     pub request_id: String,
+    /// The number of the organization's rules over versions; none where none holds.
+    pub policies: Option<i64>,
 }
 
 /// See the module.
@@ -60,8 +64,11 @@ impl CallServices {
         heard: Option<Arc<Heard>>,
     ) -> Arc<CallServices> {
         let description = plugin.description();
+        // Versions are compared for advisories alone.
+        let ordering =
+            if app.advisories.number() == 0 { None } else { app.runtime.plugin(&description.format) };
         Arc::new(CallServices {
-            session: Mutex::new(app.upstreams.session(plugin)),
+            session: Mutex::new(app.upstreams.session(plugin, ordering)),
             app: Arc::clone(app),
             caller,
             format: description.format.clone(),
@@ -145,12 +152,14 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 
 impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        let Some(heard) = &self.heard else {
-            return self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()));
-        };
-        let asked = fetch.clone();
+        let judge = policies::FetchJudge::of(self, proxy, &fetch);
+        let asked = self.heard.as_ref().map(|heard| (heard, fetch.clone()));
         let reply = self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))?;
-        Ok(heard.note(proxy, asked, reply))
+        let reply = policies::judged(judge, reply);
+        Ok(match asked {
+            Some((heard, asked)) => heard.note(proxy, asked, reply),
+            None => reply,
+        })
     }
 
     fn withheld<'a>(
@@ -161,14 +170,18 @@ impl UpstreamService for CallServices {
         Box::pin(names::withheld(self, names))
     }
 
-    fn judge_releases(
-        &self,
-        proxy: &RepositoryView,
-        package: &str,
-        releases: &[Release],
+    fn judge_releases<'a>(
+        &'a self,
+        proxy: &'a RepositoryView,
+        package: String,
+        releases: Vec<Release>,
         now: u64,
-    ) -> Result<JudgedReleases, ServiceError> {
-        packhouse_upstream::judge_releases(proxy, package, releases, now)
+    ) -> ServiceFuture<'a, JudgedReleases> {
+        Box::pin(async move {
+            let judged = packhouse_upstream::judge_releases(proxy, &package, &releases, now)?;
+            let judged = advisories::without_malware(self, &package, &releases, judged).await?;
+            policies::judge_list(self, proxy, &package, &releases, judged).await
+        })
     }
 }
 
@@ -207,6 +220,20 @@ impl SigningService for CallServices {
 
     fn sign<'a>(&'a self, _target: &'a RepositoryView, message: &'a [u8]) -> ServiceFuture<'a, Signature> {
         Box::pin(signing::sign(self, message))
+    }
+}
+
+impl AdvisoryService for CallServices {
+    fn find<'a>(&'a self, _of: &'a RepositoryView, names: Vec<String>) -> ServiceFuture<'a, String> {
+        Box::pin(advisories::find(self, names))
+    }
+
+    fn refusal<'a>(
+        &'a self,
+        repository: RepositoryId,
+        versions: Vec<(String, String)>,
+    ) -> ServiceFuture<'a, Option<String>> {
+        Box::pin(advisories::refusal(self, repository, versions))
     }
 }
 

@@ -9,10 +9,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::BytesMut;
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode};
 use packhouse_runtime::{Description, Plugin};
 use packhouse_store::{OrganizationId, Reached};
 use serde_json::json;
@@ -23,6 +23,7 @@ use crate::declared_length::too_large;
 use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Principal};
 use crate::scope::Scopes;
+use crate::unkept_json::unkept_json;
 use packhouse_app::App;
 use packhouse_identity::access::{AccessAction, ResolvedCredential};
 use packhouse_identity::{Bearer, Holder, LIFETIME_S, ScopeGrant, Secret};
@@ -173,14 +174,7 @@ impl Service<'_> {
             "token": bearer.reveal(), "access_token": bearer.reveal(), "token_type": "Bearer",
             "expires_in": LIFETIME_S, "scope": scopes.join(" "),
         });
-        let bytes = Bytes::from(object.to_string());
-        let length = HeaderValue::from(bytes.len());
-        let mut response = Response::new(if head { Body::empty() } else { Body::full(bytes) });
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CONTENT_LENGTH, length);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        unkept_json(StatusCode::OK, &object, head)
     }
 }
 

@@ -1,5 +1,5 @@
 //! For how long a response is valid: as long as nothing changes that it was made of. That is the settings of the repository and of its
-//! members, and what of their records the call read and the host read to select the members. What was used of an upstream is valid up
+//! members, the rules over versions of the organization, and what of their records the call read and the host read to select the members. What was used of an upstream is valid up
 //! to a moment besides: until then it is fresh, or a release is too young.
 //!
 //! The request has looked the repository and its members up, with the revisions that they have now. Where a revision is another than
@@ -17,6 +17,8 @@ pub(crate) struct CurrentRows<'a> {
     pub row: &'a RepositoryRow,
     /// Its members, whoever may read them: what they hold hides what others have.
     pub members: &'a [Reached],
+    /// The number of the organization's rules over versions.
+    pub policies: Option<i64>,
 }
 
 impl CurrentRows<'_> {
@@ -30,6 +32,7 @@ impl CurrentRows<'_> {
 #[derive(Debug)]
 pub(crate) struct Validity {
     settings: u64,
+    policies: Option<i64>,
     members: Box<[MemberSettings]>,
     reads: Box<[ReadsOf]>,
     lifespan: Lifespan,
@@ -82,6 +85,7 @@ impl Validity {
         };
         Some(Self {
             settings: rows.row.settings_revision,
+            policies: rows.policies,
             members: rows.members.iter().map(MemberSettings::of).collect(),
             reads: reads.into_iter().map(reads_of).collect::<Option<_>>()?,
             lifespan,
@@ -92,6 +96,7 @@ impl Validity {
     pub(crate) fn holds(&self, store: &Store, rows: CurrentRows<'_>, now: i64) -> bool {
         self.lifespan.covers(now)
             && self.settings == rows.row.settings_revision
+            && self.policies == rows.policies
             && self.members.len() == rows.members.len()
             && self.members.iter().zip(rows.members).all(|(was, now)| *was == MemberSettings::of(now))
             && self.reads.iter().all(|reads| reads.hold(store, rows))
@@ -108,7 +113,13 @@ impl Validity {
 impl Validity {
     /// Of a response that nothing was read for.
     pub(crate) fn of_settings(settings: u64) -> Self {
-        Self { settings, members: Box::default(), reads: Box::default(), lifespan: Lifespan::default() }
+        Self {
+            settings,
+            policies: None,
+            members: Box::default(),
+            reads: Box::default(),
+            lifespan: Lifespan::default(),
+        }
     }
 }
 

@@ -35,6 +35,8 @@ wasmtime::component::bindgen!({
         "packhouse:format/upstream.[method]reply.headers": async | trappable,
         "packhouse:format/upstream.[method]reply.address": async | trappable,
         "packhouse:format/upstream.[static]reply.body": async | trappable,
+        "packhouse:format/releases": async | trappable,
+        "packhouse:format/advisories": async | trappable,
         "packhouse:format/identity": async | trappable,
         "packhouse:format/signing": async | trappable,
         default: trappable,

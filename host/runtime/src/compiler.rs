@@ -4,11 +4,12 @@
 //! wasmtime keeps the compiled code by itself and cannot be asked whether it has some. So an empty file beside it marks each component
 //! that this engine compiled once.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,6 +19,9 @@ use wasmtime::{Cache, Engine};
 
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
+
+/// What this process compiles at present, by digest: its name, and since when, in ms since 1970.
+static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new());
 
 /// The folder of the marks.
 const MARKS: &str = "compiled-before";
@@ -61,6 +65,37 @@ impl Kept {
             all.iter().filter(|mark| !own(mark)).for_each(|mark| drop(fs::remove_file(mark)));
         }
         let _ = fs::write(self.mark(digest), "");
+    }
+}
+
+/// A component that is being compiled.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Compiling {
+    /// As the log calls it.
+    pub name: String,
+    /// Since when, in ms since 1970.
+    pub since: i64,
+}
+
+/// What this process compiles at present.
+pub fn compiling() -> Vec<Compiling> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+}
+
+/// One that is compiled as long as this lives.
+struct UnderWay(String);
+
+impl UnderWay {
+    fn begin(digest: &str, name: &str) -> UnderWay {
+        let compiling = Compiling { name: name.to_owned(), since: packhouse_store::now_ms() };
+        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.to_owned(), compiling);
+        UnderWay(digest.to_owned())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
@@ -111,6 +146,7 @@ impl Compiler {
             tracing::info!(plugin = name, digest, "compiling {name}");
         }
         let (started, before) = (Instant::now(), self.misses());
+        let _told = (!marked).then(|| UnderWay::begin(&digest, name));
         let component = Component::from_binary(&self.engine, bytes).map_err(|error| format!("{error:#}"))?;
         let work = Work { took: started.elapsed(), compiled: !marked || self.misses() > before };
         if let Some(kept) = &self.kept

@@ -9,8 +9,19 @@ const PACKAGE: &str = "packhouse:format";
 pub(crate) const OFFERED: Version = Version::new(0, 1, 0);
 
 /// Interfaces that a plugin may import.
-const INTERFACES: [&str; 10] =
-    ["types", "host", "http", "blobs", "records", "upstream", "releases", "identity", "signing", "memo"];
+const INTERFACES: [&str; 11] = [
+    "types",
+    "host",
+    "http",
+    "blobs",
+    "records",
+    "upstream",
+    "releases",
+    "advisories",
+    "identity",
+    "signing",
+    "memo",
+];
 
 /// The interface that every plugin exports.
 const FORMAT: &str = "format";

@@ -8,6 +8,7 @@ mod error_format;
 mod error_template;
 mod exchange;
 mod limits;
+mod purl;
 mod released;
 mod tags;
 mod template;
@@ -25,6 +26,7 @@ pub use error_template::{CodeKind, ErrorTemplate, PlacedMembers, RefusalWords};
 pub use exchange::{Exchange, ExchangeRefusal, Gives, TrustedPublishing};
 pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
+pub use purl::PurlForm;
 pub use released::ErrorStyle;
 pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
@@ -89,6 +91,12 @@ pub struct Description {
     /// Which spellings of a package's name are the same.
     #[serde(default)]
     pub name_folding: Folding,
+    /// What OSV calls the ecosystem of its packages, as `npm`: advisories of that ecosystem are about them. Empty: none are.
+    #[serde(default)]
+    pub ecosystem: String,
+    /// How its packages' URLs (purl) are written.
+    #[serde(default)]
+    pub purl: Option<PurlForm>,
     /// Prefixes of records' keys, with `{name}` for a package: a hosted repository that has such a record holds the package, as
     /// one does that shows a version of it.
     #[serde(default)]

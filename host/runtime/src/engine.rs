@@ -29,6 +29,11 @@ pub(crate) const MAX_POOL: usize = 3_000;
 const LATER_FORMATS: usize = 2;
 /// Instances of calls aside of those that clients wait for: they take none of the others' places.
 pub(crate) const ASIDE: usize = 1;
+/// Instances of policies, which judge while a plugin's call waits for them.
+pub(crate) const POLICY_PLACES: usize = 32;
+/// Instances of calls that compare versions. Another call may wait for one of these, which waits for nothing: it is short and reaches
+/// nothing. So they have places of their own.
+pub(crate) const COMPARING: usize = 2;
 /// Memory of a slot that is cleared in place instead of being given back to the system: more than a call of a small guest
 /// touches. Measured: 23 µs a fresh instance against 44 µs.
 const KEEP_RESIDENT: usize = 2 << 20;
@@ -45,7 +50,8 @@ const FIBER_STACK: usize = 2 << 20;
 
 /// What the engine is made for.
 pub(crate) struct EngineOptions<'a> {
-    /// Instances at one time, at most [`MAX_POOL`] and [`ASIDE`]; none to allocate each instance by itself.
+    /// Instances at one time, at most [`MAX_POOL`] with [`ASIDE`], [`POLICY_PLACES`] and [`COMPARING`]; none to allocate each instance by
+    /// itself.
     pub(crate) pool: Option<usize>,
     /// Largest linear memory, in bytes.
     pub(crate) memory_bytes: usize,
@@ -88,7 +94,7 @@ fn base() -> Config {
 }
 
 fn pool(size: usize, memory_bytes: usize) -> PoolingAllocationConfig {
-    let count = u32::try_from(size.min(MAX_POOL + ASIDE)).unwrap_or(u32::MAX);
+    let count = u32::try_from(size.min(MAX_POOL + ASIDE + POLICY_PLACES + COMPARING)).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(count)
         // No more than a number: an instance takes its memory when it is made.

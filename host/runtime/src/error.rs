@@ -55,6 +55,12 @@ pub enum CallError {
     /// The caller's credential does not reach a package that a commit is about: which, or empty where it says none.
     #[error("the credential does not reach the package {0:?}")]
     OtherPackage(String),
+    /// A policy refuses what the call is about: a sentence for the caller.
+    #[error("a policy denies it: {0}")]
+    PolicyDenied(String),
+    /// A version that a commit shows is not taken in, because of an advisory: in a sentence.
+    #[error("refused: {0}")]
+    Advisory(String),
     /// The host itself failed: a defect.
     #[error("host: {0}")]
     Host(String),
@@ -72,6 +78,8 @@ impl CallError {
             self,
             CallError::TooMany { .. }
                 | CallError::OtherPackage(_)
+                | CallError::PolicyDenied(_)
+                | CallError::Advisory(_)
                 | CallError::Store(StoreError::QuotaExceeded { .. })
         )
     }
@@ -109,6 +117,8 @@ impl CallError {
             CallError::Store(_) => "store",
             CallError::TooMany { .. } => "too_many",
             CallError::OtherPackage(_) => "other_package",
+            CallError::PolicyDenied(_) => "policy_denied",
+            CallError::Advisory(_) => "advisory",
             CallError::Host(_) => "host",
         }
     }

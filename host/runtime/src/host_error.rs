@@ -68,6 +68,7 @@ impl From<ServiceError> for HostError {
             ServiceError::TooLarge(bytes) => HostError::too_large(bytes),
             ServiceError::Unavailable(why) => HostError::Tell(GuestError::Unavailable(why)),
             ServiceError::TooMany { retry_after_s } => HostError::Stop(CallError::TooMany { retry_after_s }),
+            ServiceError::PolicyDenied(sentence) => HostError::Stop(CallError::PolicyDenied(sentence)),
             ServiceError::Other(why) => HostError::Tell(GuestError::Other(why)),
             ServiceError::Store(error) => HostError::Stop(CallError::Store(error)),
         }

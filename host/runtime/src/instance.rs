@@ -245,7 +245,7 @@ impl Runner {
         let (repository, request_id) = (name.repository(), name.head.request_id.as_str());
         match error {
             // Of the second a stranger can make as many as he likes.
-            None | Some(CallError::TooMany { .. }) => {}
+            None | Some(CallError::TooMany { .. } | CallError::PolicyDenied(_)) => {}
             Some(error) if error.is_temporary() => {
                 tracing::error!(
                     plugin,

@@ -34,6 +34,7 @@ mod package_bounds;
 mod path_pattern;
 mod plugin;
 mod plugin_set;
+mod policy;
 mod presentation;
 mod reads;
 mod recording;
@@ -51,22 +52,27 @@ pub use ahead::{Ahead, CompiledAhead};
 pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
-pub use compiler::Work;
+pub use compiler::{Compiling, Work, compiling};
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientTemplate, CodeKind,
     Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, Exchange, ExchangeRefusal, Gives,
-    InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, Places, Purpose, RefusalWords, Setting,
-    SettingKind, TagKeys, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members,
+    InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, Places, PurlForm, Purpose, RefusalWords,
+    Setting, SettingKind, TagKeys, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members,
     fill_text,
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
 pub use package_bounds::PackageBounds;
-pub use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
-pub use plugin::Plugin;
+pub use packhouse_names::{AffectedVersions, JudgedReleases, Place, Release, ReleaseVerdict};
+pub use plugin::{MAX_COMPARED, Plugin};
 pub use plugin_set::{PluginSet, Serving};
+pub use policy::{
+    MAX_BATCH, MAX_NAMES, PolicyAdvisory, PolicyComponent, PolicyComponents, PolicyContext,
+    PolicyDescription, PolicyFacts, PolicyFile, PolicyProvenance, PolicyPurpose, RefusedPolicy, Ruling,
+    WantedFact,
+};
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,
 };
@@ -81,8 +87,9 @@ pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Examined, Inspection, Runtime, inspect};
 pub use services::{
-    CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PublicKey, Reply, ReplyLifetime,
-    ServiceError, ServiceFuture, Services, Signature, SigningService, TokenView, UpstreamService,
+    AdvisoryService, CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PolicyService,
+    PublicKey, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services, Signature, SigningService,
+    TokenView, UpstreamService,
 };
 pub use trial::{Trial, TrialMode, add_time};
 pub use view::RepositoryView;

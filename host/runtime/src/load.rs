@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep, versions};
 use crate::compiler::{Compiled, Compiler, Work};
 use crate::component_file::{MAX_COMPONENT_BYTES, component_files, read_component};
 use crate::config::{Limits, RuntimeConfig};
@@ -23,6 +23,7 @@ use crate::footprint;
 use crate::imports;
 use crate::instance::{CallName, Runner};
 use crate::plugin::Code;
+use crate::policy::PolicyComponents;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
@@ -50,6 +51,7 @@ pub(crate) struct Found {
     pub(crate) compiler: Compiler,
     pub(crate) files: Vec<(PathBuf, Loaded)>,
     pub(crate) refused: Vec<LoadError>,
+    pub(crate) policies: PolicyComponents,
 }
 
 /// What compiles for a server of these settings, and the files of the configured folder.
@@ -58,7 +60,12 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
     let failed = |source| LoadError::Folder { folder: folder.clone(), source };
     let files = component_files(folder).map_err(failed)?;
     let compiler = Compiler::new(&EngineOptions {
-        pool: Some(engine::pool_size(config.most_concurrency(), files.len()) + engine::ASIDE),
+        pool: Some(
+            engine::pool_size(config.most_concurrency(), files.len())
+                + engine::ASIDE
+                + engine::POLICY_PLACES
+                + engine::COMPARING,
+        ),
         memory_bytes: config.most_memory(),
         cache: config.cache.as_deref(),
     })?;
@@ -86,7 +93,8 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     drop(examining);
     // Of two of one format the first by name is the plugin.
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(Found { compiler, files, refused })
+    let policies = PolicyComponents::of_folder(compiler.clone(), &config.plugins).await;
+    Ok(Found { compiler, files, refused, policies })
 }
 
 /// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.
@@ -135,7 +143,7 @@ pub(crate) async fn examine_bytes(
 }
 
 /// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.
-fn check_layer(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn check_layer(bytes: &[u8]) -> Result<(), String> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(format!("has {} bytes, over {MAX_COMPONENT_BYTES}", bytes.len()));
     }
@@ -155,8 +163,9 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
     let upkeep = if offers("upkeep") { Some(upkeep::GuestIndices::new(&linked)?) } else { None };
     let present = if offers("present") { Some(present::GuestIndices::new(&linked)?) } else { None };
     let retention = if offers("retention") { Some(retention::GuestIndices::new(&linked)?) } else { None };
+    let versions = if offers("versions") { Some(versions::GuestIndices::new(&linked)?) } else { None };
     let exports = FormatExports::of(&linked)?;
-    Ok(Code { linked, format, exports, upkeep, present, retention })
+    Ok(Code { linked, format, exports, upkeep, present, retention, versions })
 }
 
 /// Asks the component for its description, in an instance from which no import can be called.

@@ -21,6 +21,7 @@ use crate::instance::Runner;
 use crate::load::{self, Found, Loaded};
 use crate::memos::Memos;
 use crate::plugin::Plugin;
+use crate::policy::PolicyComponents;
 use crate::recording::{RecordedPlugin, Recorder};
 
 /// Tells plugins apart: two that are loaded have different numbers.
@@ -40,6 +41,8 @@ pub(crate) struct Loader {
     places: Mutex<HashMap<String, Places>>,
     /// Those of calls that no client waits for.
     aside: Arc<Semaphore>,
+    /// Those of calls that compare versions.
+    comparing: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -52,6 +55,7 @@ struct Places {
 pub(crate) struct FolderPlugins {
     pub(crate) plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
     pub(crate) refused: Vec<LoadError>,
+    pub(crate) policies: PolicyComponents,
 }
 
 impl Loader {
@@ -62,10 +66,12 @@ impl Loader {
         config: RuntimeConfig,
         storage: Store,
     ) -> Result<(Loader, FolderPlugins), LoadError> {
-        let Found { compiler, files, mut refused } = found;
+        let Found { compiler, files, mut refused, policies } = found;
         let (memos, places) = (Arc::default(), Mutex::default());
         let (recorder, aside) = (Recorder::default(), Arc::new(Semaphore::new(engine::ASIDE)));
-        let loader = Loader { compiler, config, storage, memos, recorder, count: files.len(), places, aside };
+        let comparing = Arc::new(Semaphore::new(engine::COMPARING));
+        let count = files.len();
+        let loader = Loader { compiler, config, storage, memos, recorder, count, places, aside, comparing };
         let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
         for (file, loaded) in files {
             let plugin = match loader.plugin(Some(file), loaded) {
@@ -85,7 +91,7 @@ impl Loader {
         for error in &refused {
             tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
         }
-        Ok((loader, FolderPlugins { plugins, refused }))
+        Ok((loader, FolderPlugins { plugins, refused, policies }))
     }
 
     /// Compiles these bytes and asks them what they are: what `Plugin` says why it cannot be run here. WASI is linked where it is
@@ -131,7 +137,11 @@ impl Loader {
         let (version, digest) = (&description.version, loaded.digest.digest());
         let from = file.as_ref().map_or_else(|| "the store".to_owned(), |file| file.display().to_string());
         tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
-        let mut runner = Runner::new(self.compiler.engine().clone(), Arc::clone(&format), limits, places);
+        let engine = self.compiler.engine();
+        let compared = Limits { concurrency: engine::COMPARING, ..limits.clone() };
+        let comparing =
+            Runner::new(engine.clone(), Arc::clone(&format), compared, Arc::clone(&self.comparing));
+        let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits, places);
         runner.recorded = Some(RecordedPlugin {
             recorder: self.recorder.clone(),
             format: Arc::clone(&format),
@@ -142,6 +152,7 @@ impl Loader {
         runner.meters.announce();
         Ok(Plugin {
             runner,
+            comparing,
             described_limits,
             description,
             imports: loaded.imports,
@@ -154,6 +165,11 @@ impl Loader {
             format,
             file,
         })
+    }
+
+    /// Forgets all pieces that plugins made.
+    pub(crate) fn forget_pieces(&self) {
+        self.memos.forget();
     }
 
     /// The format's limits, with as many places as it gets of the pool.

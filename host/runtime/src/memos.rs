@@ -80,6 +80,11 @@ impl Memos {
         PluginMemos { memos: Arc::clone(self), plugin: self.plugins.fetch_add(1, Ordering::Relaxed) }
     }
 
+    /// Forgets all pieces: something changed that no commit tells of.
+    pub(crate) fn forget(&self) {
+        *self.held() = Held::default();
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

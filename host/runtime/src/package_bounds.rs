@@ -40,6 +40,7 @@ fn package(change: &CatalogChange) -> &str {
         CatalogChange::Show(packhouse_store::Version { name, .. })
         | CatalogChange::Hide { name, .. }
         | CatalogChange::HideFile { name, .. }
+        | CatalogChange::Attest(packhouse_store::SignedStatement { name, .. })
         | CatalogChange::ShowFile(packhouse_store::ShownFile { name, .. }) => name,
     }
 }

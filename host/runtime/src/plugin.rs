@@ -7,7 +7,7 @@ use packhouse_store::{Blob, Digest, RepositoryId, Sha256, Store};
 use wasmtime::component::{Instance, InstancePre, Resource};
 
 use crate::answer::{self, Answer, Failure};
-use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep};
+use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep, versions};
 use crate::bindings::packhouse::format::http as wit;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::call::{Call, VersionState};
@@ -21,8 +21,12 @@ use crate::request::{Action, RequestHead};
 use crate::retained::{UnshownPage, VersionFacts};
 use crate::state::http::RequestRep;
 use crate::state::records::RepositoryRep;
-use crate::state::{Access, HostState};
+use crate::state::{Access, HostState, Phase};
 use crate::view::RepositoryView;
+
+/// Versions that are compared in one call, and their bytes together.
+pub const MAX_COMPARED: usize = 50_000;
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// One loaded plugin.
 pub struct Plugin {
@@ -37,6 +41,8 @@ pub struct Plugin {
     /// As the component describes them, whatever the operator allows.
     pub(crate) described_limits: DescriptionLimits,
     pub(crate) runner: Runner,
+    /// Of calls that compare versions.
+    pub(crate) comparing: Runner,
     pub(crate) storage: Store,
     pub(crate) code: Code,
     pub(crate) memos: PluginMemos,
@@ -50,6 +56,7 @@ pub(crate) struct Code {
     pub(crate) upkeep: Option<upkeep::GuestIndices>,
     pub(crate) present: Option<present::GuestIndices>,
     pub(crate) retention: Option<retention::GuestIndices>,
+    pub(crate) versions: Option<versions::GuestIndices>,
 }
 
 pub(crate) type Guest = wasmtime::Store<HostState>;
@@ -381,6 +388,39 @@ impl Plugin {
             })
         };
         self.runner.run(name, state, &self.code.linked, body).await
+    }
+
+    /// Whether [`compare_versions`](Plugin::compare_versions) is offered.
+    pub fn has_versions(&self) -> bool {
+        self.code.versions.is_some()
+    }
+
+    /// Where each of these versions stands among them in the format's order, 0 the lowest, equal ones at the same place; none for what is
+    /// no version. It reaches nothing, and another call may wait for it. `NotOffered` without the ability, `BadAnswer` for what is not as
+    /// the contract says; else any [`CallError`].
+    pub async fn compare_versions(&self, versions: &[String]) -> Result<Vec<Option<u32>>, CallError> {
+        let Some(indices) = &self.code.versions else { return Err(CallError::NotOffered("versions")) };
+        let bytes: usize = versions.iter().map(String::len).sum();
+        if versions.len() > MAX_COMPARED || bytes > MAX_COMPARED_BYTES {
+            return Err(CallError::Host(format!("{} versions of {bytes} bytes to compare", versions.len())));
+        }
+        let head = Arc::new(RequestHead::default());
+        let name = self.name("compare_versions", &head, None);
+        let state = || {
+            let (plugin, limits) = (Arc::clone(&self.comparing.plugin), Arc::clone(&self.comparing.limits));
+            HostState::within(Phase::Describe, plugin, limits, head)
+        };
+        let places = self.comparing.run(name, state, &self.code.linked, async |guest, instance| {
+            let order = indices.load(&mut *guest, instance)?;
+            order.call_compare_versions(&mut *guest, versions).await
+        });
+        let places = places.await?;
+        if places.len() == versions.len() {
+            Ok(places)
+        } else {
+            let (told, asked) = (places.len(), versions.len());
+            Err(CallError::BadAnswer(format!("{told} places of {asked} versions")))
+        }
     }
 
     /// What was kept and named by no commit of the call, held in its repository. The instance is gone by now, so that waiting for

@@ -17,6 +17,7 @@ use crate::load;
 use crate::loader::{FolderPlugins, Loader};
 use crate::plugin::Plugin;
 use crate::plugin_set::PluginSet;
+use crate::policy::PolicyComponents;
 use crate::recording::Recorder;
 
 /// All plugins of this server.
@@ -29,6 +30,7 @@ pub struct Runtime {
     /// Those that are loaded from the store.
     stored: Mutex<Vec<Arc<Plugin>>>,
     serving: RwLock<Arc<PluginSet>>,
+    policies: PolicyComponents,
 }
 
 /// The plugins of a folder, compiled, before they have a store.
@@ -42,10 +44,10 @@ impl Examined {
     /// is no file is an error.
     pub fn with(self, store: &Store) -> Result<Runtime, LoadError> {
         let (loader, folder) = Loader::of(self.found, self.config, store.clone())?;
-        let FolderPlugins { plugins, refused } = folder;
+        let FolderPlugins { plugins, refused, policies } = folder;
         let serving = PluginSet::new(plugins.values().cloned(), std::collections::HashMap::new());
         let (stored, serving) = (Mutex::default(), RwLock::new(Arc::new(serving)));
-        Ok(Runtime { loader, folder: plugins, refused, stored, serving })
+        Ok(Runtime { loader, folder: plugins, refused, stored, serving, policies })
     }
 }
 
@@ -79,6 +81,16 @@ impl Runtime {
     pub fn let_go(&self) {
         let current = self.current();
         self.stored().retain(|plugin| current.all().any(|serving| Arc::ptr_eq(serving, plugin)));
+    }
+
+    /// Components of policies.
+    pub fn policies(&self) -> &PolicyComponents {
+        &self.policies
+    }
+
+    /// Forgets the pieces of documents that plugins made: which releases may be offered has changed, and no commit tells of it.
+    pub fn forget_pieces(&self) {
+        self.loader.forget_pieces();
     }
 
     /// Which calls are recorded.

@@ -1,5 +1,6 @@
 //! What people and policies see of a repository, the same for every format: package, version, file.
 
+use crate::attestations::statement::SignedStatement;
 use crate::digest::Digest;
 
 /// A version of a package, or what changed of it.
@@ -63,6 +64,8 @@ pub enum CatalogChange {
     Show(Version),
     /// Shows a file, and changes nothing else of its version.
     ShowFile(ShownFile),
+    /// Keeps a signed statement about a version that is shown.
+    Attest(SignedStatement),
     /// No longer shows a version, with all its files. One that is not shown is no fault.
     Hide {
         /// The package.
@@ -88,6 +91,7 @@ impl CatalogChange {
         match self {
             CatalogChange::Show(version) => &version.name,
             CatalogChange::ShowFile(file) => &file.name,
+            CatalogChange::Attest(statement) => &statement.name,
             CatalogChange::HideFile { name, .. } | CatalogChange::Hide { name, .. } => name,
         }
     }

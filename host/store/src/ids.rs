@@ -50,7 +50,11 @@ ids! {
     TrashId,
     /// A policy of retention.
     PolicyId,
-    /// A run of one.
+    /// A rule over versions.
+    RuleId,
+    /// What passes one nevertheless.
+    ExceptionId,
+    /// A run of a policy of retention.
     RunId,
     /// What is recorded of plugins' calls.
     RecordingSetId,
@@ -64,6 +68,8 @@ ids! {
     DeliveryId,
     /// A trial of a component.
     TrialId,
+    /// A signed statement about a version.
+    AttestationId,
 }
 
 /// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.

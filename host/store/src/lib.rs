@@ -5,7 +5,9 @@
 
 mod accounts;
 mod activity;
+mod advisories;
 mod answers;
+mod attestations;
 mod backup;
 mod blobs;
 mod bucket_listing;
@@ -35,6 +37,7 @@ mod recordings;
 mod records;
 mod removals;
 mod retention;
+mod rules;
 mod scrub;
 mod search;
 mod sqlite;
@@ -52,7 +55,14 @@ mod writer;
 
 pub use accounts::*;
 pub use activity::{ACTIVITY_DAYS, ActivityOf, DayOfActivity};
+pub use advisories::{
+    AdvisoryFilter, AdvisoryPut, AdvisoryRow, AdvisoryState, AdvisoryTotals, ListedAdvisory,
+};
 pub use answers::{AnswerChange, StoredAnswer};
+pub use attestations::{
+    Attestation, AttestedFacts, Judged, MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement,
+    ToJudge, Verdict,
+};
 pub use backup::{
     BackupRun, BackupSize, BlobHold, Cell, RestoredRows, Restoring, Snapshot, SnapshotBlob, SnapshotTable,
 };
@@ -68,8 +78,9 @@ pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, CacheName, DeliveryId, KeyOwnerId, MemberId, OrganizationId, PolicyId, PublisherId,
-    RecordingId, RecordingSetId, RepositoryId, RunId, TokenId, TrashId, TrialId, WebhookId, now_ms,
+    AccessKeyId, AttestationId, CacheName, DeliveryId, ExceptionId, KeyOwnerId, MemberId, OrganizationId,
+    PolicyId, PublisherId, RecordingId, RecordingSetId, RepositoryId, RuleId, RunId, TokenId, TrashId,
+    TrialId, WebhookId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;
@@ -94,6 +105,11 @@ pub use records::{
 pub use retention::{
     JudgedPlace, JudgedVersion, MAX_POLICIES, NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, RetentionClaim,
     RunRow,
+};
+pub use rules::{
+    ExceptionRow, FactsPlace, MAX_EXCEPTIONS, MAX_POLICY_COMPONENTS, MAX_RULES, NewException,
+    NewPolicyComponent, NewRule, PolicyComponentRow, RuleChange, RuleMode, RuleRow, RuleText,
+    VersionFactsRow,
 };
 pub use scrub::{Damaged, ScrubReport};
 pub use search::{FoundPackage, Readable, SearchPlace, SearchQuery};

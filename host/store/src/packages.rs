@@ -12,13 +12,13 @@ pub(crate) const NAMES: &str =
 /// Of each package how many versions it has, and of the one that was published last its name and time.
 pub(crate) const SUMMARIES: [&str; 2] = [
     "WITH wanted (repository, name) AS (VALUES ",
-    ") SELECT w.name, \
-        (SELECT COUNT(*) FROM versions v WHERE v.repository = w.repository AND v.name = w.name) AS versions, \
-        (SELECT v.version FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
+    ") SELECT wanted.name, \
+        (SELECT COUNT(*) FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name) AS versions, \
+        (SELECT v.version FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name \
          ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS latest, \
-        (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = w.repository AND v.name = w.name \
+        (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name \
          ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS updated_at \
-      FROM wanted w",
+      FROM wanted",
 ];
 
 /// What a list says of a package.

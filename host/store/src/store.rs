@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     pub(crate) undos: tokio::sync::Semaphore,
     /// A repository was deleted, and waits for what it held to be removed.
     pub(crate) deleted: Notify,
+    /// Signed statements were written.
+    pub(crate) attested: Arc<Notify>,
     /// Something was written for hooks.
     pub(crate) bell: Arc<Bell>,
 }
@@ -97,12 +99,13 @@ impl Store {
         let snapshots = Arc::<Snapshots>::default();
         let changes = Arc::<ChangeLog>::default();
         let leases = leases(&changes);
-        let bell = Arc::<Bell>::default();
+        let (bell, attested) = (Arc::<Bell>::default(), Arc::<Notify>::default());
         let memory = Memory {
             snapshots: Arc::clone(&snapshots),
             changes: Arc::clone(&changes),
             leases: leases.clone(),
             bell: Arc::clone(&bell),
+            attested: Arc::clone(&attested),
         };
         let writer = Writer::start(db.clone(), memory, lease_ms);
         let budget = Budget::new(config.staging, storage.folder());
@@ -121,6 +124,7 @@ impl Store {
             stored_bytes: tokio::sync::Mutex::default(),
             undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),
+            attested,
             bell,
             snapshots,
             changes,

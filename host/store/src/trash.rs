@@ -276,7 +276,7 @@ impl Store {
         let mut after = String::new();
         let catalog: Vec<CatalogChange> = versions.into_iter().map(CatalogChange::Show).collect();
         loop {
-            let (kept, more) = self.kept(entry, &after).await?;
+            let Some((kept, more)) = self.kept(entry, &after).await? else { return Ok(false) };
             if more {
                 self.hold_trash(repository, entry).await?;
             }
@@ -312,8 +312,9 @@ impl Store {
         }
     }
 
-    /// A piece of an entry's records after a key, and whether there are more.
-    async fn kept(&self, entry: TrashId, after: &str) -> Result<(Vec<Kept>, bool), StoreError> {
+    /// A piece of an entry's records after a key, and whether there are more. None where the entry went while it was read: somebody else
+    /// brought it back, or its time was over.
+    async fn kept(&self, entry: TrashId, after: &str) -> Result<Option<(Vec<Kept>, bool)>, StoreError> {
         let sql = "SELECT key, value, blobs, after FROM trash_records WHERE entry = $1 AND key > $2 ORDER BY key LIMIT $3";
         let rows = self.inner.db.fetch(sql, values![entry.0, after, PIECE + 1]).await?;
         let sql = "SELECT b.id, b.sha256 FROM trash_blobs t JOIN blobs b ON b.id = t.blob WHERE t.entry = $1";
@@ -325,19 +326,18 @@ impl Store {
         let (mut kept, mut bytes) = (Vec::new(), 0);
         for row in &rows {
             if kept.len() as i64 == PIECE || bytes > PIECE_BYTES {
-                return Ok((kept, true));
+                return Ok(Some((kept, true)));
             }
             let mut columns = row.columns();
             let (key, value) = (columns.text("key")?, columns.opt_vec("value")?.map(Bytes::from));
             let blobs = named_by(columns.opt_text("blobs")?.as_deref())?;
             let blobs: Option<Vec<Sha256>> = blobs.iter().map(|id| digests.get(id).copied()).collect();
-            let gone = || StoreError::database("what is to be brought back went for good meanwhile");
-            let blobs = blobs.ok_or_else(gone)?;
+            let Some(blobs) = blobs else { return Ok(None) };
             let after = columns.opt_vec("after")?.and_then(|after| after.try_into().ok()).map(Sha256);
             bytes += value.as_ref().map_or(0, Bytes::len);
             kept.push(Kept { key, value, blobs, after });
         }
-        Ok((kept, false))
+        Ok(Some((kept, false)))
     }
 
     /// So that a commit that is not the last of an undo may name its blobs; the last finds them in the trash.

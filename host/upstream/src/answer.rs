@@ -72,9 +72,14 @@ impl FetchTask {
         &self.fetches.context
     }
 
-    /// The answer. A version that its state or age forbids is answered as if it were not there.
+    /// The answer. A version that its state, its age or an advisory of malware forbids is answered as if it were not there.
     pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
         let Some(release) = self.release().await? else { return self.find().await };
+        if self.is_malware().await? {
+            // For how long that holds is told by the number of changes of advisories, with which answers are kept.
+            let judged = Judgement { verdict: ReleaseVerdict::Withheld, until: None };
+            return Ok(self.withheld(judged, Lifetime::default()));
+        }
         let judged = release.judge();
         if judged.verdict == ReleaseVerdict::Withheld {
             return Ok(self.withheld(judged, Lifetime::default()));
@@ -91,6 +96,20 @@ impl FetchTask {
             Some(lifetime) => self.withheld(judged, lifetime),
             None => Answer { lifetime: None, ..self.withheld(judged, Lifetime::default()) },
         })
+    }
+
+    /// Whether the release that the response is shown as is malware, where that is blocked.
+    async fn is_malware(&self) -> Result<bool, StoreError> {
+        let (Some((name, version, _)), Some(plugin)) = (&self.plan.show_as, self.session.ordering()) else {
+            return Ok(false);
+        };
+        let found = self.context().advisories.malware(plugin, name, std::slice::from_ref(version)).await?;
+        let found = found.into_iter().flatten().next();
+        if let Some(advisory) = &found {
+            let (id, repository) = (advisory.id.as_str(), self.plan.repository);
+            tracing::warn!(%repository, name, version, advisory = id, "malware is withheld");
+        }
+        Ok(found.is_some())
     }
 
     /// The answer, which depends on what is shown of its release too.
@@ -111,7 +130,7 @@ impl FetchTask {
         let FetchPlan { repository, settings, show_as, .. } = &*self.plan;
         let Some((name, version, _)) = show_as else { return Ok(None) };
         let shown = self.context().store.shown_state(*repository, name, version).await?;
-        Ok(Some(FetchedRelease::new(settings.releases.for_package(name), &shown)))
+        Ok(Some(FetchedRelease::new(settings.releases.for_package(name), version, &shown)))
     }
 
     /// `of` is for how long the file stands that was judged.

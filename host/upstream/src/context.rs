@@ -1,5 +1,8 @@
 //! What every request to an upstream shares: the store, the caches in memory, and the key of the sealed credentials.
 
+use std::sync::Arc;
+
+use packhouse_advisories::Advisories;
 use packhouse_identity::{SealError, Sealer};
 use packhouse_store::{RepositoryId, Store};
 
@@ -12,6 +15,8 @@ use super::unverified::UnverifiedResponses;
 
 /// See the module.
 pub(crate) struct FetchContext {
+    /// What is known to be wrong with packages.
+    pub advisories: Arc<Advisories>,
     pub store: Store,
     pub sealer: Sealer,
     pub negatives: NegativeCache,

@@ -44,6 +44,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use packhouse_advisories::Advisories;
 use packhouse_config::{Config, UpstreamBounds, UpstreamNetwork};
 use packhouse_identity::{SealError, Sealer};
 use packhouse_runtime::{CacheUse, Fetch, Plugin, Reply, RepositoryView, ServiceError};
@@ -92,12 +93,13 @@ struct KnownUpstream {
 
 impl Upstreams {
     /// Upstreams at public addresses and in the networks that the configuration allows.
-    pub fn new(store: Store, config: &Config) -> Arc<Upstreams> {
+    pub fn new(store: Store, config: &Config, advisories: Arc<Advisories>) -> Arc<Upstreams> {
         let context = Arc::new(FetchContext {
             store,
             sealer: Sealer::new(config.sealing_key.clone(), &config.data),
             negatives: NegativeCache::default(),
             unverified: UnverifiedResponses::default(),
+            advisories,
         });
         Arc::new(Upstreams {
             fetches: SingleFlight::new(Arc::clone(&context)),
@@ -126,13 +128,13 @@ impl Upstreams {
         lock(&self.clients).values_mut().for_each(|known| known.connection = 0);
     }
 
-    /// The session of one call of this plugin.
-    pub fn session(&self, plugin: &Plugin) -> Arc<UpstreamSession> {
+    /// The session of one call of this plugin. `ordering` compares versions with those of advisories: what the format runs.
+    pub fn session(&self, plugin: &Plugin, ordering: Option<Arc<Plugin>>) -> Arc<UpstreamSession> {
         let (description, max_calls) = (plugin.description(), plugin.concurrency());
         let mut slots = lock(&self.wait_slots);
         let slots = slots.entry(description.format.clone()).or_insert_with(|| session::wait_slots(max_calls));
         let presents_credentials = !description.upstream_credentials.is_empty();
-        UpstreamSession::new(presents_credentials, Arc::clone(slots), max_calls)
+        UpstreamSession::new(presents_credentials, Arc::clone(slots), max_calls, ordering)
     }
 
     /// Sends a request to a proxy's upstream, on behalf of a session's call, and returns at once. `Denied` for a repository that is

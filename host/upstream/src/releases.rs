@@ -28,8 +28,8 @@ pub(crate) struct FetchedRelease {
 
 impl FetchedRelease {
     /// As its version is shown at this moment, judged by these rules of its package.
-    pub(crate) fn new(rules: PackageRules, shown: &ShownState) -> FetchedRelease {
-        let release = Release { published: shown.published, withdrawn: shown.state == WITHDRAWN };
+    pub(crate) fn new(rules: PackageRules, version: &str, shown: &ShownState) -> FetchedRelease {
+        let release = Release::of(version, shown.published, shown.state == WITHDRAWN);
         FetchedRelease { rules, release }
     }
 
@@ -43,7 +43,7 @@ impl FetchedRelease {
         let modified = last_modified.and_then(|date| httpdate::parse_http_date(date).ok());
         let at = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let published = at.and_then(|at| u64::try_from(at.as_millis()).ok());
-        self.rules.judge(&Release { published, ..self.release }, now())
+        self.rules.judge(&Release { published, ..self.release.clone() }, now())
     }
 }
 
@@ -77,13 +77,13 @@ mod tests {
             (shown(None, "yanked"), ReleaseVerdict::FileDecides),
             (shown(Some(0), "withdrawn"), ReleaseVerdict::Withheld),
         ] {
-            assert_eq!(FetchedRelease::new(day, &shown).judge().verdict, verdict, "{shown:?}");
+            assert_eq!(FetchedRelease::new(day, "1", &shown).judge().verdict, verdict, "{shown:?}");
         }
     }
 
     #[test]
     fn a_file_decides_by_its_date_and_without_one_it_is_young() {
-        let release = FetchedRelease::new(rules(r#"{"min_release_age_s": 86400}"#), &shown(None, ""));
+        let release = FetchedRelease::new(rules(r#"{"min_release_age_s": 86400}"#), "1", &shown(None, ""));
         let judged = |date: Option<&str>| release.judge_file(date);
         assert_eq!(judged(Some("Sat, 01 Jan 2000 00:00:00 GMT")).verdict, ReleaseVerdict::Offered);
         for date in [None, Some(""), Some("yesterday"), Some("Wed, 31 Dec 1969 23:59:59 GMT")] {

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use packhouse_runtime::Plugin;
 use packhouse_store::RepositoryId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,6 +36,8 @@ pub struct UpstreamSession {
     wait_slots: Arc<Semaphore>,
     /// The number of the plugin's calls that may run at the same time.
     max_calls: usize,
+    /// What compares versions with those of advisories.
+    ordering: Option<Arc<Plugin>>,
     state: Mutex<State>,
 }
 
@@ -92,8 +95,15 @@ impl UpstreamSession {
         presents_credentials: bool,
         wait_slots: Arc<Semaphore>,
         max_calls: usize,
+        ordering: Option<Arc<Plugin>>,
     ) -> Arc<UpstreamSession> {
-        Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, state: Mutex::default() })
+        let state = Mutex::default();
+        Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, ordering, state })
+    }
+
+    /// What compares versions with those of advisories.
+    pub(crate) fn ordering(&self) -> Option<&Plugin> {
+        self.ordering.as_deref()
     }
 
     /// Whether proxies of the plugin's format present credentials.
@@ -121,6 +131,7 @@ impl UpstreamSession {
             presents_credentials: self.presents_credentials,
             wait_slots: Arc::clone(&self.wait_slots),
             max_calls: self.max_calls,
+            ordering: self.ordering.clone(),
             state: Mutex::new(state),
         })
     }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, ClientBuilder, redirect};
 use url::{Host, Url};
 
 use super::egress_policy::{EgressDenied, EgressPolicy, is_public};
@@ -102,6 +103,25 @@ impl UpstreamEgress {
     /// Looks names up for requests to this kind of destination.
     pub fn resolver(&self, destination: Destination) -> EgressResolver {
         EgressResolver { egress: self.clone(), destination }
+    }
+
+    /// A client for requests to this kind of destination, which follows no redirect and goes through no proxy of the system's. `more` says
+    /// what else is set.
+    pub fn client(
+        &self,
+        destination: Destination,
+        more: impl Fn(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, reqwest::Error> {
+        let builder = || {
+            more(Client::builder())
+                .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .no_proxy()
+                .dns_resolver(self.resolver(destination))
+        };
+        // A system without certificates of its own can still reach what needs none.
+        builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 
     /// Those of a name's addresses to which a connection may go.

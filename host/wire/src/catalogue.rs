@@ -153,6 +153,8 @@ catalogue! {
     UNAUTHORIZED = "unauthorized" 401 Error Packages "Authentication is required.";
     PACKAGE_NOT_REACHED = "scope_mismatch_repo" 403 Reason Packages "This credential may not do this with {}.";
     QUOTA_EXCEEDED = "quota_exceeded" 403 Reason Both "{}";
+    POLICY_DENIED = "policy_denied" 403 Reason Packages "{}.";
+    ADVISORY_MALWARE = "advisory_malware" 403 Reason Packages "{}";
     PUBLISHED_AT_NOT_PERMITTED = "published_at_not_permitted" 403 Error Packages "Only a member with manage-repositories, or a token of one, may say with Packhouse-Published-At when something was published.";
     CSRF_REFUSED = "csrf_refused" 403 Error Api "A browser's session needs its CSRF token in X-CSRF-Token, sent by a page of this site.";
     NOT_FOUND = "not_found" 404 Error Both "Nothing is here.";
@@ -168,6 +170,10 @@ catalogue! {
     PREVIEW_REQUIRED = "preview_required" 409 Error Api "Make a preview of this policy as it is, and look at it, before it is enforced.";
     POLICY_PAUSED = "policy_paused" 409 Error Api "A policy that is paused does not run; enforce it first.";
     TOO_MANY_POLICIES = "too_many_policies" 409 Error Api "An organization has at most {} policies of retention; delete one first.";
+    TOO_MANY_RULES = "too_many_policies" 409 Error Api "An organization has at most {} policies; delete one first.";
+    TOO_MANY_EXCEPTIONS = "too_many_exceptions" 409 Error Api "A policy has at most {} exceptions that hold; take one back first.";
+    TOO_MANY_POLICY_COMPONENTS = "too_many_policy_components" 409 Error Api "A server keeps at most {} components of policies; remove one first.";
+    POLICY_IN_USE = "policy_in_use" 409 Error Api "A policy of an organization runs this component.";
     TOO_MANY_PUBLISHERS = "too_many_publishers" 409 Error Api "A repository has at most {} trusted publishers; delete one first.";
     TOO_MANY_WEBHOOKS = "too_many_webhooks" 409 Error Api "An organization has at most {} webhooks; delete one first.";
     TOO_MANY_RECORDINGS = "too_many_recordings" 409 Error Api "A server has at most {} sets of recordings; delete one first.";

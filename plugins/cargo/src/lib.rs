@@ -19,6 +19,7 @@ mod records;
 mod remove;
 mod search;
 mod upkeep;
+mod versions;
 mod withdrawn;
 mod yank;
 
@@ -37,6 +38,11 @@ fn exchange(method: &str) -> Exchange {
     Exchange::token(request, json!({"token": "{token}"})).id_token_in("jwt").refused(400, refusal)
 }
 
+/// As the same action ends: it shows the token, and wants no body.
+fn giving_back() -> Exchange {
+    Exchange::revocation("DELETE /api/v1/trusted_publishing/tokens", 204, json!({}))
+}
+
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Cargo;
@@ -47,6 +53,8 @@ impl Format for Cargo {
         let errors =
             ErrorTemplate::new(json!({"errors": "{problems}"})).problem(json!({"detail": "{message}"}));
         Description::new("cargo", env!("CARGO_PKG_VERSION"))
+            .ecosystem("crates.io")
+            .purl("cargo", "/")
             .kinds(&["hosted", "proxy", "group"])
             .follows_redirects()
             .errors(errors)
@@ -56,6 +64,7 @@ impl Format for Cargo {
             .open_requests(&[])
             .exchange(exchange("PUT"))
             .exchange(exchange("POST"))
+            .exchange(giving_back())
             .name_folding(Folding::Pep503)
             .clients(clients::clients())
             .install(clients::install())
@@ -78,7 +87,7 @@ impl Format for Cargo {
     }
 }
 
-packhouse_sdk::export!(Cargo, upkeep, present, retention);
+packhouse_sdk::export!(Cargo, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

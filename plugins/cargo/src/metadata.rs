@@ -30,6 +30,8 @@ pub(crate) struct Metadata {
     #[serde(default)]
     keywords: Vec<String>,
     #[serde(default)]
+    license: Option<String>,
+    #[serde(default)]
     links: Option<String>,
     #[serde(default)]
     pub(crate) rust_version: Option<String>,
@@ -134,6 +136,14 @@ impl Metadata {
         let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         text.truncate(text.floor_char_boundary(SUMMARY));
         text
+    }
+
+    /// The licence that its author states, empty where none does.
+    pub(crate) fn license(&self) -> String {
+        // The slash is how crates of old said that there is a choice.
+        let mut stated = self.license.as_deref().unwrap_or_default().replace('/', " OR ");
+        stated.truncate(stated.floor_char_boundary(SUMMARY));
+        stated
     }
 
     /// Words that it is found by: the name as its author spells it is one of them.

@@ -32,11 +32,13 @@ pub(crate) fn lines(
 ) -> Result<Vec<ForeignLine>, Failure> {
     let all = page(cx, proxy, name, spelt)?;
     let gone = withdrawn::find(proxy, name, spelt, &all)?;
-    let release = |line: &ForeignLine| Release { published: line.published, withdrawn: false };
-    let mut offered = proxy.offered(name.as_str(), all, release)?;
-    let release = |line: &ForeignLine| Release { published: line.published, withdrawn: true };
-    offered.extend(proxy.offered(name.as_str(), gone, release)?);
+    let mut offered = proxy.offered(name.as_str(), all, |line| release(line, false))?;
+    offered.extend(proxy.offered(name.as_str(), gone, |line| release(line, true))?);
     Ok(offered)
+}
+
+fn release(line: &ForeignLine, withdrawn: bool) -> Release {
+    Release::of(line.version.to_string(), line.published, withdrawn)
 }
 
 /// The upstream's page of a crate; empty where it has none.
@@ -78,8 +80,7 @@ pub(crate) fn file(
             None => return Ok(None),
         },
     };
-    let release = Release { published: line.published, withdrawn: gone };
-    if proxy.judge_release(name.as_str(), release)? == ReleaseVerdict::Withheld {
+    if proxy.judge_release(name.as_str(), release(&line, gone))? == ReleaseVerdict::Withheld {
         return Ok(None);
     }
     if !gone {

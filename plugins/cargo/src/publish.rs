@@ -38,6 +38,7 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
         publisher: request.caller(),
         summary: metadata.summary(),
         words: metadata.words(),
+        license: metadata.license(),
         reason: String::new(),
     };
     repository.update_if_needed(busy, |change| {

@@ -51,6 +51,9 @@ pub(crate) struct VersionRecord {
     pub(crate) publisher: Option<String>,
     pub(crate) summary: String,
     pub(crate) words: String,
+    /// The licence that its author states.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) license: String,
     /// Why it was yanked, where somebody said so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,

@@ -52,6 +52,7 @@ pub(crate) fn shown(name: &Name, record: &VersionRecord) -> Version {
         .summary(&record.summary)
         .property("name", &line.name)
         .property("keywords", &record.words);
+    let shown = if record.license.is_empty() { shown } else { shown.property("license", &record.license) };
     let shown =
         line.rust_version.iter().fold(shown, |shown, version| shown.property("rust_version", version));
     if !line.yanked {

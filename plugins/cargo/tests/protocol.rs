@@ -167,6 +167,18 @@ fn a_release_waits_for_its_age() {
 }
 
 #[test]
+fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Cargo>("mirror", "proxy", json!({}));
+    far(&host);
+    let (good, bad) = (line("far", "1.0.0", b"one", json!({})), line("far", "1.1.0", b"two", json!({})));
+    host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{good}\n{bad}").as_bytes());
+    host.withhold_version("far", "1.1.0");
+    assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{good}\n"));
+    proxy.get("/api/v1/crates/far/1.1.0/download").send().expect(404);
+}
+
+#[test]
 fn a_group_merges_its_members_and_asks_no_upstream_for_what_is_ours() {
     let (host, own) = hosted(json!({}));
     let _proxy = host.mount::<Cargo>("mirror", "proxy", json!({}));

@@ -22,6 +22,7 @@ mod upkeep;
 mod upload;
 mod upstream_metadata;
 mod version;
+mod versions;
 
 use packhouse_sdk::{Description, Failure, Folding, Format, Router};
 
@@ -35,6 +36,8 @@ pub struct Composer;
 impl Format for Composer {
     fn describe() -> Description {
         Description::new("composer", env!("CARGO_PKG_VERSION"))
+            .ecosystem("Packagist")
+            .purl("composer", "/")
             .kinds(&["hosted", "proxy", "group"])
             .open_requests(&[])
             .upstream_credentials(&["basic", "bearer"])
@@ -61,7 +64,7 @@ impl Format for Composer {
     }
 }
 
-packhouse_sdk::export!(Composer, upkeep, present, retention);
+packhouse_sdk::export!(Composer, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

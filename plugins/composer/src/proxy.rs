@@ -29,8 +29,8 @@ pub(crate) fn versions(
     let there = listed.is_some();
     let listed = listed.unwrap_or_default();
     let gone = withdraw(proxy, name, &listed, dev)?;
-    let mut all = proxy.offered(name, listed, |one| release(one.published, false))?;
-    all.extend(proxy.offered(name, gone, |one| release(one.published, true))?);
+    let mut all = proxy.offered(name, listed, |one| release(one, false))?;
+    all.extend(proxy.offered(name, gone, |one| release(one, true))?);
     if !there && all.is_empty() {
         return Ok(None);
     }
@@ -78,8 +78,8 @@ fn unexpected(what: &str) -> Failure {
     Error::Unavailable(what.to_owned()).into()
 }
 
-fn release(published: Option<u64>, withdrawn: bool) -> Release {
-    Release { published, withdrawn }
+fn release(one: &Listed, withdrawn: bool) -> Release {
+    Release::of(&one.text, one.published, withdrawn)
 }
 
 /// Notes which fetched versions the upstream lists no longer, or lists again; answers those that are gone.
@@ -151,7 +151,7 @@ fn serve(
     kind: &str,
 ) -> Result<Option<Response>, Failure> {
     let Some(dist) = one.dist.as_ref().filter(|dist| dist.kind == kind) else { return Ok(None) };
-    if proxy.judge_release(name, release(one.published, withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_release(name, release(one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     remember(proxy, name, one, dist, withdrawn)?;

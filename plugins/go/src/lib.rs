@@ -16,6 +16,7 @@ mod records;
 mod sumdb;
 mod upkeep;
 mod version;
+mod versions;
 
 use packhouse_sdk::{Description, ErrorTemplate, Failure, Format, Router};
 use serde_json::json;
@@ -30,6 +31,8 @@ pub struct Go;
 impl Format for Go {
     fn describe() -> Description {
         Description::new("go", env!("CARGO_PKG_VERSION"))
+            .ecosystem("Go")
+            .purl("golang", "/")
             .kinds(&["hosted", "proxy", "group"])
             // The go command shows what a refusal says where that is plain text.
             .errors(ErrorTemplate::new(json!("{message}\n")))
@@ -48,7 +51,7 @@ impl Format for Go {
     }
 }
 
-packhouse_sdk::export!(Go, upkeep, present, retention);
+packhouse_sdk::export!(Go, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -33,7 +33,8 @@ pub(crate) fn versions(
     let fitting = |version: &Version| version.fits(module);
     let mut all: Vec<Version> = words.filter_map(Version::new).filter(fitting).collect();
     if !proxy.needs_age(module.as_str())? {
-        return Ok(Some(all));
+        let release = |version: &Version| Release::of(version.as_str(), None, false);
+        return Ok(Some(proxy.offered(module.as_str(), all, release)?));
     }
     all.sort_unstable_by(|one, other| other.cmp(one));
     all.truncate(AGED);
@@ -47,7 +48,7 @@ pub(crate) fn versions(
         }
     }
     let release =
-        |(_, published): &(Version, Option<u64>)| Release { published: *published, withdrawn: false };
+        |(version, published): &(Version, Option<u64>)| Release::of(version.as_str(), *published, false);
     let offered = proxy.offered(module.as_str(), aged, release)?;
     Ok(Some(offered.into_iter().map(|(version, _)| version).collect()))
 }
@@ -78,7 +79,7 @@ fn offered(
 }
 
 fn is_offered(proxy: &Repository, module: &Module, info: &Info) -> bool {
-    let release = Release { published: info.published(), withdrawn: false };
+    let release = Release::of(&info.version, info.published(), false);
     proxy.judge_release(module.as_str(), release).is_ok_and(|verdict| verdict == ReleaseVerdict::Offered)
 }
 

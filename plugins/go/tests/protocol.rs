@@ -133,6 +133,19 @@ fn a_release_waits_for_its_age() {
 }
 
 #[test]
+fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+    let host = MemoryHost::new();
+    let proxy = host.mount::<Go>("mirror", "proxy", json!({}));
+    offer(&host, "example.com/far", "v1.0.0", "2026-11-01T00:00:00Z");
+    offer(&host, "example.com/far", "v1.1.0", "2026-11-02T00:00:00Z");
+    host.answer_upstream("GET", "/example.com/far/@v/list", 200, &[], b"v1.0.0\nv1.1.0\n");
+    host.withhold_version("example.com/far", "v1.1.0");
+    assert_eq!(proxy.get("/example.com/far/@v/list").send().expect(200).text(), "v1.0.0\n");
+    proxy.get("/example.com/far/@v/v1.1.0.zip").send().expect(404);
+    proxy.get("/example.com/far/@v/v1.0.0.zip").send().expect(200);
+}
+
+#[test]
 fn the_checksum_database_is_passed_through() {
     let (host, own) = hosted(json!({}));
     let proxy = host.mount::<Go>("mirror", "proxy", json!({}));

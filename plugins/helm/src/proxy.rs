@@ -70,7 +70,7 @@ fn unexpected(what: &str) -> Failure {
 }
 
 fn release(one: &Listed, withdrawn: bool) -> Release {
-    Release { published: published(one), withdrawn }
+    Release::of(&one.chart.version, published(one), withdrawn)
 }
 
 /// When it was published, in ms since 1970; none where that is not told.

@@ -23,9 +23,11 @@ mod publish;
 mod records;
 mod retention;
 mod snapshot;
+mod statements;
 mod sums;
 mod upkeep;
 mod version;
+mod versions;
 
 use packhouse_sdk::{Description, Failure, Format, Router, Setting};
 
@@ -39,6 +41,8 @@ pub struct Maven;
 impl Format for Maven {
     fn describe() -> Description {
         Description::new("maven", env!("CARGO_PKG_VERSION"))
+            .ecosystem("Maven")
+            .purl("maven", ":")
             .kinds(&["hosted", "proxy", "group"])
             .checks_username()
             .open_requests(&[])
@@ -64,7 +68,7 @@ impl Format for Maven {
     }
 }
 
-packhouse_sdk::export!(Maven, upkeep, present, retention);
+packhouse_sdk::export!(Maven, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

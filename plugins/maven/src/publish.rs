@@ -6,6 +6,7 @@ use crate::hosted::{file_sum, record};
 use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
 use crate::metadata::{self, BadMetadata, Metadata, Plugin};
 use crate::records::{self, FileRecord, Held, PluginRecord};
+use crate::statements::{self, Part};
 use crate::{FILE_LIMIT, busy};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
@@ -89,6 +90,8 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
     let (key, held_key) = (records::file(&file.path), records::held(&file.path));
     // Sums that came before their file are rare: they are read when the commit says that there are some.
     let mut held = None;
+    // So are signatures that came before it.
+    let (part, mut signed) = (Part::of(file), false);
     repository.update_if_needed(busy, |change| {
         match change.previous() {
             Some(Outcome::Stale(stale)) if *stale == key => {
@@ -104,6 +107,9 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
                     None => fresh,
                 };
             }
+            Some(Outcome::Stale(stale)) if statements::keys(&file.path).any(|key| key == *stale) => {
+                signed = true
+            }
             Some(Outcome::UnknownBlobs(_)) => {
                 return Err(Failure::internal("a body that was kept is not held"));
             }
@@ -111,6 +117,16 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
         }
         let digest = repository.keep(body)?;
         change_file(change, file, &stored, digest, held.as_ref())?;
+        match part {
+            Part::Signature(of) => statements::attest_signature(repository, change, file, of, body)?,
+            Part::File if signed => statements::attest_file(repository, change, file, &stored.sha256)?,
+            Part::File => {
+                for key in statements::keys(&file.path) {
+                    change.require(&key, Expectation::Absent);
+                }
+            }
+            Part::Neither => {}
+        }
         Ok(Step::Commit(Response::created()))
     })
 }

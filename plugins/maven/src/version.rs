@@ -39,6 +39,11 @@ impl Version {
         self.text
     }
 
+    /// As Maven compares them, whatever their text.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        compare_lists(&self.items, &other.items)
+    }
+
     /// Whether it comes before a release.
     pub(crate) fn is_prerelease(&self) -> bool {
         comes_before(&self.items)
@@ -66,7 +71,7 @@ pub(crate) fn is_snapshot(version: &str) -> bool {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare_lists(&self.items, &other.items).then_with(|| self.text.cmp(&other.text))
+        self.compare(other).then_with(|| self.text.cmp(&other.text))
     }
 }
 

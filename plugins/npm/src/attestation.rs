@@ -2,9 +2,10 @@
 
 use crate::dist::Tarball;
 use crate::document::{Data, Document, invalid};
+use crate::name::Name;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_sdk::Failure;
+use packhouse_sdk::{Failure, Statement};
 use serde_json::{Value, json};
 
 /// Where predicates that say how something was built begin.
@@ -15,8 +16,15 @@ const PROVENANCE: &str = "https://slsa.dev/provenance/";
 pub(crate) struct Attestations {
     /// What is served.
     pub(crate) document: Vec<u8>,
+    /// The bundles, each with its media type.
+    pub(crate) bundles: Vec<(String, Vec<u8>)>,
     /// The predicate of the one that says how the version was built.
     pub(crate) provenance: Option<String>,
+}
+
+/// Where a version's attestations are fetched.
+pub(crate) fn path(name: &Name, number: &str) -> String {
+    format!("-/npm/v1/attestations/{name}@{number}")
 }
 
 /// The attestations among a document's attachments; none when there are none.
@@ -24,7 +32,7 @@ pub(crate) struct Attestations {
 /// # Errors
 /// 400 for what is no bundle, or one about another file.
 pub(crate) fn read(document: &Document, tarball: &Tarball) -> Result<Option<Attestations>, Failure> {
-    let mut all = Vec::new();
+    let (mut all, mut bundles) = (Vec::new(), Vec::new());
     let mut provenance = None;
     for (name, attachment, data) in document.attachments() {
         if !attachment.is_bundle(name) {
@@ -37,12 +45,15 @@ pub(crate) fn read(document: &Document, tarball: &Tarball) -> Result<Option<Atte
         if predicate.starts_with(PROVENANCE) {
             provenance = Some(predicate.clone());
         }
+        let kind = bundle.get("mediaType").and_then(Value::as_str).unwrap_or(Statement::BUNDLE);
+        bundles.push((kind.to_owned(), text.as_bytes().to_vec()));
         all.push(json!({"predicateType": predicate, "bundle": bundle}));
     }
     if all.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Attestations { document: serde_json::to_vec(&json!({"attestations": all}))?, provenance }))
+    let document = serde_json::to_vec(&json!({"attestations": all}))?;
+    Ok(Some(Attestations { document, bundles, provenance }))
 }
 
 /// A bundle and the type of what it says. Whether its signature holds is for those to check who trust its signer; that it is

@@ -1,16 +1,19 @@
-//! `npm audit`: advisories, of which a hosted repository knows none, and the keys that signatures are checked with.
+//! `npm audit`: advisories, those that the operator brought in beside an upstream's, and the keys that signatures are checked with.
 
 use crate::audit_request::AuditRequest;
-use crate::proxy;
+use crate::{bulk, proxy};
 use packhouse_sdk::{
-    Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
+    Blob, Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Bytes of a question, compressed.
 const QUESTION: u64 = 8 << 20;
 /// Where advisories are asked for by name.
 const BULK: &str = "-/npm/v1/security/advisories/bulk";
+/// Bytes of an upstream's answer.
+const ANSWER: u64 = 16 << 20;
 /// Bytes of an upstream's keys.
 const KEYS: u64 = 1 << 20;
 
@@ -20,7 +23,49 @@ pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, F
 
 /// `npm audit` and every `npm install`: advisories by name of the packages that are asked for.
 pub(crate) fn advisories(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    answer(cx, request, BULK, &json!({}))
+    let body = request.planned_body()?;
+    let encoding = request.header("content-encoding");
+    let question = AuditRequest::read(&body, encoding, true)?;
+    let known = match &question {
+        AuditRequest::Bulk(packages) => bulk::known(cx.target()?, packages)?,
+        AuditRequest::Tree(_) => BTreeMap::new(),
+    };
+    let proxy = cx.proxies()?.into_iter().next();
+    let told = match proxy {
+        // One that must not ask would fail, where what is known here is all that there is to know.
+        Some(proxy) if !is_offline(proxy)? => {
+            ask(cx, proxy, BULK, &Asked { request, body: &body, question })?
+        }
+        _ => None,
+    };
+    Ok(match told {
+        Some(content) if known.is_empty() => Response::ok().content_type("application/json").content(content),
+        Some(content) => {
+            let mut told = read(content)?;
+            bulk::merge(&mut told, known);
+            Response::json(&told)?
+        }
+        None => {
+            let mut told = Map::new();
+            bulk::merge(&mut told, known);
+            Response::json(&told)?
+        }
+    })
+}
+
+fn is_offline(proxy: &Repository) -> Result<bool, Failure> {
+    let settings: Value = proxy.settings()?;
+    Ok(settings.get("offline").and_then(Value::as_bool).unwrap_or_default())
+}
+
+/// An upstream's answer, read. What is none stands for nothing: what is known here is told all the same.
+fn read(content: Content) -> Result<Map<String, Value>, Failure> {
+    let bytes = match content {
+        Content::None => Vec::new(),
+        Content::Inline(bytes) => bytes,
+        Content::Blob(blob) => blob.read_all(ANSWER)?,
+    };
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// The form of older clients.
@@ -30,38 +75,42 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         "vulnerabilities": none, "dependencies": 0, "devDependencies": 0, "optionalDependencies": 0, "totalDependencies": 0,
     });
     let nothing = json!({"actions": [], "advisories": {}, "muted": [], "metadata": counted});
-    answer(cx, request, &request.path.join("/"), &nothing)
-}
-
-/// What the proxy's upstream says, or that of the first proxy in a group; nothing where there is none. It is asked about no package
-/// that is not looked for there.
-fn answer(cx: &Context, request: &Request, target: &str, nothing: &Value) -> Result<Response, Failure> {
     let content = match cx.proxies()?.into_iter().next() {
-        Some(proxy) => ask(cx, request, proxy, target)?,
+        Some(proxy) => {
+            let body = request.planned_body()?;
+            let question = AuditRequest::read(&body, request.header("content-encoding"), false)?;
+            ask(cx, proxy, &request.path.join("/"), &Asked { request, body: &body, question })?
+        }
         None => None,
     };
     Ok(match content {
         Some(content) => Response::ok().content_type("application/json").content(content),
-        None => Response::json(nothing)?,
+        None => Response::json(&nothing)?,
     })
 }
 
+/// A question as it came, and read.
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    body: &'a Blob,
+    question: AuditRequest,
+}
+
+/// What the proxy's upstream says. It is asked about no package that is not looked for there.
 fn ask(
     cx: &Context,
-    request: &Request,
     proxy: &Repository,
     target: &str,
+    asked: &Asked<'_>,
 ) -> Result<Option<Content>, Failure> {
-    let body = request.planned_body()?;
-    let encoding = request.header("content-encoding");
-    let question = AuditRequest::read(&body, encoding, target == BULK)?;
+    let Asked { request, body, question } = asked;
     let withheld = proxy.withheld(&question.names())?;
     if withheld.is_empty() {
         let kind = request.header("content-type").map(|kind| ("content-type", kind));
-        let as_it_came = kind.into_iter().chain(encoding.map(|encoding| ("content-encoding", encoding)));
-        return proxy::ask(cx, proxy, target, as_it_came, &body.read_all(QUESTION)?);
+        let encoding = request.header("content-encoding").map(|encoding| ("content-encoding", encoding));
+        return proxy::ask(cx, proxy, target, kind.into_iter().chain(encoding), &body.read_all(QUESTION)?);
     }
-    match question.without(&withheld)? {
+    match question.clone().without(&withheld)? {
         Some(body) => proxy::ask(cx, proxy, target, [("content-type", "application/json")], &body),
         None => Ok(None),
     }

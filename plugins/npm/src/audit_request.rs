@@ -11,6 +11,7 @@ const LIMIT: u64 = 8 << 20;
 const FACTS: [&str; 5] = ["version", "integrity", "dev", "optional", "peer"];
 
 /// What an audit asks.
+#[derive(Clone)]
 pub(crate) enum AuditRequest {
     /// `{NAME: [VERSION, …]}`.
     Bulk(Map<String, Value>),

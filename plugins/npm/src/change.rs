@@ -188,6 +188,9 @@ pub(crate) fn shown(name: &Name, number: &str, facts: &Facts, deprecated: Option
     if !facts.keywords.is_empty() {
         shown = shown.property("keywords", &facts.keywords);
     }
+    if !facts.license.is_empty() {
+        shown = shown.property("license", &facts.license);
+    }
     match deprecated {
         Some(reason) => shown.state("deprecated").property("reason", reason),
         None => shown,

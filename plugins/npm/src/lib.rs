@@ -11,6 +11,7 @@ mod attestation;
 mod audit;
 mod audit_request;
 mod bin;
+mod bulk;
 mod change;
 mod clients;
 mod confusion;
@@ -42,6 +43,7 @@ mod upstream_pieces;
 mod version;
 mod version_piece;
 mod version_text;
+mod versions;
 mod withdrawn;
 
 use packhouse_sdk::{CodeKind, Description, Exchange, Failure, Format, Plan, Router, Setting};
@@ -60,6 +62,8 @@ pub struct Npm;
 impl Format for Npm {
     fn describe() -> Description {
         Description::new("npm", env!("CARGO_PKG_VERSION"))
+            .ecosystem("npm")
+            .purl("npm", "/")
             .kinds(&["hosted", "proxy", "group"])
             .follows_redirects()
             .encoded_slash()
@@ -126,7 +130,7 @@ impl Format for Npm {
     }
 }
 
-packhouse_sdk::export!(Npm, upkeep, present, retention);
+packhouse_sdk::export!(Npm, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -103,10 +103,31 @@ impl Manifest {
         line(&keywords(&self.members).join(" "), KEYWORDS)
     }
 
+    /// The licence that its author states: an expression, or as some still write it, objects with a type; empty where none does.
+    pub(crate) fn license(&self) -> String {
+        license(&self.members)
+    }
+
     /// Abbreviated and full, as JSON.
     pub(crate) fn forms(&self) -> (String, String) {
         forms(&self.members)
     }
+}
+
+/// The licence that a manifest states.
+pub(crate) fn license(members: &Map<String, Value>) -> String {
+    let named = |value: &Value| -> Option<String> {
+        let text = value.as_str().or_else(|| value.get("type").and_then(Value::as_str));
+        text.map(str::to_owned)
+    };
+    let stated = match (members.get("license"), members.get("licenses")) {
+        (Some(license), _) => named(license),
+        (None, Some(Value::Array(choice))) => {
+            Some(choice.iter().filter_map(named).collect::<Vec<_>>().join(" OR "))
+        }
+        _ => None,
+    };
+    line(&stated.unwrap_or_default(), SUMMARY)
 }
 
 /// A manifest without `dist` and `deprecated`, abbreviated and full, as JSON.

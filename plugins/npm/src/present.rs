@@ -1,5 +1,6 @@
 //! What people are shown of a version: its README, what it needs, and who built it.
 
+use crate::attestation;
 use crate::name::Name;
 use crate::readme::Readme;
 use crate::records::{self, Version, missing_version};
@@ -89,7 +90,7 @@ fn attestations(repository: &Repository, name: &Name, number: &str) -> Result<Ve
             file: String::new(),
             kind: text(one, "/predicateType").unwrap_or_default(),
             publisher: facts.collect(),
-            path: format!("-/npm/v1/attestations/{name}@{number}"),
+            path: attestation::path(name, number),
         }
     };
     Ok(all.into_iter().flatten().map(attestation).collect())

@@ -116,8 +116,8 @@ fn offered(
     times: &BTreeMap<String, u64>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
     let all = known.iter().map(|number| (number, times.get(number).copied())).collect();
-    let offered = proxy
-        .offered(name.as_str(), all, |(_, published)| Release { published: *published, withdrawn: false })?;
+    let release = |(number, published): &(&String, Option<u64>)| Release::of(*number, *published, false);
+    let offered = proxy.offered(name.as_str(), all, release)?;
     Ok(offered.into_iter().map(|(number, time)| (number.clone(), time.unwrap_or_default())).collect())
 }
 

@@ -13,7 +13,7 @@ use crate::settings::{LEGACY_NAMES, allows_legacy_names};
 use crate::{BODY_LIMIT, FILE_LIMIT, busy, change};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
-    Response, Settings, Transaction,
+    Response, Settings, Statement, Transaction, VersionId,
 };
 use serde_json::{Value, json};
 
@@ -55,6 +55,8 @@ struct Release<'a> {
     version: Version,
     deprecated: Option<String>,
     attestations: Option<Attestations>,
+    /// Of the tarball.
+    sha512: Digest,
     readme: readme::Stored,
     /// Tags that are to name this version.
     tags: Vec<String>,
@@ -91,12 +93,14 @@ fn publish(
     }
     let tags = tags(&document, &number)?;
     let digest = repository.keep(&tarball.blob)?;
+    let sha512 = Digest::new("sha512", &tarball.sha512)?;
     let facts = Facts {
         time: cx.now(),
         sha256: digest,
         size: tarball.size,
         summary: manifest.summary(),
         keywords: manifest.keywords(),
+        license: manifest.license(),
         provenance: attestations.as_ref().and_then(|attestations| attestations.provenance.clone()),
     };
     let dist = tarball.dist(cx, name, &manifest);
@@ -111,6 +115,7 @@ fn publish(
             deprecated: manifest.deprecated,
             number: manifest.number,
             attestations,
+            sha512,
             readme,
             tags,
             person,
@@ -244,6 +249,11 @@ impl Release<'_> {
         }
         let shown = change::shown(name, number, facts, self.deprecated.as_deref());
         change.show(&shown.file(name.path(number), facts.sha256.clone(), facts.size));
+        for (kind, bundle) in self.attestations.iter().flat_map(|attestations| &attestations.bundles) {
+            let id = VersionId::new(name.as_str(), number);
+            let statement = Statement::new(id, kind, self.sha512.clone(), bundle.clone());
+            change.attest(&statement.of_file(name.path(number)).at(attestation::path(name, number)));
+        }
         Ok(())
     }
 

@@ -107,6 +107,9 @@ pub(crate) struct Facts {
     /// Words that it is found by, separated by blanks.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) keywords: String,
+    /// The licence that its author states.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) license: String,
     /// What the provenance among its attestations is, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provenance: Option<String>,

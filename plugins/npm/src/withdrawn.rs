@@ -1,6 +1,7 @@
 //! Versions that a proxy has fetched and that have vanished upstream since: marked where people look, and offered further only
 //! where the host says so.
 
+use crate::manifest::license;
 use crate::name::Name;
 use crate::upstream_packument::UpstreamVersion;
 use crate::version_piece::Piece;
@@ -64,10 +65,13 @@ pub(crate) fn remember(
         withdrawn: false,
     };
     let published = (time > 0).then_some(time);
+    let mut shown = Version { published, ..Version::new(name.as_str(), number) };
+    let stated = serde_json::from_str(&record.full).map(|members| license(&members)).unwrap_or_default();
+    if !stated.is_empty() {
+        shown = shown.property("license", stated);
+    }
     let mut change = proxy.begin()?;
-    change
-        .put_json(&key, &record, Expectation::Anything, &[])?
-        .show(&Version { published, ..Version::new(name.as_str(), number) });
+    change.put_json(&key, &record, Expectation::Anything, &[])?.show(&shown);
     let _best_effort = change.commit()?;
     Ok(())
 }
@@ -96,9 +100,9 @@ pub(crate) fn find(
             found.push((number, entry.value.into_version()));
         }
     }
-    let offered = proxy.offered(name.as_str(), found, |(_, version)| {
+    let offered = proxy.offered(name.as_str(), found, |(number, version)| {
         let time = version.piece.time;
-        Release { published: (time > 0).then_some(time), withdrawn: true }
+        Release::of(number, (time > 0).then_some(time), true)
     })?;
     Ok(offered.into_iter().collect())
 }

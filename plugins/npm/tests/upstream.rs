@@ -164,6 +164,17 @@ fn a_young_version_is_not_offered() {
 }
 
 #[test]
+fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+    let (host, mount) = proxy(json!({}));
+    host.withhold_version("lib", "1.1.0");
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
+    assert_eq!(mount.get("/lib").send().json()["dist-tags"], json!({"latest": "1.0.0"}));
+    mount.get("/lib/1.1.0").send().expect(404);
+    mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
+    mount.get("/lib/-/lib-1.0.0.tgz").send().expect(200);
+}
+
+#[test]
 fn a_withdrawn_version_is_marked_and_no_longer_offered() {
     for keep in [false, true] {
         let (host, mount) = proxy(json!({"keep_withdrawn": keep}));
@@ -306,4 +317,33 @@ fn hosted_members_are_merged() {
         Release::new("lib", "1.0.0").tarball(),
         "the first wins"
     );
+}
+
+#[test]
+fn an_audit_tells_what_the_host_knows() {
+    let (host, mount) = proxy(json!({}));
+    let bulk = "/-/npm/v1/security/advisories/bulk";
+    let known = json!([{
+        "id": "GHSA-1", "summary": "It leaks", "severity": "unknown", "malware": false, "url": "https://a.example/GHSA-1",
+        "affected": {"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "2.0.0"}]}], "versions": []},
+    }]);
+    host.advise("lib", known);
+    host.answer_upstream("POST", &bulk[1..], 200, &[], br#"{"other":[{"id":1}]}"#);
+    let ask = |mount: &Mount<Npm>, version: &str| {
+        mount.post(bulk).json(&json!({"lib": [version]})).send().expect(200).json()
+    };
+    let told = ask(&mount, "1.0.0");
+    assert_eq!(
+        (&told["other"][0]["id"], &told["lib"][0]["vulnerable_versions"]),
+        (&json!(1), &json!("<2.0.0"))
+    );
+    assert_eq!(told["lib"][0]["severity"], "info", "npm has no word for what nobody says");
+    assert_eq!(ask(&mount, "2.0.0"), json!({"other": [{"id": 1}]}));
+    let own = host.mount::<Npm>("own", "hosted", json!({}));
+    assert_eq!(ask(&own, "1.9.0")["lib"][0]["title"], "It leaks (GHSA-1)");
+    // One that may not ask tells what is known here.
+    let (host, away) = proxy(json!({"offline": true}));
+    assert_eq!(ask(&away, "1.0.0"), json!({}));
+    assert!(host.fetched().is_empty());
+    own.post(bulk).body("[]").send().expect(400);
 }

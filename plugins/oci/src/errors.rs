@@ -29,6 +29,7 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
             new("UNSUPPORTED", "Writes are not permitted to group repositories").status(405),
         ),
         ("quota_exceeded", new("DENIED", "{sentence}").status(403)),
+        ("policy_denied", new("DENIED", "{sentence}").status(403)),
         // In the operator's words, which a client shows.
         ("rate_limited", new("TOOMANYREQUESTS", "{sentence}").status(429)),
         ("maintenance", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),

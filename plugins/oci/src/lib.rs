@@ -21,6 +21,7 @@ mod referrers;
 mod retention;
 mod root;
 mod settings;
+mod statements;
 mod tags;
 mod untagged;
 mod upkeep;

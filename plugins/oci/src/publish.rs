@@ -3,7 +3,7 @@
 use crate::manifest::Manifest;
 use crate::name::{self, Reference};
 use crate::records::{self, ManifestRecord, Referrer, TagRecord};
-use crate::{MANIFEST_LIMIT, busy, failure, untagged};
+use crate::{MANIFEST_LIMIT, busy, failure, statements, untagged};
 use packhouse_sdk::{
     Blob, Context, Digest, Expectation, Failure, Intent, Outcome, Params, ReadAt, Repository, Request,
     Response, Settings, Transaction, Version, VersionId,
@@ -37,8 +37,16 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Re
     if matches!(&reference, Reference::Digest(wanted) if *wanted != digest) {
         return Err(failure::manifest("computed digest does not match reference"));
     }
-    let manifest = Manifest::parse(&body.read_all(MANIFEST_LIMIT)?, request.header("content-type"))?;
-    let pushed = Pushed { repository, image: &image, digest: &digest, manifest: &manifest, now: cx.now() };
+    let bytes = body.read_all(MANIFEST_LIMIT)?;
+    let manifest = Manifest::parse(&bytes, request.header("content-type"))?;
+    let pushed = Pushed {
+        repository,
+        image: &image,
+        digest: &digest,
+        manifest: &manifest,
+        bytes: &bytes,
+        now: cx.now(),
+    };
     let left_behind = pushed.store(&body, &tags)?;
     if !Settings::of(repository)?.keep_untagged {
         untagged::drop_all(repository, &image, left_behind)?;
@@ -84,6 +92,8 @@ struct Pushed<'a> {
     image: &'a str,
     digest: &'a Digest,
     manifest: &'a Manifest,
+    /// The manifest itself.
+    bytes: &'a [u8],
     now: u64,
 }
 
@@ -109,7 +119,11 @@ impl Pushed<'_> {
                 _ => {}
             }
             self.put_manifest(change, size, &blobs)?;
-            self.put_tags(change, size, tags)
+            let left_behind = self.put_tags(change, size, tags)?;
+            let subject = self.manifest.subject.as_ref();
+            let pushed = statements::Pushed { digest: self.digest, bytes: self.bytes, subject, tags };
+            statements::attest(self.repository, change, self.image, pushed)?;
+            Ok(left_behind)
         })?;
         Ok(stored.value)
     }
@@ -171,6 +185,10 @@ impl Pushed<'_> {
             .file(path, digest.clone(), size)
             .property("digest", digest.as_str())
             .property("media_type", &manifest.media_type);
+        if let Some(license) = manifest.annotations.get("org.opencontainers.image.licenses") {
+            let short = license.get(..license.floor_char_boundary(512)).unwrap_or_default();
+            version = version.property("license", short);
+        }
         if let Some(kind) = &manifest.artifact_type {
             version = version.property("artifact_type", kind);
         }

@@ -1,7 +1,7 @@
 //! Removing tags and manifests: asked for, or because nothing points to a manifest any more where untagged ones are not kept.
 
 use crate::records::{self, ManifestRecord, TagRecord};
-use crate::{busy, failure};
+use crate::{busy, failure, statements};
 use packhouse_sdk::{Digest, Expectation, Failure, Repository, Step, Transaction, VersionId};
 use std::collections::BTreeSet;
 
@@ -112,6 +112,8 @@ fn delete_page(
         remove_tag(change, image, digest, tag, Expectation::Anything);
     }
     if keys.len() < PAGE as usize {
+        let gone = statements::Gone { digest, record: Some(&entry.value), tag: None };
+        statements::retract(repository, change, image, gone)?;
         remove(repository, change, image, digest, &entry.value).map(Some)
     } else {
         Ok(None)
@@ -128,6 +130,8 @@ pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Res
         let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         let digest = entry.value.digest;
         remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
+        let gone = statements::Gone { digest: &digest, record: None, tag: Some(tag) };
+        statements::retract(repository, change, image, gone)?;
         Ok(digest)
     })?;
     Ok(removed.value)

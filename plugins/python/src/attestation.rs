@@ -1,9 +1,10 @@
 //! Attestations (PEP 740): checked for their form and for being about this very file, kept as they are, served as a provenance
-//! object. Signatures are for those to check who know whom to trust.
+//! object. Their signatures are judged by the host.
 
+use crate::publisher;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_sdk::{Digest, Failure};
+use packhouse_sdk::{Digest, Failure, Statement};
 use serde_json::{Value, json};
 
 /// A provenance object's.
@@ -11,8 +12,21 @@ pub(crate) const MEDIA_TYPE: &str = "application/vnd.pypi.integrity.v1+json";
 /// Attestations of one file: as many as there are kinds of them, and some.
 const MOST: usize = 10;
 
-/// The provenance object of a form's `attestations`. 400 when they are none, or are about another file.
-pub(crate) fn provenance(text: &str, filename: &str, sha256: &Digest) -> Result<Vec<u8>, Failure> {
+/// Where a file's provenance object is fetched.
+pub(crate) fn path(project: &str, version: &str, file: &str) -> String {
+    format!("integrity/{project}/{version}/{file}/provenance")
+}
+
+/// What comes of a form's `attestations`.
+pub(crate) struct Attested {
+    /// The provenance object, as it is served.
+    pub(crate) provenance: Vec<u8>,
+    /// Each as the host judges it: a bundle of Sigstore's.
+    pub(crate) bundles: Vec<Vec<u8>>,
+}
+
+/// Reads a form's `attestations`. 400 when they are none, or are about another file.
+pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Attested, Failure> {
     let refused = |why: &str| {
         Failure::new(
             400,
@@ -27,9 +41,38 @@ pub(crate) fn provenance(text: &str, filename: &str, sha256: &Digest) -> Result<
     for attestation in &list {
         check(attestation, filename, sha256.hex()).map_err(refused)?;
     }
-    // Who published is known by a token alone here, so that nothing more is claimed.
-    let bundle = json!({"publisher": {"kind": "Packhouse", "claims": null}, "attestations": list});
-    Ok(serde_json::to_vec(&json!({"version": 1, "attestation_bundles": [bundle]}))?)
+    let bundles = list.iter().map(|one| serde_json::to_vec(&bundle(one))).collect::<Result<_, _>>()?;
+    let mut by_publisher: Vec<(Value, Vec<Value>)> = Vec::new();
+    for attestation in list {
+        let certificate = attestation.pointer("/verification_material/certificate").and_then(Value::as_str);
+        let certificate = certificate.and_then(|text| STANDARD.decode(text).ok()).unwrap_or_default();
+        let publisher = publisher::of(&certificate);
+        match by_publisher.iter_mut().find(|(known, _)| *known == publisher) {
+            Some((_, all)) => all.push(attestation),
+            None => by_publisher.push((publisher, vec![attestation])),
+        }
+    }
+    let one = |(publisher, all): (Value, Vec<Value>)| json!({"publisher": publisher, "attestations": all});
+    let provenance: Vec<Value> = by_publisher.into_iter().map(one).collect();
+    let provenance = serde_json::to_vec(&json!({"version": 1, "attestation_bundles": provenance}))?;
+    Ok(Attested { provenance, bundles })
+}
+
+/// The same as a bundle: PEP 740 has other names for what stands in one.
+fn bundle(attestation: &Value) -> Value {
+    let at = |path: &str| attestation.pointer(path).cloned().unwrap_or_default();
+    json!({
+        "mediaType": Statement::BUNDLE,
+        "verificationMaterial": {
+            "certificate": {"rawBytes": at("/verification_material/certificate")},
+            "tlogEntries": at("/verification_material/transparency_entries"),
+        },
+        "dsseEnvelope": {
+            "payloadType": "application/vnd.in-toto+json",
+            "payload": at("/envelope/statement"),
+            "signatures": [{"sig": at("/envelope/signature")}],
+        },
+    })
 }
 
 fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'static str> {

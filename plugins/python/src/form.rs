@@ -24,7 +24,7 @@ const DIGESTS: [(&str, &str, usize); 3] =
     [("md5_digest", "md5", 32), ("sha256_digest", "sha256", 64), ("blake2_256_digest", "blake2b-256", 64)];
 
 /// Bytes of a signature.
-const SIGNATURE: u64 = 64 << 10;
+pub(crate) const SIGNATURE: u64 = 64 << 10;
 
 /// What was sent.
 pub(crate) struct Form {

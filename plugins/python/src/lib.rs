@@ -21,6 +21,7 @@ mod part;
 mod present;
 mod projects;
 mod proxy;
+mod publisher;
 mod records;
 mod retention;
 mod root;
@@ -30,6 +31,7 @@ mod status_routes;
 mod upkeep;
 mod upload;
 mod version;
+mod versions;
 
 use packhouse_sdk::{Description, Exchange, Failure, Folding, Format, Router};
 use serde_json::json;
@@ -44,6 +46,13 @@ fn minting() -> Exchange {
     Exchange::token("POST /_/oidc/mint-token", answer).id_token_in("token").refused(422, refusal)
 }
 
+/// Clients give their token back when they are done.
+fn burning() -> Exchange {
+    let refusal = json!({"message": "{message}", "errors": [{"code": "{code}", "description": "{message}"}]});
+    let taken = Exchange::revocation("POST /_/oidc/burn-token", 202, json!({"message": "Accepted"}));
+    taken.id_token_in("token").refused(422, refusal)
+}
+
 /// The format. It holds nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Python;
@@ -51,6 +60,8 @@ pub struct Python;
 impl Format for Python {
     fn describe() -> Description {
         Description::new("python", env!("CARGO_PKG_VERSION"))
+            .ecosystem("PyPI")
+            .purl("pypi", "/")
             .kinds(&["hosted", "proxy", "group"])
             .follows_redirects()
             .checks_username()
@@ -58,6 +69,7 @@ impl Format for Python {
             .trusted_publishing(&["/_/oidc/{rest..}"])
             .exchange(Exchange::audience("GET /_/oidc/audience", json!({"audience": "{audience}"})))
             .exchange(minting())
+            .exchange(burning())
             .name_folding(Folding::Pep503)
             .clients(clients::clients())
             .install(clients::install())
@@ -82,7 +94,7 @@ impl Format for Python {
     }
 }
 
-packhouse_sdk::export!(Python, upkeep, present, retention);
+packhouse_sdk::export!(Python, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -87,6 +87,18 @@ impl Metadata {
         self.get("requires-python").filter(readable)
     }
 
+    /// The licence that its author states: the expression, else what a classifier says, else the first line of the old field.
+    pub(crate) fn license(&self) -> String {
+        let classified = || {
+            let named =
+                |text: &str| text.strip_prefix("License :: ")?.rsplit(" :: ").next().map(str::to_owned);
+            self.all("classifier").filter_map(named).find(|name| name != "OSI Approved")
+        };
+        let first = || self.get("license")?.lines().next().map(str::to_owned);
+        let stated = self.get("license-expression").map(str::to_owned).or_else(classified).or_else(first);
+        stated.unwrap_or_default().chars().filter(|symbol| !symbol.is_control()).take(512).collect()
+    }
+
     /// One line for a list.
     pub(crate) fn summary(&self) -> String {
         let line = self.get("summary").unwrap_or_default().lines().next().unwrap_or_default();
@@ -119,6 +131,18 @@ mod tests {
         assert_eq!(metadata.all("classifier").collect::<Vec<_>>(), ["A :: B", "C"]);
         assert_eq!(metadata.get("license"), Some("one\ntwo"));
         assert_eq!(metadata.requires_python(), Some(">=3.8, <4"));
+        assert_eq!(metadata.license(), "one");
+        let license = |fields: &str| {
+            let text = format!("Metadata-Version: 2.4\nName: a\nVersion: 1\n{fields}\n");
+            Metadata::parse(text.as_bytes()).unwrap().license()
+        };
+        let classified = "Classifier: License :: OSI Approved :: MIT License\nLicense: see there";
+        assert_eq!(license(classified), "MIT License");
+        assert_eq!(
+            license(&format!("License-Expression: MIT OR Apache-2.0\n{classified}")),
+            "MIT OR Apache-2.0"
+        );
+        assert_eq!(license("Summary: b"), "");
         assert_eq!(metadata.description, "Name: not a field\r\n");
     }
 

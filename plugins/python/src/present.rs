@@ -1,6 +1,7 @@
 //! What people are shown of a version: the description and requirements of one of its files, which are the same in all, and who
 //! states where each file comes from.
 
+use crate::attestation;
 use crate::index::key_of;
 use crate::metadata::{self, Metadata};
 use crate::records::{self, FileRecord};
@@ -129,7 +130,7 @@ fn stated(
                 file: file.to_owned(),
                 kind: kind.to_owned(),
                 publisher: publisher.clone(),
-                path: format!("integrity/{project}/{}/{file}/provenance", record.version),
+                path: attestation::path(project, &record.version, file),
             });
         }
     }

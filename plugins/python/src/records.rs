@@ -68,6 +68,9 @@ pub(crate) struct VersionRecord {
     pub(crate) version: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) summary: String,
+    /// The licence that its author states.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) license: String,
 }
 
 /// That a version was yanked.

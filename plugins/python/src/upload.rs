@@ -2,16 +2,16 @@
 
 use crate::answer::bad;
 use crate::archive::{self, Found};
-use crate::attestation;
+use crate::attestation::{self, Attested};
 use crate::filename::Filename;
-use crate::form::Form;
+use crate::form::{self, Form};
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
 use crate::{FILE_LIMIT, busy, name};
 use packhouse_sdk::{
-    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Redeploy, Repository, Request,
-    Response, Settings, Step, Transaction, Version as Shown,
+    Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy, Repository,
+    Request, Response, Settings, Statement, Step, Transaction, Version as Shown, VersionId,
 };
 
 /// Bytes of a form: besides the file it holds its metadata once more.
@@ -128,6 +128,8 @@ struct Upload {
     record: FileRecord,
     project: ProjectRecord,
     version: VersionRecord,
+    /// Signed statements about it, by their form.
+    statements: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Upload {
@@ -141,13 +143,18 @@ impl Upload {
         let repository = cx.target()?;
         repository.keep(&form.content)?;
         let metadata = repository.keep(&cx.write_blob(&found.bytes)?)?;
+        let mut statements = Vec::new();
         let provenance = match form.get("attestations") {
             Some(text) => {
-                let object = attestation::provenance(text, &form.filename, &sha256)?;
-                Some(repository.keep(&cx.write_blob(&object)?)?)
+                let Attested { provenance, bundles } = attestation::read(text, &form.filename, &sha256)?;
+                statements.extend(bundles.into_iter().map(|bundle| (Statement::BUNDLE, bundle)));
+                Some(repository.keep(&cx.write_blob(&provenance)?)?)
             }
             None => None,
         };
+        if let Some(blob) = &form.signature {
+            statements.push((Statement::PGP, blob.read_all(form::SIGNATURE)?));
+        }
         let signature = form.signature.as_ref().map(|blob| repository.keep(blob)).transpose()?;
         let record = FileRecord {
             version: filename.version.to_string(),
@@ -162,13 +169,18 @@ impl Upload {
             provenance,
         };
         let display = found.metadata.get("name").unwrap_or(&filename.project).to_owned();
-        let version = VersionRecord { version: record.version.clone(), summary: found.metadata.summary() };
+        let version = VersionRecord {
+            version: record.version.clone(),
+            summary: found.metadata.summary(),
+            license: found.metadata.license(),
+        };
         Ok(Self {
             filename,
             called: form.filename,
             record,
             project: ProjectRecord { name: display },
             version,
+            statements,
         })
     }
 
@@ -211,14 +223,26 @@ impl Upload {
         let yanked = slot.yanked.as_ref().map(|entry| entry.value.reason.as_str());
         let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
         let shown = shown(project, &self.version, yanked);
-        change.show(&shown.file(path, self.record.sha256.clone(), self.record.size));
+        change.show(&shown.file(path.as_str(), self.record.sha256.clone(), self.record.size));
+        let id = VersionId::new(project, &self.record.version);
+        for (kind, bytes) in &self.statements {
+            let source = match *kind {
+                Statement::PGP => format!("{path}.asc"),
+                _ => attestation::path(project, &self.record.version, &self.called),
+            };
+            let statement = Statement::new(id.clone(), *kind, self.record.sha256.clone(), bytes.clone());
+            change.attest(&statement.of_file(path.as_str()).at(source));
+        }
         Ok(())
     }
 }
 
 /// What people see of a version, without its files.
 pub(crate) fn shown(project: &str, version: &VersionRecord, yanked: Option<&str>) -> Shown {
-    let shown = Shown::new(project, &version.version).summary(&version.summary);
+    let mut shown = Shown::new(project, &version.version).summary(&version.summary);
+    if !version.license.is_empty() {
+        shown = shown.property("license", &version.license);
+    }
     match yanked {
         Some(reason) => shown.state("yanked").property("reason", reason),
         None => shown,

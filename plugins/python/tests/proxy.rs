@@ -191,6 +191,18 @@ fn what_is_too_young_is_neither_listed_nor_served() {
 }
 
 #[test]
+fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    host.withhold_version("demo", "2.0");
+    assert_eq!(page(&proxy)["versions"], json!(["1.0"]));
+    proxy.get(&file("2.0")).send().expect(404);
+    proxy.get(&format!("{}.metadata", file("2.0"))).send().expect(404);
+    proxy.get(&file("1.0")).send().expect(200);
+}
+
+#[test]
 fn what_the_upstream_withdraws_is_offered_no_longer() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));

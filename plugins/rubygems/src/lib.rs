@@ -24,6 +24,7 @@ mod spec;
 mod specs;
 mod upkeep;
 mod version;
+mod versions;
 
 use packhouse_sdk::{Authorization, Description, Failure, Format, Router};
 
@@ -37,6 +38,8 @@ pub struct RubyGems;
 impl Format for RubyGems {
     fn describe() -> Description {
         Description::new("rubygems", env!("CARGO_PKG_VERSION"))
+            .ecosystem("RubyGems")
+            .purl("gem", "/")
             .kinds(&["hosted", "proxy", "group"])
             .authorization(&[Authorization::Basic, Authorization::Bearer, Authorization::Bare])
             .open_requests(&[])
@@ -66,7 +69,7 @@ impl Format for RubyGems {
     }
 }
 
-packhouse_sdk::export!(RubyGems, upkeep, present, retention);
+packhouse_sdk::export!(RubyGems, upkeep, present, retention, versions);
 
 /// What a change ends with that others were faster than each time.
 fn busy() -> Failure {

@@ -25,8 +25,8 @@ const PIECE: u32 = 512 << 10;
 pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
     let listed = upstream(cx, proxy, gem)?;
     let gone = withdraw(proxy, gem, listed.as_deref().unwrap_or_default())?;
-    let mut all = proxy.offered(gem, listed.unwrap_or_default(), |one| release(one.published, false))?;
-    all.extend(proxy.offered(gem, gone, |one| release(one.published, true))?);
+    let mut all = proxy.offered(gem, listed.unwrap_or_default(), |one| release(one, false))?;
+    all.extend(proxy.offered(gem, gone, |one| release(one, true))?);
     Ok(if all.is_empty() { None } else { Some(all) })
 }
 
@@ -55,8 +55,8 @@ fn unexpected(what: &str) -> Failure {
     Error::Unavailable(what.to_owned()).into()
 }
 
-fn release(published: Option<u64>, withdrawn: bool) -> Release {
-    Release { published, withdrawn }
+fn release(one: &Offered, withdrawn: bool) -> Release {
+    Release::of(&one.number, one.published, withdrawn)
 }
 
 /// Notes which fetched versions the upstream's index has no longer, or has again; answers those that are gone.
@@ -117,7 +117,7 @@ fn known(cx: &Context, proxy: &Repository, stem: &str, anew: bool) -> Result<Opt
 pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
     let Some(known) = known(cx, proxy, stem, false)? else { return Ok(None) };
     let Known { gem, one, withdrawn } = &known;
-    if proxy.judge_release(gem, release(one.published, *withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_release(gem, release(one, *withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     remember(proxy, &known)?;
@@ -133,7 +133,7 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Optio
 /// A compressed specification, as the upstream has it.
 pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
     let Some(Known { gem, one, withdrawn }) = known(cx, proxy, stem, false)? else { return Ok(None) };
-    if proxy.judge_release(&gem, release(one.published, withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_release(&gem, release(&one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");

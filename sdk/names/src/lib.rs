@@ -1,12 +1,14 @@
 //! Rules that the host and the hosts of tests share: how names of packages are compared with the patterns of settings
-//! (`claimed_names`, `min_release_age_except`), and which releases a proxy may offer.
+//! (`claimed_names`, `min_release_age_except`), which releases a proxy may offer, and which versions an advisory is about.
 //!
 //! A pattern is written by a person, a name comes from a format that has normalised it: a [`Folding`] brings both into one spelling.
 
+mod affected;
 mod release;
 
 use std::borrow::Cow;
 
+pub use affected::{AffectedRange, AffectedVersions, Place, RangeEvent, places};
 pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules, ReleaseVerdict};
 use serde::{Deserialize, Serialize};
 

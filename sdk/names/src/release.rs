@@ -6,12 +6,23 @@ use serde::Deserialize;
 use crate::glob_match;
 
 /// What is known of a release: of a version, or of one file where a format tells the times of files.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Release {
+    /// As the version is shown; empty where that is not known. Age and withdrawal alone decide then.
+    pub version: String,
     /// When the upstream says that it was published, in ms since 1970; none where it does not say.
     pub published: Option<u64>,
     /// Whether it was fetched once and has vanished upstream.
     pub withdrawn: bool,
+    /// Its licence as the upstream writes it; none where nothing says so.
+    pub license: Option<String>,
+}
+
+impl Release {
+    /// What is known of a version whose licence is not.
+    pub fn of(version: impl Into<String>, published: Option<u64>, withdrawn: bool) -> Self {
+        Self { version: version.into(), published, withdrawn, license: None }
+    }
 }
 
 /// What becomes of a release.
@@ -123,11 +134,11 @@ mod tests {
     }
 
     fn published(at: u64) -> Release {
-        Release { published: Some(at), withdrawn: false }
+        Release::of("", Some(at), false)
     }
 
     fn withdrawn(published: Option<u64>) -> Release {
-        Release { published, withdrawn: true }
+        Release::of("", published, true)
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert, imports, panics, repository};
 use crate::{
-    Content, Context, Failure, Format, Present, Repository, Response, Retention, Upkeep, VersionId, call,
+    Content, Context, Failure, Format, Present, Repository, Response, Retention, Upkeep, VersionId, Versions,
+    call,
 };
 use core::marker::PhantomData;
 
@@ -86,6 +87,13 @@ impl<F: Retention> super::retention::exports::packhouse::format::retention::Gues
 
     fn list_unshown(target: wit::records::Repository, after: String) -> Result<String, wit::http::Failure> {
         call::list_unshown::<F>(&context(Some(target), Vec::new()), &after).map_err(convert::failure)
+    }
+}
+
+impl<F: Versions> super::versions::exports::packhouse::format::versions::Guest for Component<F> {
+    fn compare_versions(versions: Vec<String>) -> Vec<Option<u32>> {
+        panics::are_heard();
+        call::compare_versions::<F>(&versions)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::generated::packhouse::format as wit;
 use crate::{
     BodyPlan, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Release, ReleaseVerdict,
-    Version, VersionId,
+    Statement, Version, VersionId,
 };
 
 pub(super) fn error(error: wit::types::Error) -> Error {
@@ -109,6 +109,17 @@ pub(super) fn version_id(id: &VersionId) -> wit::records::VersionId {
     wit::records::VersionId { name: id.name.clone(), version: id.version.clone() }
 }
 
+pub(super) fn statement(statement: &Statement) -> wit::records::Statement {
+    wit::records::Statement {
+        id: version_id(&statement.id),
+        path: statement.path.clone(),
+        source: statement.source.clone(),
+        kind: statement.kind.clone(),
+        subject: statement.subject.to_string(),
+        bundle: statement.bundle.clone(),
+    }
+}
+
 pub(super) fn freshness(freshness: Freshness) -> wit::upstream::Freshness {
     match freshness {
         Freshness::Immutable => wit::upstream::Freshness::Immutable,
@@ -117,8 +128,9 @@ pub(super) fn freshness(freshness: Freshness) -> wit::upstream::Freshness {
     }
 }
 
-pub(super) fn release(release: &Release) -> wit::releases::Release {
-    wit::releases::Release { published: release.published, withdrawn: release.withdrawn }
+pub(super) fn release(release: &Release) -> wit::releases::KnownVersion {
+    let Release { version, published, withdrawn, license } = release.clone();
+    wit::releases::KnownVersion { version, published, withdrawn, license }
 }
 
 pub(super) fn verdict(verdict: wit::releases::Verdict) -> ReleaseVerdict {

@@ -15,6 +15,7 @@ pub use plugin::export_plugin;
 pub use present::export_present;
 pub use retention::export_retention;
 pub use upkeep::export_upkeep;
+pub use versions::export_versions;
 pub use wit_bindgen;
 
 /// The world's imports, as wit-bindgen makes them.
@@ -43,6 +44,7 @@ macro_rules! world {
                 "packhouse:format/records@0.1.0": crate::wasm::generated::packhouse::format::records,
                 "packhouse:format/upstream@0.1.0": crate::wasm::generated::packhouse::format::upstream,
                 "packhouse:format/releases@0.1.0": crate::wasm::generated::packhouse::format::releases,
+                "packhouse:format/advisories@0.1.0": crate::wasm::generated::packhouse::format::advisories,
                 "packhouse:format/identity@0.1.0": crate::wasm::generated::packhouse::format::identity,
                 "packhouse:format/signing@0.1.0": crate::wasm::generated::packhouse::format::signing,
                 "packhouse:format/memo@0.1.0": crate::wasm::generated::packhouse::format::memo,
@@ -104,6 +106,22 @@ pub mod retention {
             world retention {
                 include packhouse:format/imports@0.1.0;
                 export packhouse:format/retention@0.1.0;
+            }
+        "
+    );
+}
+
+/// What world `plugin-with-versions` has besides.
+#[allow(missing_docs, unreachable_pub, unsafe_code, reason = "generated: the canonical ABI")]
+pub mod versions {
+    world!(
+        "packhouse:sdk/versions",
+        "export_versions",
+        "
+            package packhouse:sdk;
+            world versions {
+                include packhouse:format/imports@0.1.0;
+                export packhouse:format/versions@0.1.0;
             }
         "
     );

@@ -5,7 +5,7 @@ use super::{blobs, convert};
 use crate::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Release, ReleaseVerdict,
-    Signature, Version, VersionId,
+    Signature, Statement, Version, VersionId,
 };
 use std::any::Any;
 
@@ -66,8 +66,12 @@ impl HostRepository for Handle {
 
     fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
         let releases: Vec<_> = releases.iter().map(convert::release).collect();
-        let verdicts = wit::releases::judge(&self.0, package, &releases).map_err(convert::error)?;
+        let verdicts = wit::releases::judge_versions(&self.0, package, &releases).map_err(convert::error)?;
         Ok(verdicts.into_iter().map(convert::verdict).collect())
+    }
+
+    fn advisories(&self, packages: &[String]) -> Result<String, Error> {
+        wit::advisories::find(&self.0, packages).map_err(convert::error)
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {
@@ -151,6 +155,10 @@ impl HostTransaction for TransactionHandle {
 
     fn hide_file(&mut self, id: &VersionId, path: &str) {
         self.0.hide_file(&convert::version_id(id), path);
+    }
+
+    fn attest(&mut self, statement: &Statement) {
+        self.0.attest(&convert::statement(statement));
     }
 
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {

@@ -1,17 +1,20 @@
 //! What is shown of a repository: versions, and the search among them.
 
 use crate::state::RepositoryState;
-use packhouse_sdk::{Matches, Version, VersionId};
+use packhouse_sdk::{Matches, Statement, Version, VersionId};
 use std::collections::BTreeMap;
 
 /// A page of a search is no longer than this.
 const PAGE: usize = 250;
+/// Statements of one version that are kept.
+const MAX_STATEMENTS: usize = 64;
 
 /// A change to what is shown.
 pub(crate) enum CatalogChange {
     Show(Version),
     Hide(VersionId),
     HideFile(VersionId, String),
+    Attest(Statement),
 }
 
 impl RepositoryState {
@@ -20,9 +23,11 @@ impl RepositoryState {
         match change {
             CatalogChange::Show(version) => self.show(version, now),
             CatalogChange::Hide(id) => {
+                self.statements.retain(|one| one.id != id);
                 self.shown.remove(&(id.name, id.version));
             }
             CatalogChange::HideFile(id, path) => self.hide_file(id, &path),
+            CatalogChange::Attest(statement) => self.attest(statement),
         }
     }
 
@@ -38,7 +43,17 @@ impl RepositoryState {
         self.shown.insert(key, version);
     }
 
+    /// About what is shown, and each once.
+    fn attest(&mut self, statement: Statement) {
+        let shown = self.shown.contains_key(&(statement.id.name.clone(), statement.id.version.clone()));
+        let of_version = self.statements.iter().filter(|one| one.id == statement.id).count();
+        if shown && of_version < MAX_STATEMENTS && !self.statements.contains(&statement) {
+            self.statements.push(statement);
+        }
+    }
+
     fn hide_file(&mut self, id: VersionId, path: &str) {
+        self.statements.retain(|one| one.id != id || (one.path != path && one.source != path));
         let key = (id.name, id.version);
         let Some(version) = self.shown.get_mut(&key) else { return };
         version.files.retain(|file| file.path != path);

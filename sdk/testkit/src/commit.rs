@@ -4,12 +4,13 @@ use crate::call::Rights;
 use crate::catalog::CatalogChange;
 use crate::state::{Record, RepositoryState};
 use packhouse_sdk::host::HostTransaction;
-use packhouse_sdk::{Digest, Error, Expectation, Outcome, Version, VersionId};
+use packhouse_sdk::{Digest, Error, Expectation, Outcome, Statement, Version, VersionId};
 
 const MAX_CHANGES: usize = 10_000;
 const MAX_KEY: usize = 1_024;
 const MAX_VALUE: usize = 1 << 20;
 const MAX_VALUES: usize = 16 << 20;
+const MAX_KIND: usize = 200;
 
 /// What is to happen to a key.
 enum Change {
@@ -42,6 +43,27 @@ impl MemoryTransaction {
         let invalid = |text: String| Err(Error::Invalid(text));
         if self.changes.len() + self.catalog.len() > MAX_CHANGES {
             return invalid(format!("more than {MAX_CHANGES} changes in one commit"));
+        }
+        let statements = self.catalog.iter().filter_map(|change| match change {
+            CatalogChange::Attest(statement) => Some(statement),
+            _ => None,
+        });
+        for statement in statements {
+            if statement.kind.is_empty() || statement.kind.len() > MAX_KIND {
+                return invalid(format!(
+                    "the kind of a statement is 1 to {MAX_KIND} bytes: {:?}",
+                    statement.kind
+                ));
+            }
+            if statement.bundle.len() > Statement::MAX_BYTES {
+                return invalid(format!("a statement is at most {} bytes", Statement::MAX_BYTES));
+            }
+            if !matches!(statement.subject.algorithm(), "sha256" | "sha512") {
+                return invalid(format!(
+                    "a statement is about a digest by sha256 or sha512, not {}",
+                    statement.subject
+                ));
+            }
         }
         let mut values = 0;
         for (key, _, change) in &self.changes {
@@ -105,6 +127,10 @@ impl HostTransaction for MemoryTransaction {
 
     fn hide_file(&mut self, id: &VersionId, path: &str) {
         self.catalog.push(CatalogChange::HideFile(id.clone(), path.to_owned()));
+    }
+
+    fn attest(&mut self, statement: &Statement) {
+        self.catalog.push(CatalogChange::Attest(statement.clone()));
     }
 
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {

@@ -2,7 +2,7 @@
 
 use crate::effects::Effects;
 use crate::state::{Fetched, LogLine, RepositoryState, Shared, UpstreamAnswer};
-use packhouse_sdk::{LoginState, Token, Version};
+use packhouse_sdk::{LoginState, Statement, Token, Version};
 
 /// A host whose storage is memory. Clones are the same host.
 #[derive(Clone)]
@@ -27,6 +27,12 @@ impl MemoryHost {
     /// Sets the time, in ms since 1970.
     pub fn set_now(&self, now: u64) {
         self.state.borrow_mut().now = now;
+    }
+
+    /// From now on no proxy may offer this version, whatever its settings say: as a server decides by what else it knows of it.
+    pub fn withhold_version(&self, package: &str, version: &str) {
+        let version = (package.to_owned(), version.to_owned());
+        self.state.borrow_mut().withheld_versions.insert(version);
     }
 
     /// What plugins have logged.
@@ -103,6 +109,21 @@ impl MemoryHost {
     /// Forgets every piece, as the host does when it starts.
     pub fn forget_pieces(&self) {
         self.state.borrow_mut().pieces.clear();
+    }
+
+    /// Signed statements about what is shown of a repository, as they came.
+    pub fn statements(&self, repository: &str) -> Vec<Statement> {
+        self.state
+            .borrow()
+            .repositories
+            .get(repository)
+            .map(|state| state.statements.clone())
+            .unwrap_or_default()
+    }
+
+    /// Lays down what is known to be wrong with a package: a list of advisories as `advisories.find` tells them.
+    pub fn advise(&self, package: &str, advisories: serde_json::Value) {
+        self.state.borrow_mut().advisories.insert(package.to_owned(), advisories);
     }
 
     /// What is shown of a repository.

@@ -7,7 +7,9 @@ use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
 use crate::state::RepositoryState;
 use crate::table::World;
-use packhouse_sdk::{Action, Failure, Folding, Format, Intent, Present, Retention, Upkeep, VersionId, call};
+use packhouse_sdk::{
+    Action, Failure, Folding, Format, Intent, Place, Present, Retention, Upkeep, VersionId, Versions, call,
+};
 use serde_json::Value;
 use std::marker::PhantomData;
 
@@ -226,6 +228,14 @@ impl<F: Retention> Mount<F> {
     pub fn list_unshown(&self, after: &str) -> Result<Value, Failure> {
         let text = self.present(|cx| call::list_unshown::<F>(cx, after))?;
         serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
+    }
+}
+
+impl<F: Versions> Mount<F> {
+    /// `versions.compare-versions`.
+    pub fn compare_versions(&self, versions: &[&str]) -> Vec<Place> {
+        let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
+        call::compare_versions::<F>(&versions)
     }
 }
 

@@ -13,6 +13,7 @@ use packhouse_sdk::{
     Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Release, ReleaseVerdict, Signature,
 };
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Sign-ins that may be open at once.
@@ -22,7 +23,7 @@ const SCAN: u32 = 1_000;
 const SCAN_BYTES: usize = 1 << 20;
 const KEYS: u32 = 10_000;
 const RELEASES: usize = 100_000;
-const PACKAGE_BYTES: usize = 1_024;
+const TEXT_BYTES: usize = 1_024;
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
 
@@ -160,7 +161,11 @@ impl HostRepository for MemoryRepository {
     }
 
     fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
-        if releases.len() > RELEASES || package.len() > PACKAGE_BYTES {
+        let long = |release: &Release| {
+            release.version.len() > TEXT_BYTES
+                || release.license.as_ref().is_some_and(|license| license.len() > TEXT_BYTES)
+        };
+        if releases.len() > RELEASES || package.len() > TEXT_BYTES || releases.iter().any(long) {
             return Err(Error::Invalid(format!("{} releases of {package}", releases.len())));
         }
         if self.kind() != "proxy" {
@@ -168,8 +173,22 @@ impl HostRepository for MemoryRepository {
         }
         let rules: ReleaseRules =
             serde_json::from_str(&self.settings()).map_err(|error| Error::Other(error.to_string()))?;
-        let now = self.rights.host.borrow().now;
-        Ok(rules.for_package(package).judge_all(releases, now).verdicts)
+        let host = self.rights.host.borrow();
+        let mut verdicts = rules.for_package(package).judge_all(releases, host.now).verdicts;
+        for (verdict, release) in verdicts.iter_mut().zip(releases) {
+            if host.withheld_versions.contains(&(package.to_owned(), release.version.clone())) {
+                *verdict = ReleaseVerdict::Withheld;
+            }
+        }
+        Ok(verdicts)
+    }
+
+    fn advisories(&self, packages: &[String]) -> Result<String, Error> {
+        self.rights.note_more();
+        let state = self.rights.host.borrow();
+        let known = state.advisories.iter().filter(|(package, _)| packages.contains(package));
+        let known: BTreeMap<&String, &serde_json::Value> = known.collect();
+        serde_json::to_string(&known).map_err(|error| Error::Other(error.to_string()))
     }
 
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error> {

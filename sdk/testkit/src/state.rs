@@ -1,7 +1,7 @@
 //! What the memory host knows.
 
 use crate::pieces::{MemoryPiece, PieceKey};
-use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Token, Version};
+use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Statement, Token, Version};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +50,8 @@ pub struct Fetched {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) now: u64,
+    /// Package and version: what is withheld whatever the settings say.
+    pub(crate) withheld_versions: BTreeSet<(String, String)>,
     pub(crate) repositories: BTreeMap<String, RepositoryState>,
     pub(crate) log: Vec<LogLine>,
     /// Upstreams' answers by method and target, or why there is none.
@@ -57,6 +59,8 @@ pub(crate) struct State {
     /// Requests that were sent to upstreams.
     pub(crate) fetched: Vec<Fetched>,
     pub(crate) logins: BTreeMap<String, LoginState>,
+    /// What is known to be wrong with packages, by package.
+    pub(crate) advisories: BTreeMap<String, serde_json::Value>,
     /// Tokens by their owner's name.
     pub(crate) tokens: BTreeMap<String, Vec<Token>>,
     /// What plugins made and may find again; how many were remembered, and how many found.
@@ -87,6 +91,8 @@ pub(crate) struct RepositoryState {
     pub(crate) bytes: BTreeMap<String, Bytes>,
     pub(crate) uploads: BTreeMap<String, UploadState>,
     pub(crate) shown: BTreeMap<(String, String), Version>,
+    /// Signed statements about what is shown.
+    pub(crate) statements: Vec<Statement>,
 }
 
 /// One record.

@@ -9,7 +9,7 @@ use packhouse_sdk::Expectation::{Absent, Anything, Present, Revision};
 use packhouse_sdk::host::HostFetch;
 use packhouse_sdk::{
     Action, Blob, Context, Description, Digest, Error, Format, Outcome, Release, ReleaseVerdict, Repository,
-    Router, Version, VersionId,
+    Router, Statement, Transaction, Version, VersionId,
 };
 use serde_json::json;
 
@@ -231,6 +231,51 @@ fn versions_are_shown_file_by_file() {
 }
 
 #[test]
+fn statements_go_with_what_they_are_about() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let digest = || blob("x").sha256().unwrap();
+    let id = || VersionId::new("lib", "1");
+    let of =
+        |file: &str, source: &str| Statement::new(id(), "kind", digest(), source).of_file(file).at(source);
+    let apply = |fill: &dyn Fn(&mut Transaction)| {
+        let mut change = r.begin().unwrap();
+        fill(&mut change);
+        change.commit().map(|outcome| assert!(matches!(outcome, Outcome::Applied(_))))
+    };
+    let stated = || host.statements("r").into_iter().map(|one| one.source).collect::<Vec<_>>();
+    let attest = |statement: &Statement| {
+        apply(&|change| {
+            change.attest(statement);
+        })
+    };
+    attest(&of("a", "early")).unwrap();
+    assert!(stated().is_empty(), "its version is not shown");
+    let shown = || Version::new("lib", "1").file("a", digest(), 1).file("b", digest(), 1);
+    apply(&|change| {
+        change.show(&shown());
+        for source in ["a.sig", "a.sig", "b.sig"] {
+            change.attest(&of(&source[..1], source));
+        }
+    })
+    .unwrap();
+    assert_eq!(stated(), ["a.sig", "b.sig"], "each once");
+    let hide = |path: &str| {
+        apply(&|change| {
+            change.hide_file(&id(), path);
+        })
+    };
+    hide("a").unwrap();
+    assert_eq!(stated(), ["b.sig"]);
+    hide("b.sig").unwrap();
+    assert!(stated().is_empty(), "with where it lies");
+    let sha1 = Digest::new("sha1", &"0".repeat(40)).unwrap();
+    for wrong in [Statement::new(id(), "", digest(), ""), Statement::new(id(), "kind", sha1, "")] {
+        assert!(attest(&wrong).is_err());
+    }
+}
+
+#[test]
 fn blobs_are_read_searched_cut_and_decoded() {
     let bytes = blob("hello world");
     assert_eq!(bytes.read(6, 100).unwrap(), b"world");
@@ -313,6 +358,7 @@ fn an_upstream_answers_what_was_laid_down() {
 fn aged(settings: serde_json::Value) -> Repository {
     let host = MemoryHost::new();
     host.set_now(1_000_000);
+    host.withhold_version("lib", "9");
     host.mount::<Empty>("r", "proxy", settings);
     call(&host, Some(Action::Read), "r").1
 }
@@ -320,14 +366,17 @@ fn aged(settings: serde_json::Value) -> Repository {
 #[test]
 fn releases_are_judged_by_the_settings() {
     let all = vec![Some(940_000), Some(940_001), None, Some(0)];
-    let release = |published: &Option<u64>| Release { published: *published, withdrawn: false };
+    let release = |published: &Option<u64>| Release::of("1", *published, false);
     let minute = aged(json!({"min_release_age_s": 60, "min_release_age_except": ["own-*"]}));
     assert_eq!(minute.offered("lib", all.clone(), release), Ok(vec![Some(940_000), Some(0)]));
     assert_eq!(minute.offered("own-lib", all.clone(), release), Ok(all.clone()));
     assert_eq!((minute.needs_age("lib"), minute.needs_age("own-lib")), (Ok(true), Ok(false)));
     assert_eq!(minute.judge_release("lib", Release::default()), Ok(ReleaseVerdict::FileDecides));
 
-    let withdrawn = |published: &Option<u64>| Release { published: *published, withdrawn: true };
+    assert_eq!(minute.judge_release("lib", Release::of("9", Some(0), false)), Ok(ReleaseVerdict::Withheld));
+    assert_eq!(minute.judge_release("own-lib", Release::of("9", None, false)), Ok(ReleaseVerdict::Offered));
+
+    let withdrawn = |published: &Option<u64>| Release::of("1", *published, true);
     assert_eq!(minute.offered("lib", all.clone(), withdrawn), Ok(Vec::new()));
     let keeps = aged(json!({"keep_withdrawn": true}));
     assert_eq!(keeps.offered("lib", all.clone(), withdrawn), Ok(all));
@@ -337,7 +386,7 @@ fn releases_are_judged_by_the_settings() {
 fn releases_are_judged_a_hundred_thousand_at_a_time_and_of_a_proxy_alone() {
     let proxy = aged(json!({"min_release_age_s": 60}));
     let all: Vec<u64> = (0..200_001).map(|at| if at % 2 == 0 { at } else { 1_000_000 }).collect();
-    let release = |at: &u64| Release { published: Some(*at), withdrawn: false };
+    let release = |at: &u64| Release::of("1", Some(*at), false);
     let offered = proxy.offered("lib", all, release).unwrap();
     assert_eq!((offered.len(), offered.first(), offered.last()), (100_001, Some(&0), Some(&200_000)));
     assert!(matches!(proxy.needs_age(&"a".repeat(1_025)), Err(Error::Invalid(_))));

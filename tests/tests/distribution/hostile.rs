@@ -99,7 +99,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
             &api,
             &with(&|it| it["mediaType"] = json!("application/vnd.docker.distribution.manifest.v2+json")),
         ),
-        "no manifest of OCI's kind",
+        "no manifest but of",
     );
     refused(&post(&api, &with(&|it| it["schemaVersion"] = json!(1))), "schema version 1");
     let one = json!({"mediaType": MANIFEST, "digest": digest(good.to_string().as_bytes()), "size": 1});

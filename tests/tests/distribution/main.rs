@@ -442,6 +442,9 @@ fn a_server_says_that_it_starts_while_it_compiles() {
     let ready = eventually("it listens", || ask(&api, "/readyz"));
     assert_eq!((ready.status, ready.field("error").as_str()), (503, "server_starting"), "{}", ready.text());
     assert!(ready.text().contains("being compiled"), "{}", ready.text());
+    let names_one = |answer: &Response| answer.json()["degraded"][0]["what"] == "plugin";
+    let named = eventually("it names what is compiled", || ask(&api, "/readyz").filter(names_one));
+    assert!(named.text().contains(" is being compiled."), "{}", named.text());
     assert_eq!(ask(&api, "/livez").unwrap().status, 200);
     for (client, path) in [(&packages, "/repositories/libs/a"), (&api, "/v1/plugins")] {
         let answer = ask(client, path).unwrap();

@@ -57,6 +57,9 @@ fn uv_publishes_from_a_workflow_without_a_secret() {
     world.trust(&repository, &json!({"packages": ["hello-*"]}));
     publish(&[], &wheel).well();
     assert_eq!(published_by(&world, &repository, "hello-trust", "1.0"), WORKFLOW);
+    // When it is done it gives its token back.
+    let given_back = world.events("revoke_token");
+    assert_eq!((given_back.len(), &given_back[0]["actor"]), (1, &json!(WORKFLOW)));
 
     publish(&[], &wheel_of(&home, "other-name")).refused("403");
     let events = world.events("exchange_id_token");

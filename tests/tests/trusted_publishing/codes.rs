@@ -207,3 +207,46 @@ fn people_trust_and_stop_trusting_on_a_page() {
     assert!(!owner.get(page).expect(200).text().contains("o/r w.yml"));
     owner.post(page, &other).expect(403);
 }
+
+#[test]
+fn a_token_is_given_back_by_who_holds_it() {
+    let world = World::start();
+    let (wheels, crates) = (world.repository("python", "wheels"), world.repository("cargo", "crates"));
+    world.trust(&wheels, &json!({}));
+    world.trust(&crates, &json!({}));
+    let minted = || world.mint(&world.issuer.token(&world.github())).expect(200).field("token");
+    let works = |token: &str| world.shown("__token__", token).get("/repositories/wheels/simple/").status;
+    let client = world.server.anonymous();
+    let burn = |body: &Value| {
+        let request = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
+        client.send(request.body(body.to_string()))
+    };
+    let give_back = |authorization: Option<&str>| {
+        let request = Request::new("DELETE", "/api/v1/trusted_publishing/tokens");
+        client.send(
+            authorization.into_iter().fold(request, |request, shown| request.header("Authorization", shown)),
+        )
+    };
+    let (first, second) = (minted(), minted());
+    assert_eq!((works(&first), works(&second)), (200, 200));
+    for _ in 0..2 {
+        assert_eq!(burn(&json!({"token": first})).expect(202).json(), json!({"message": "Accepted"}));
+        assert_eq!((works(&first), works(&second)), (401, 200));
+    }
+    give_back(Some(&format!("Bearer {second}"))).expect(204);
+    assert_eq!(works(&second), 401);
+    let events = world.events("revoke_token");
+    assert_eq!(events.len(), 2);
+    assert!(events.iter().all(|event| event["credential"].as_str().unwrap().starts_with("token:")));
+
+    // Whatever else is shown stays as it is, and is answered alike.
+    let kept = world.api.create_token(&[&wheels], &["read"], None);
+    for secret in [kept.secret.as_str(), "made-up", ""] {
+        burn(&json!({"token": secret})).expect(202);
+        assert_eq!(works(&kept.secret), 200, "{secret}");
+    }
+    for nothing in [json!({}), json!([]), json!({"token": 1})] {
+        burn(&nothing).expect(422);
+    }
+    give_back(None).expect(401);
+}

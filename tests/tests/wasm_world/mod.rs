@@ -112,7 +112,11 @@ impl Wasm {
     ) -> Result<Answer, Failure> {
         let call = |action| Call {
             target: Some(self.view.clone()),
-            services: Services { signing: Arc::new(Signing), ..Services::default() },
+            services: Services {
+                signing: Arc::new(Signing),
+                advisories: Arc::new(Signing),
+                ..Services::default()
+            },
             ..Call::new(Arc::clone(head), action)
         };
         if intent.check {
@@ -180,6 +184,14 @@ impl Wasm {
 
 /// Signs as the memory host does.
 struct Signing;
+
+impl packhouse_runtime::PolicyService for Signing {}
+
+impl packhouse_runtime::AdvisoryService for Signing {
+    fn find<'a>(&'a self, _of: &'a RepositoryView, _names: Vec<String>) -> ServiceFuture<'a, String> {
+        Box::pin(async { Ok("{}".to_owned()) })
+    }
+}
 
 impl SigningService for Signing {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use packhouse_config::repository_settings::view;
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Plugin, Presentation, RequestHead};
-use packhouse_store::{PackageSummary, Readable, RepositoryRow, Version, VersionDetails};
+use packhouse_store::{Attestation, PackageSummary, Readable, RepositoryRow, Version, VersionDetails};
 use packhouse_wire::catalogue;
 
+use super::advisories::{self, Mark};
 use super::connection::{InstallText, install};
 use super::search::{self, Found, Query};
 use super::{Actor, repositories};
@@ -91,6 +92,10 @@ pub struct VersionPage {
     pub install: Vec<InstallText>,
     /// What its format makes of it; empty where the format presents nothing, or could not.
     pub presented: Presentation,
+    /// Signed statements about it and its files, with what they are worth.
+    pub attestations: Vec<Attestation>,
+    /// What is known to be wrong with it, the worst first.
+    pub advisories: Vec<Mark>,
 }
 
 /// A version with all that people are shown of it: 404 `not_found` where it is not. What its plugin cannot present is left out. Needs
@@ -99,14 +104,18 @@ pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> R
     let repository = repositories::readable(actor, id).await?;
     let details = actor.app.store.version_details(repository.id, package, version).await?;
     let details = details.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
+    let attestations = actor.app.store.attestations_of(repository.id, package, version).await?;
+    let numbers = [version.to_owned()];
+    let advisories = advisories::of_versions(actor, &repository, package, &numbers).await?;
+    let advisories = advisories.into_iter().flatten().collect();
     let Some(plugin) = actor.app.runtime.plugin_of(repository.id, &repository.format) else {
         let (install, presented) = (Vec::new(), Presentation::default());
-        return Ok(VersionPage { repository, details, install, presented });
+        return Ok(VersionPage { repository, details, install, presented, attestations, advisories });
     };
     let address = repositories::address(actor, &repository).await?;
     let install = install(plugin.description(), &repository, &address, &details);
     let presented = present(actor, &repository, &plugin, package, version).await?;
-    Ok(VersionPage { repository, details, install, presented })
+    Ok(VersionPage { repository, details, install, presented, attestations, advisories })
 }
 
 /// What the plugin shows of a version. A call that fails is in the log, and costs the page what it would have shown.

@@ -3,6 +3,7 @@
 use packhouse_store::{FoundPackage, Readable, RepositoryId, SearchPlace, SearchQuery};
 
 use super::Actor;
+use super::advisories::{self, Mark};
 use crate::error::ApiError;
 
 /// What is looked for.
@@ -27,6 +28,17 @@ pub struct Found {
     pub packages: Vec<FoundPackage>,
     /// Where the next begins.
     pub next: Option<String>,
+}
+
+/// The worst of the advisories about the latest version of each of these packages, in their order.
+pub async fn worst(actor: &Actor, packages: &[FoundPackage]) -> Result<Vec<Option<Mark>>, ApiError> {
+    let mut worst = Vec::with_capacity(packages.len());
+    for found in packages {
+        let latest = found.latest.as_slice();
+        let marks = advisories::of_format(actor, &found.format, &found.place.name, latest).await?;
+        worst.push(marks.into_iter().flatten().next());
+    }
+    Ok(worst)
 }
 
 /// Packages that match in every repository that the actor may read: the one of that name first, then names that begin with the text,

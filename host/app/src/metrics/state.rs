@@ -18,6 +18,8 @@ pub const LAST_BACKUP: &str = "packhouse_backup_last_success_timestamp_seconds";
 const RUNS: &str = "packhouse_gc_runs_total";
 const HANDSHAKES: &str = "packhouse_tls_handshakes_total";
 const ENDS: &str = "packhouse_tls_certificate_end_timestamp_seconds";
+/// When advisories were last brought in.
+const LAST_ADVISORIES: &str = "packhouse_advisories_last_import_timestamp_seconds";
 /// Certificates that were ordered, by outcome.
 pub const ORDERS: &str = "packhouse_acme_orders_total";
 
@@ -102,6 +104,11 @@ fn describe() {
         Unit::Seconds,
         "When the newest whole backup was begun, in seconds since 1970; 0 for none"
     );
+    describe_gauge!(
+        LAST_ADVISORIES,
+        Unit::Seconds,
+        "When advisories were last brought in, in seconds since 1970; 0 for none"
+    );
     describe_counter!(HANDSHAKES, "Handshakes of TLS by outcome");
     describe_counter!(ORDERS, "Certificates ordered by ACME, by outcome");
     describe_gauge!(
@@ -176,6 +183,9 @@ fn set(app: &App) {
     metrics::gauge!("packhouse_password_hashes_max").set(hashing.at_once as f64);
     metrics::gauge!("packhouse_password_hashes_waiting").set(hashing.waiting as f64);
     metrics::gauge!("packhouse_password_hashes_waiting_max").set(hashing.most_waiting as f64);
+    // 0 where there are none, as of backups.
+    let advised = app.advisories.changed_at().unwrap_or_default();
+    metrics::gauge!(LAST_ADVISORIES).set(advised as f64 / 1000.0);
     metrics::gauge!("packhouse_read_only").set(truth(*app.live.read_only.get()));
     metrics::gauge!("packhouse_maintenance").set(truth(!app.live.maintenance.get().is_empty()));
     let secured = app.secured();

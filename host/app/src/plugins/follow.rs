@@ -124,14 +124,30 @@ impl App {
     }
 }
 
-/// Follows until the stop.
+impl App {
+    /// Sees whether advisories were brought in; then pieces of lists are made anew, in which there may be what is withheld from now on.
+    pub async fn follow_advisories(&self) -> Result<(), StoreError> {
+        if self.advisories.follow().await? {
+            self.runtime.forget_pieces();
+        }
+        Ok(())
+    }
+}
+
+/// Follows until the stop, and sees whether advisories were brought in.
 pub async fn follow_changes(app: Arc<App>) {
     let mut told = false;
     loop {
-        match app.follow_plugins().await {
+        let followed = match app.follow_plugins().await {
+            Ok(()) => app.follow_advisories().await,
+            failed => failed,
+        };
+        match followed {
             Ok(()) => told = false,
             // The database's being away is told by whoever watches it.
-            Err(error) if told => tracing::debug!(%error, "it is not known what formats run"),
+            Err(error) if told => {
+                tracing::debug!(%error, "it is not known what formats run, nor which advisories there are")
+            }
             Err(error) => {
                 told = true;
                 tracing::warn!(%error, "it is not known what formats run; what ran goes on");

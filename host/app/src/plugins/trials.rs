@@ -119,7 +119,10 @@ impl App {
             return Ok(());
         }
         match self.store.add_trial_counts(trial.id, counts).await {
-            Ok(failed) => trial.failed(failed.unwrap_or_default()),
+            Ok(failed) => {
+                measure(trial, &counts);
+                trial.failed(failed.unwrap_or_default());
+            }
             Err(error) => {
                 trial.put_back(&counts);
                 return Err(error);
@@ -162,5 +165,29 @@ pub async fn add_up_trials(app: Arc<App>) {
         if stopping {
             return;
         }
+    }
+}
+
+/// Counts for Prometheus what this server saw.
+fn measure(trial: &Trial, counts: &TrialCounts) {
+    let format = &trial.candidate.description().format;
+    for (outcome, count) in [
+        ("equal", counts.equal),
+        ("different", counts.different),
+        ("changed", counts.changed),
+        ("unanswered", counts.unanswered),
+        ("dropped", counts.dropped),
+        ("failed", counts.failed),
+        (
+            "answered",
+            if trial.mode == TrialMode::Canary { counts.calls.saturating_sub(counts.failed) } else { 0 },
+        ),
+    ] {
+        let labels = [
+            ("plugin", format.clone()),
+            ("mode", trial.mode.word().to_owned()),
+            ("outcome", outcome.to_owned()),
+        ];
+        metrics::counter!("packhouse_plugin_trial_requests_total", &labels).increment(count);
     }
 }

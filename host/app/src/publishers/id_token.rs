@@ -5,9 +5,7 @@ use std::str::FromStr as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use openidconnect::core::{
-    CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet, CoreJwsSigningAlgorithm as Algorithm,
-};
+use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet};
 use openidconnect::{ClaimsVerificationError, ClientId, IssuerUrl, Nonce, SignatureVerificationError};
 use packhouse_identity::grants::{MAX_ID_TOKEN_BYTES, says_id_token};
 use serde_json::{Map, Value};
@@ -15,19 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::claims;
 use super::refusal::IdTokenRefusal;
+use crate::sso::SIGNED_WITH;
 
-/// With what an ID token may be signed: asymmetric keys of the issuer's alone.
-const SIGNED_WITH: [Algorithm; 9] = [
-    Algorithm::RsaSsaPkcs1V15Sha256,
-    Algorithm::RsaSsaPkcs1V15Sha384,
-    Algorithm::RsaSsaPkcs1V15Sha512,
-    Algorithm::RsaSsaPssSha256,
-    Algorithm::RsaSsaPssSha384,
-    Algorithm::RsaSsaPssSha512,
-    Algorithm::EcdsaP256Sha256,
-    Algorithm::EcdsaP384Sha384,
-    Algorithm::EdDsa,
-];
 /// By how much the issuer's clock may be ahead, in ms.
 const SKEW_MS: i64 = 10_000;
 /// Bytes of an issuer.

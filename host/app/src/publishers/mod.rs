@@ -50,6 +50,19 @@ pub struct IdTokenRequest<'a> {
     pub request_id: &'a str,
 }
 
+/// A token that was given out for an ID token, and is given back.
+#[derive(Clone, Copy)]
+pub struct GivenBack<'a> {
+    /// The organization that the request is for.
+    pub organization: OrganizationId,
+    /// The token.
+    pub token: &'a Secret,
+    /// From where it came.
+    pub address: IpAddr,
+    /// In which request.
+    pub request_id: &'a str,
+}
+
 /// Which publishers count.
 #[derive(Clone, Copy)]
 pub enum PublisherReach<'a> {
@@ -119,6 +132,23 @@ impl App {
     pub async fn admit_id_token(&self, request: IdTokenRequest<'_>) -> Result<TokenRow, IdTokenRefusal> {
         let sha256 = id_token_fingerprint(request.organization, request.id_token.reveal());
         self.mint_for(request, TokenSecret { sha256, expires_at: None, spends: false }).await
+    }
+
+    /// Revokes a token that was given out for an ID token: its holder needs it no more. Whatever else is shown stays as it is.
+    pub async fn revoke_minted(&self, given: GivenBack<'_>) -> Result<(), IdTokenRefusal> {
+        let event = AuditEvent {
+            organization: given.organization,
+            actor: String::new(),
+            credential: String::new(),
+            action: "revoke_token".to_owned(),
+            subject: String::new(),
+            address: given.address.to_string(),
+            request_id: given.request_id.to_owned(),
+            detail: String::new(),
+        };
+        let Some(sha256) = identity::fingerprint(given.token.reveal()) else { return Ok(()) };
+        self.store.revoke_minted(given.organization, &sha256, Some(event)).await?;
+        Ok(())
     }
 
     /// Counts a refusal for the audit log. The ID token's own words are in none: nobody has vouched for them.

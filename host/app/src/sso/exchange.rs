@@ -20,8 +20,8 @@ use super::provider::{ProviderError, Providers};
 use super::settings::Settings;
 use packhouse_identity::{self as identity, Secret};
 
-/// With what an ID token may be signed: asymmetric keys of the provider's alone.
-const SIGNED_WITH: [Algorithm; 9] = [
+/// With what an ID token may be signed: asymmetric keys of its issuer's alone.
+pub(crate) const SIGNED_WITH: [Algorithm; 9] = [
     Algorithm::RsaSsaPkcs1V15Sha256,
     Algorithm::RsaSsaPkcs1V15Sha384,
     Algorithm::RsaSsaPkcs1V15Sha512,

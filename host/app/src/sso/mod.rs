@@ -6,6 +6,7 @@ mod flow;
 mod provider;
 mod settings;
 
+pub(crate) use exchange::SIGNED_WITH;
 pub use exchange::{Exchange, Refused};
 pub use flow::{Aim, FLOW_MS, Flow, Ticket, is_own_path, random};
 pub use provider::Providers;

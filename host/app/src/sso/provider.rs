@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use openidconnect::core::CoreProviderMetadata;
 use openidconnect::{HttpRequest, HttpResponse, IssuerUrl};
 use quick_cache::sync::Cache;
-use reqwest::{Client, redirect};
+use reqwest::Client;
 use url::{Host, Url};
 
 use packhouse_config::UpstreamNetwork;
@@ -173,7 +173,8 @@ impl ProviderClient {
             Destination::Public => public,
         };
         let build = || {
-            build_client(&self.egress, destination)
+            self.egress
+                .client(destination, |builder| builder.connect_timeout(PATIENCE))
                 .map_err(|error| ProviderError::of("no HTTP client", &error))
         };
         known.get_or_init(build).as_ref().map_err(Clone::clone)
@@ -210,18 +211,4 @@ impl ProviderClient {
         *response.headers_mut() = answer.headers().clone();
         Ok(response)
     }
-}
-
-fn build_client(egress: &UpstreamEgress, destination: Destination) -> Result<Client, reqwest::Error> {
-    let builder = || {
-        Client::builder()
-            .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(PATIENCE)
-            .dns_resolver(egress.resolver(destination))
-    };
-    // A system without certificates of its own can still reach a provider that needs none.
-    builder().build().or_else(|_| builder().tls_certs_only([]).build())
 }

@@ -31,27 +31,10 @@ pub(super) fn body(app: &App, hook: &HookAtWork, due: &DueDelivery) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A time as RFC 3339 has it, in UTC.
+/// A time as RFC 3339 has it, in UTC. One beyond the calendar's years is that of their end.
 fn time(at: i64) -> String {
-    let (days, within) = (at.div_euclid(86_400_000), at.rem_euclid(86_400_000));
-    let (year, month, day) = date(days);
-    let (seconds, millis) = (within / 1000, within % 1000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// Year, month and day of a number of days since 1970, by the calendar of RFC 3339 (Howard Hinnant, `civil_from_days`).
-fn date(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
+    let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.3}")
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quick_cache::sync::Cache;
+use reqwest::Client;
 use reqwest::header::HeaderMap;
-use reqwest::{Client, redirect};
 use url::Url;
 
 use packhouse_config::UpstreamNetwork;
@@ -92,17 +92,7 @@ impl Receivers {
     fn client(&self, url: &str, address: &Url) -> Result<Arc<ReceiverClient>, ReceiverError> {
         self.clients.get_or_insert_with(url, || {
             let egress = UpstreamEgress::of(&self.policy, address);
-            let builder = || {
-                Client::builder()
-                    .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
-                    .redirect(redirect::Policy::none())
-                    .referer(false)
-                    .no_proxy()
-                    .pool_max_idle_per_host(IDLE)
-                    .dns_resolver(egress.resolver(Destination::Upstream))
-            };
-            // A system without certificates of its own can still tell a hook that needs none.
-            let http = builder().build().or_else(|_| builder().tls_certs_only([]).build());
+            let http = egress.client(Destination::Upstream, |builder| builder.pool_max_idle_per_host(IDLE));
             let http = http.map_err(|error| told(&error))?;
             Ok(Arc::new(ReceiverClient { egress, http }))
         })

@@ -56,6 +56,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
 fn entry(response: Arc<PreparedResponse>) -> CacheEntry {
     CacheEntry {
         validity: Validity::of_settings(1),
+        advisories: 0,
         intent: Arc::new(intent()),
         response,
         compared: Default::default(),

@@ -15,7 +15,8 @@ use packhouse_runtime::{
 use packhouse_store::{RepositoryId, StoreError};
 
 use super::compare::{Seen, same};
-use super::heard::{Heard, HeardServices};
+use super::retold::HeardServices;
+use crate::heard::Heard;
 use crate::prepared_response::{PreparedResponse, prepare};
 use crate::services::CallServices;
 

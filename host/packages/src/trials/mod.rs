@@ -1,29 +1,29 @@
 //! A component that is tried beside what a format runs: what of a request goes to it, and what is counted.
 //!
 //! A canary's calls are the clients' own, and are counted here. A shadow is put to what was answered: the answer, and what the call was
-//! told by others, go into a short queue, and a thread of its own compares (`queue`, `job`, `compare`, `heard`).
+//! told by others, go into a short queue, and a thread of its own compares (`queue`, `job`, `compare`, `retold`).
 
 mod compare;
-mod heard;
 mod job;
 mod queue;
+mod retold;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Method;
+use packhouse_app::App;
 use packhouse_runtime::{
-    Action, Answer, BodyPlan, CallError, Failure, Intent, RepositoryView, RequestHead, Trial, TrialMode,
-    add_time,
+    Action, Answer, BodyPlan, CallError, Failure, Intent, Plugin, RepositoryView, RequestHead, Trial,
+    TrialMode, add_time,
 };
+use packhouse_store::RepositoryRow;
 
-use crate::handle::caller;
-use crate::repository_request::RepositoryRequest;
+use crate::heard::Heard;
 use crate::response_cache::CacheEntry;
-use crate::services::CallServices;
+use crate::services::{CallServices, Caller};
 
-pub(crate) use heard::Heard;
 use job::{Expected, Job, Views};
 pub(crate) use queue::Shadows;
 
@@ -35,6 +35,23 @@ pub(crate) struct OnTrial {
     shadow: Option<Shadowed>,
     /// What the request's calls took before, in µs.
     spent_us: AtomicU64,
+}
+
+/// What a trial needs of a request besides.
+pub(crate) struct TriedRequest<'a> {
+    pub app: &'a Arc<App>,
+    /// Who answers.
+    pub plugin: &'a Arc<Plugin>,
+    pub head: &'a Arc<RequestHead>,
+    /// What it is about, where the caller may know of it.
+    pub repository: Option<&'a RepositoryRow>,
+    /// A group's members, whoever may read them.
+    pub members: Vec<&'a RepositoryRow>,
+    /// Whether the caller may read one of them.
+    pub has_members: bool,
+    /// Whether a credential decides who may see the answer.
+    pub private: bool,
+    pub caller: Caller,
 }
 
 /// What a shadow needs of a request.
@@ -104,7 +121,7 @@ impl OnTrial {
     /// `route` or `check` ended without the request going on.
     pub(crate) fn refused(
         &self,
-        request: &RepositoryRequest<'_>,
+        request: &TriedRequest<'_>,
         end: Result<&Failure, &CallError>,
         took: Duration,
     ) {
@@ -123,7 +140,7 @@ impl OnTrial {
     /// `handle` ended.
     pub(crate) fn handled(
         &self,
-        request: &RepositoryRequest<'_>,
+        request: &TriedRequest<'_>,
         intent: &Intent,
         handed: Option<HandedViews>,
         handled: &Result<Result<Answer, Failure>, CallError>,
@@ -154,17 +171,17 @@ impl OnTrial {
 
     /// A kept answer is sent: once in a trial it is compared too. Not where it was made of what an upstream said, which is told no second
     /// time, nor where members had to be selected for it.
-    fn kept(&self, request: &RepositoryRequest<'_>, entry: &CacheEntry) {
+    pub(crate) fn kept(&self, request: &TriedRequest<'_>, entry: &CacheEntry) {
         let Some(shadow) = &self.shadow else { return };
         if entry.compared.swap(self.trial.id.0, Ordering::Relaxed) == self.trial.id.0 {
             return;
         }
-        let Some(row) = request.found() else { return };
-        let is_alone = request.members.is_empty() && entry.intent.also_read.is_empty();
+        let Some(row) = request.repository else { return };
+        let is_alone = !request.has_members && entry.intent.also_read.is_empty();
         if !is_alone || !entry.response.cache_uses.is_empty() || entry.intent.action != Action::Read {
             return;
         }
-        let target = Some(shadow.queue.views.of(row, &request.plugin));
+        let target = Some(shadow.queue.views.of(row, request.plugin));
         self.put(
             shadow,
             request,
@@ -178,7 +195,7 @@ impl OnTrial {
     }
 
     /// Counts a canary's request, and that of others beside it: what all its calls took.
-    fn count(&self, request: &RepositoryRequest<'_>, failed: bool, took: Duration) -> Duration {
+    fn count(&self, request: &TriedRequest<'_>, failed: bool, took: Duration) -> Duration {
         let took = took + Duration::from_micros(self.spent_us.load(Ordering::Relaxed));
         if self.trial.mode == TrialMode::Canary {
             let is_candidate = self.is_candidate;
@@ -198,14 +215,14 @@ impl OnTrial {
         took
     }
 
-    fn put(&self, shadow: &Shadowed, request: &RepositoryRequest<'_>, told: Told) {
-        let Some(row) = request.found() else { return };
+    fn put(&self, shadow: &Shadowed, request: &TriedRequest<'_>, told: Told) {
+        let Some(row) = request.repository else { return };
         let Told { intent, handed, expected, took } = told;
         // Not those of the call: they may hold its permits to wait for upstreams.
-        let services = CallServices::new(request.app, &request.plugin, caller(request), None);
+        let services = CallServices::new(request.app, request.plugin, request.caller.clone(), None);
         let candidate = &self.trial.candidate;
         let as_seen = |view: &RepositoryView| {
-            let mut rows = std::iter::once(row).chain(request.all_members());
+            let mut rows = std::iter::once(row).chain(request.members.iter().copied());
             match rows.find(|row| row.id == view.id) {
                 Some(row) => shadow.queue.views.of(row, candidate),
                 None => view.clone(),
@@ -218,11 +235,11 @@ impl OnTrial {
         shadow.queue.put(Job {
             app: Arc::clone(request.app),
             trial: Arc::clone(&self.trial),
-            active: Arc::clone(&request.plugin),
+            active: Arc::clone(request.plugin),
             repository: row.id,
-            private: request.is_private(),
+            private: request.private,
             kind: row.kind.clone(),
-            active_head: Arc::clone(&request.head),
+            active_head: Arc::clone(request.head),
             head: Arc::clone(&shadow.head),
             intent,
             views,
@@ -232,13 +249,6 @@ impl OnTrial {
             now: shadow.now,
             took,
         });
-    }
-}
-
-/// A kept answer is sent, which a shadow may want to compare.
-pub(crate) fn compare_kept(request: &RepositoryRequest<'_>, entry: &CacheEntry) {
-    if let Some(on_trial) = &request.on_trial {
-        on_trial.kept(request, entry);
     }
 }
 

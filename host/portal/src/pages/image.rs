@@ -1,7 +1,7 @@
-//! What a version's page shows of a container image, and of statements about where a version comes from.
+//! What a version's page shows of a container image.
 
 use maud::{Markup, html};
-use packhouse_runtime::{Attestation, Image};
+use packhouse_runtime::Image;
 
 use crate::parts;
 
@@ -64,23 +64,4 @@ fn referrers(image: &Image) -> Markup {
         }
     };
     parts::table("Referrers", &["Kind", "Size", "Manifest"], &rows)
-}
-
-/// Statements about where a version comes from.
-pub(super) fn attestations(all: &[Attestation]) -> Markup {
-    let rows = html! {
-        @for one in all.iter().take(ROWS) {
-            tr {
-                th scope="row" { (parts::short(if one.file.is_empty() { "the version" } else { &one.file })) }
-                td { (parts::short(&one.kind)) }
-                td { @for (name, value) in &one.publisher { (parts::short(name)) ": " (parts::short(value)) br; } }
-                td { code { (parts::short(&one.path)) } }
-            }
-        }
-    };
-    html! {
-        h2 { "Attestations" }
-        p.soft { "As they were published: nothing here has verified them." }
-        (parts::table("Attestations", &["Of", "Kind", "Who states it", "Where it is"], &rows))
-    }
 }

@@ -2,6 +2,7 @@
 
 mod access_keys;
 mod account;
+mod attestations;
 mod audit;
 mod backups;
 mod cache;
@@ -16,6 +17,7 @@ mod new_repository;
 mod organization;
 mod package;
 mod permissions;
+mod policies;
 mod publishers;
 mod repositories;
 mod repository;
@@ -63,6 +65,7 @@ pub(crate) fn all() -> Routes {
         organization::routes(),
         publishers::routes(),
         retention::routes(),
+        policies::routes(),
         webhooks::routes(),
         account::routes(),
         login::routes(),

@@ -13,7 +13,7 @@ use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepo
 use serde_json::{Value, json};
 
 use super::tokens::choices;
-use super::{Routes, permissions, retention, webhooks};
+use super::{Routes, permissions, policies, retention, webhooks};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -46,7 +46,7 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
                 dt { "Quota" } dd { @match own.row.quota_bytes { Some(bytes) => (parts::size(bytes)), None => "none" } }
             }
         }
-        @if manages { (usage(&organization::usage(&seat.actor).await?)) (chart::activity(&activity::of_organization(&seat.actor).await?)) (retention::section(seat, None).await?) }
+        @if manages { (usage(&organization::usage(&seat.actor).await?)) (chart::activity(&activity::of_organization(&seat.actor).await?)) (retention::section(seat, None).await?) (policies::section(seat).await?) }
         @if owner { (webhooks::section(seat).await?) (own_form(seat, &own, of("own"))) (sso_form(seat, of("sso")).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use packhouse_api::operations::advisories::{self, Mark};
 use packhouse_api::operations::upkeep::{self, Deleted};
 use packhouse_api::operations::{activity, packages};
 use packhouse_identity::access::Rights;
@@ -35,7 +36,10 @@ async fn page(seat: &Seat, wrong: Option<&packhouse_api::error::ApiError>) -> An
     let next = (begin.saturating_add(ROWS) < versions.len()).then(|| (begin + ROWS).to_string());
     let shown: Vec<&Version> = versions.iter().skip(begin).take(ROWS).collect();
     let days = activity::of_package(&seat.actor, &row.id.to_string(), package).await?;
-    let rows = html! { @for version in &shown { (one(&row, package, version)) } };
+    let numbers: Vec<String> = shown.iter().map(|version| version.version.clone()).collect();
+    let marks = advisories::of_versions(&seat.actor, &row, package, &numbers).await?;
+    let rows =
+        html! { @for (version, marks) in shown.iter().zip(&marks) { (one(&row, package, version, marks)) } };
     let body = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if let Some(newest) = versions.first() { @if !newest.summary.is_empty() { p { (parts::said(&newest.summary)) } } }
@@ -73,12 +77,15 @@ fn may_delete(seat: &Seat, row: &RepositoryRow) -> bool {
     rights(seat, row).delete
 }
 
-fn one(row: &RepositoryRow, package: &str, version: &Version) -> Markup {
+fn one(row: &RepositoryRow, package: &str, version: &Version, marks: &[Mark]) -> Markup {
     let bytes = version.files.iter().map(|file| file.size).fold(0, u64::saturating_add);
     html! {
         tr {
             th scope="row" { a href=(parts::version(&row.name, package, &version.version)) { (parts::said(&version.version)) } }
-            td { @if !version.state.is_empty() { (parts::tag(&version.state)) } }
+            td {
+                @if !version.state.is_empty() { (parts::tag(&version.state)) " " }
+                @if let Some(worst) = marks.first() { (parts::tag(if worst.malware { "malware" } else { worst.severity.as_str() })) }
+            }
             td.tight { @if let Some(at) = version.published { (dates::moment(at)) } }
             td.num { (version.files.len()) }
             td.num { (parts::size(bytes)) }

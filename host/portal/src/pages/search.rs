@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use packhouse_api::operations::advisories::Mark;
 use packhouse_api::operations::search::{self, Found, SearchRequest};
 use packhouse_store::FoundPackage;
 
@@ -30,6 +31,7 @@ async fn show(seat: Arc<Seat>) -> Answer {
             search::packages(&seat.actor, wanted).await?
         }
     };
+    let worst = search::worst(&seat.actor, &packages).await?;
     let body = html! {
         (search_form("/search", words))
         @if words.is_empty() {
@@ -37,18 +39,19 @@ async fn show(seat: Arc<Seat>) -> Answer {
         } @else if packages.is_empty() {
             p { "No package matches " (parts::said(words)) ". Every word must stand in its name or its summary." }
         } @else {
-            ul.rows { @for found in &packages { li { (one(found)) } } }
+            ul.rows { @for (found, worst) in packages.iter().zip(&worst) { li { (one(found, worst.as_ref())) } } }
         }
         (parts::further("/search", &[("q", words)], next.as_deref()))
     };
     Ok(frame::page(&seat, Sheet::of("Search"), &body))
 }
 
-fn one(found: &FoundPackage) -> Markup {
+fn one(found: &FoundPackage, worst: Option<&Mark>) -> Markup {
     html! {
         div.what {
             a href=(parts::package(&found.repository_name, &found.place.name)) { (parts::said(&found.place.name)) }
             @if !found.state.is_empty() { " " (parts::tag(&found.state)) }
+            @if let Some(mark) = worst { " " (parts::tag(if mark.malware { "malware" } else { mark.severity.as_str() })) " " (parts::short(&mark.id)) }
             @if !found.summary.is_empty() { p { (parts::said(&found.summary)) } }
             p.meta {
                 span { "in " a href=(parts::repository(&found.repository_name)) { (found.repository_name) } }

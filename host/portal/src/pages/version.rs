@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
+use packhouse_api::operations::advisories::Mark;
 use packhouse_api::operations::packages::{self, VersionPage};
 use packhouse_api::operations::upkeep::{self, VersionPath};
 use packhouse_runtime::VersionState;
 use packhouse_store::Version;
 
 use super::Routes;
-use super::image::{attestations, image};
+use super::attestations::attestations;
+use super::image::image;
 use super::package::{crumbs, rights};
 use super::repository::named;
 use crate::field::{Filled, Text};
@@ -48,6 +50,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if !version.summary.is_empty() { p { (parts::short(&version.summary)) } }
         (facts(&told))
+        @if !told.advisories.is_empty() { (advisories(&told.advisories)) }
         @if !install.is_empty() {
             section aria-labelledby="install" {
                 h2 id="install" { "Install" }
@@ -66,7 +69,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
         @if !presented.dependencies.is_empty() { (dependencies(&told)) }
         (files(&told))
         @if let Some(found) = &presented.image { (image(found)) }
-        @if !presented.attestations.is_empty() { (attestations(&presented.attestations)) }
+        (attestations(&told.attestations, &presented.attestations))
         @if !version.properties.is_empty() { (properties(version)) }
         (deeds(seat, &told))
     };
@@ -111,6 +114,28 @@ fn facts(told: &VersionPage) -> Markup {
                 dd { (details.downloads) @if let Some(at) = details.last_downloaded_at { ", last " (dates::time(at)) } }
             }
         }
+    }
+}
+
+/// What is known to be wrong with the version, the worst first.
+fn advisories(marks: &[Mark]) -> Markup {
+    let rows = html! {
+        @for mark in marks.iter().take(ROWS) {
+            tr {
+                th scope="row" {
+                    @if mark.url.starts_with("https://") { a href=(mark.url) rel="noreferrer nofollow" { (parts::short(&mark.id)) } }
+                    @else { (parts::short(&mark.id)) }
+                }
+                td { (parts::tag(if mark.malware { "malware" } else { mark.severity.as_str() })) }
+                td { (parts::short(&mark.summary)) }
+                td { @for version in mark.fixed.iter().take(5) { (parts::short(version)) " " } }
+            }
+        }
+    };
+    html! {
+        h2 { "Advisories" }
+        (parts::table("Advisories", &["Advisory", "Severity", "Summary", "Fixed in"], &rows))
+        @if marks.len() > ROWS { p { "And " (marks.len() - ROWS) " more." } }
     }
 }
 

@@ -39,12 +39,15 @@ pub struct Exchange {
     /// What it is answered with.
     #[serde(default)]
     pub gives: Gives,
-    /// The member of a JSON body that holds the ID token; where nothing is said, it comes as a bearer.
+    /// The member of a JSON body that holds the ID token, or the token that is given back; where nothing is said, it comes as a bearer.
     #[serde(default)]
     pub id_token: Option<String>,
     /// For whom such an ID token is made, besides the host's own `{audience}`; `{hostname}` is the host's name.
     #[serde(default)]
     pub audience: Option<String>,
+    /// The status of an answer: 200 to 299, of which 204 has no body. 200 where nothing is said.
+    #[serde(default)]
+    pub status: Option<u16>,
     /// JSON with placeholders in its texts: `{audience}`, `{token}`, `{expires}` (seconds since 1970) and `{lifetime}` (seconds). A text
     /// that is one of the last two alone is a number.
     pub answer: Value,
@@ -62,6 +65,8 @@ pub enum Gives {
     Token,
     /// For whom ID tokens are to be made, to anybody.
     Audience,
+    /// Nothing: a token that was given out for an ID token is given back, and counts no more.
+    Revocation,
 }
 
 /// How a refused ID token is answered.
@@ -100,6 +105,9 @@ impl Exchange {
         let audience = self.audience.as_deref().unwrap_or_default();
         check_text("an exchange's audience", audience, OF_AUDIENCE)?;
         template::check("an exchange's answer", &self.answer, OF_ANSWER)?;
+        let status = self.status.unwrap_or(200);
+        let well = (200..300).contains(&status);
+        check("an exchange's answer", &status.to_string(), well, "a status of 200 to 299")?;
         let Some(refusal) = &self.refusal else { return Ok(()) };
         let status = (400..500).contains(&refusal.status);
         check("an exchange's status", &refusal.status.to_string(), status, "400 to 499")?;
@@ -174,6 +182,7 @@ mod tests {
             r#"{"request": "GET /repositories/a", "answer": {}}"#,
             r#"{"request": "GET /_/a", "answer": {"x": "{secret}"}}"#,
             r#"{"request": "GET /_/a", "audience": "{token}", "answer": {}}"#,
+            r#"{"request": "GET /_/a", "answer": {}, "status": 404}"#,
             r#"{"request": "GET /_/a", "answer": {}, "refusal": {"status": 500, "body": {}}}"#,
             r#"{"request": "GET /_/a", "answer": {}, "refusal": {"status": 400, "body": ["{token}"]}}"#,
             r#"{"request": "GET /_/a", "answer": {}}, {"request": "GET /_/a", "answer": {}}"#,

@@ -1,6 +1,7 @@
 //! What a plugin may import, one file for each interface of the contract, and the linker made of them, at which calls are recorded
 //! (`taped.rs`).
 
+mod advisories;
 mod blobs;
 mod decode;
 mod host;

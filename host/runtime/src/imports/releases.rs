@@ -10,30 +10,62 @@ use crate::state::HostState;
 use crate::state::records::RepositoryRep;
 
 const MAX_RELEASES: usize = 100_000;
-const MAX_PACKAGE_BYTES: usize = 1_024;
+/// Of a package's name, a version and a licence each.
+const MAX_TEXT_BYTES: usize = 1_024;
 
 impl Host for HostState {
-    fn judge(
+    async fn judge(
         &mut self,
         proxy: Resource<RepositoryRep>,
         package: String,
         releases: Vec<wit::Release>,
     ) -> Result<Vec<Verdict>, HostError> {
-        if releases.len() > MAX_RELEASES || package.len() > MAX_PACKAGE_BYTES {
-            let (count, bytes) = (releases.len(), package.len());
-            return Err(HostError::invalid(format!("{count} releases of a package named by {bytes} bytes")));
-        }
-        let now = self.host.now();
-        let releases: Vec<Release> = releases.into_iter().map(release).collect();
-        let view = &self.held(&proxy)?.view;
-        let judged = self.services.upstream.judge_releases(view, &package, &releases, now)?;
-        self.note_until(judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
-        Ok(judged.verdicts.into_iter().map(verdict).collect())
+        let unnamed = |release: wit::Release| Release::of("", release.published, release.withdrawn);
+        judge(self, proxy, package, releases.into_iter().map(unnamed).collect()).await
+    }
+
+    async fn judge_versions(
+        &mut self,
+        proxy: Resource<RepositoryRep>,
+        package: String,
+        versions: Vec<wit::KnownVersion>,
+    ) -> Result<Vec<Verdict>, HostError> {
+        judge(self, proxy, package, versions.into_iter().map(named).collect()).await
     }
 }
 
-fn release(release: wit::Release) -> Release {
-    Release { published: release.published, withdrawn: release.withdrawn }
+async fn judge(
+    state: &mut HostState,
+    proxy: Resource<RepositoryRep>,
+    package: String,
+    releases: Vec<Release>,
+) -> Result<Vec<Verdict>, HostError> {
+    let too_long = |release: &Release| {
+        release.version.len() > MAX_TEXT_BYTES
+            || release.license.as_ref().is_some_and(|license| license.len() > MAX_TEXT_BYTES)
+    };
+    if releases.len() > MAX_RELEASES || package.len() > MAX_TEXT_BYTES || releases.iter().any(too_long) {
+        let (count, bytes) = (releases.len(), package.len());
+        let text = format!(
+            "{count} releases of a package named by {bytes} bytes, or one of a long version or licence"
+        );
+        return Err(HostError::invalid(text));
+    }
+    let now = state.host.now();
+    let view = state.held(&proxy)?.view.clone();
+    let services = state.services.clone();
+    let judged = {
+        // Rules and advisories are the host's affair: their time is not the plugin's.
+        let _host_work = state.clock.begin_host_work();
+        services.upstream.judge_releases(&view, package, releases, now).await?
+    };
+    state.note_until(judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
+    Ok(judged.verdicts.into_iter().map(verdict).collect())
+}
+
+fn named(version: wit::KnownVersion) -> Release {
+    let wit::KnownVersion { version, published, withdrawn, license } = version;
+    Release { version, published, withdrawn, license }
 }
 
 fn verdict(verdict: ReleaseVerdict) -> Verdict {
@@ -56,7 +88,10 @@ mod tests {
     use crate::config::Limits;
     use crate::host_error::GuestError;
     use crate::request::{Action, RequestHead};
-    use crate::services::{IdentityService, ServiceError, Services, SigningService, UpstreamService};
+    use crate::services::{
+        AdvisoryService, IdentityService, PolicyService, ServiceFuture, Services, SigningService,
+        UpstreamService,
+    };
     use crate::state::Access;
     use crate::view::RepositoryView;
 
@@ -64,21 +99,24 @@ mod tests {
     struct Minute;
 
     impl UpstreamService for Minute {
-        fn judge_releases(
-            &self,
-            _proxy: &RepositoryView,
-            _package: &str,
-            releases: &[Release],
+        fn judge_releases<'a>(
+            &'a self,
+            _proxy: &'a RepositoryView,
+            _package: String,
+            releases: Vec<Release>,
             _now: u64,
-        ) -> Result<JudgedReleases, ServiceError> {
+        ) -> ServiceFuture<'a, JudgedReleases> {
             let until = releases.iter().filter_map(|release| release.published).min();
             let verdicts = vec![ReleaseVerdict::Withheld; releases.len()];
-            Ok(JudgedReleases { verdicts, until: until.map(|at| at.saturating_add(60_000)) })
+            let until = until.map(|at| at.saturating_add(60_000));
+            Box::pin(async move { Ok(JudgedReleases { verdicts, until }) })
         }
     }
 
     impl IdentityService for Minute {}
     impl SigningService for Minute {}
+    impl PolicyService for Minute {}
+    impl AdvisoryService for Minute {}
 
     fn state() -> HostState {
         let call = Call {
@@ -88,7 +126,7 @@ mod tests {
         HostState::new("p".into(), Arc::new(Limits::default()), None, Access::Intent(Action::Read), call)
     }
 
-    fn judge(state: &mut HostState, package: &str, published: &[Option<u64>]) -> Result<usize, HostError> {
+    fn proxy(state: &mut HostState) -> Resource<RepositoryRep> {
         let view = RepositoryView {
             id: RepositoryId(1),
             revision: 0,
@@ -96,29 +134,56 @@ mod tests {
             kind: "proxy".into(),
             settings: "{}".into(),
         };
-        let proxy = state.repository(view)?;
-        let releases = published.iter().map(|&published| wit::Release { published, withdrawn: false });
-        state.judge(proxy, package.to_owned(), releases.collect()).map(|verdicts| verdicts.len())
+        state.repository(view).unwrap()
     }
 
-    #[test]
-    fn a_call_knows_the_first_moment_at_which_a_verdict_changes() {
+    async fn judge(
+        state: &mut HostState,
+        package: &str,
+        published: &[Option<u64>],
+    ) -> Result<usize, HostError> {
+        let releases = published.iter().map(|&published| wit::Release { published, withdrawn: false });
+        let proxy = proxy(state);
+        state.judge(proxy, package.to_owned(), releases.collect()).await.map(|verdicts| verdicts.len())
+    }
+
+    async fn judge_version(
+        state: &mut HostState,
+        version: &str,
+        license: Option<&str>,
+    ) -> Result<usize, HostError> {
+        let version = wit::KnownVersion {
+            version: version.to_owned(),
+            published: None,
+            withdrawn: false,
+            license: license.map(str::to_owned),
+        };
+        let proxy = proxy(state);
+        state.judge_versions(proxy, "a".to_owned(), vec![version]).await.map(|verdicts| verdicts.len())
+    }
+
+    #[tokio::test]
+    async fn a_call_knows_the_first_moment_at_which_a_verdict_changes() {
         let mut state = state();
-        assert!(matches!(judge(&mut state, "a", &[None, None]), Ok(2)));
+        assert!(matches!(judge(&mut state, "a", &[None, None]).await, Ok(2)));
         assert_eq!((state.until, state.uncacheable), (None, false), "time changes nothing");
         for (published, until) in [(5_000, 65_000), (9_000, 65_000), (1_000, 61_000)] {
-            assert!(matches!(judge(&mut state, "a", &[None, Some(published)]), Ok(2)));
+            assert!(matches!(judge(&mut state, "a", &[None, Some(published)]).await, Ok(2)));
             assert_eq!((state.until, state.uncacheable), (Some(until), false));
         }
-        assert!(matches!(judge(&mut state, "a", &[Some(u64::MAX)]), Ok(1)));
+        assert!(matches!(judge(&mut state, "a", &[Some(u64::MAX)]).await, Ok(1)));
         assert_eq!(state.until, Some(61_000), "what comes later changes nothing");
     }
 
-    #[test]
-    fn what_is_over_a_limit_is_invalid() {
-        let invalid = |judged| matches!(judged, Err(HostError::Tell(GuestError::Invalid(_))));
-        assert!(invalid(judge(&mut state(), &"a".repeat(1_025), &[])));
-        assert!(invalid(judge(&mut state(), "a", &vec![None; 100_001])));
-        assert!(matches!(judge(&mut state(), &"a".repeat(1_024), &vec![None; 100_000]), Ok(100_000)));
+    #[tokio::test]
+    async fn what_is_over_a_limit_is_invalid() {
+        let invalid = |judged: &_| matches!(judged, Err(HostError::Tell(GuestError::Invalid(_))));
+        let long = "a".repeat(1_025);
+        assert!(invalid(&judge(&mut state(), &long, &[]).await));
+        assert!(invalid(&judge(&mut state(), "a", &vec![None; 100_001]).await));
+        assert!(matches!(judge(&mut state(), &"a".repeat(1_024), &vec![None; 100_000]).await, Ok(100_000)));
+        assert!(invalid(&judge_version(&mut state(), &long, None).await));
+        assert!(invalid(&judge_version(&mut state(), "1", Some(&long)).await));
+        assert!(matches!(judge_version(&mut state(), &"1".repeat(1_024), Some("MIT")).await, Ok(1)));
     }
 }

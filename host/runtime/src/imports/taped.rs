@@ -167,6 +167,7 @@ taped! {
         plain hide_file(
             transaction: Resource<TransactionRep>, id: wit::records::VersionId, path: String
         ) -> Plain<()>;
+        plain attest(transaction: Resource<TransactionRep>, statement: wit::records::Statement) -> Plain<()>;
         waiting commit(transaction: Resource<TransactionRep>) -> Fails<wit::records::Outcome>;
         drop TransactionRep;
     }
@@ -217,9 +218,15 @@ taped! {
         drop ReplyRep;
     }
     wit::releases::Host as "releases" {
-        plain judge(
+        waiting judge(
             proxy: Resource<RepositoryRep>, name: String, releases: Vec<wit::releases::Release>
         ) -> Fails<Vec<wit::releases::Verdict>>;
+        waiting judge_versions(
+            proxy: Resource<RepositoryRep>, name: String, versions: Vec<wit::releases::KnownVersion>
+        ) -> Fails<Vec<wit::releases::Verdict>>;
+    }
+    wit::advisories::Host as "advisories" {
+        waiting find(of: Resource<RepositoryRep>, names: Vec<String>) -> Fails<String>;
     }
     wit::identity::Host as "identity" {
         waiting begin_login(target: Resource<RepositoryRep>) -> Fails<wit::identity::Login>;
@@ -248,6 +255,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<
             $(wit::$interface::add_to_linker::<_, HasTaped>(linker, |state| Taped(state))?;)*
         };
     }
-    offer!(types, host, http, blobs, records, upstream, releases, identity, signing, memo);
+    offer!(types, host, http, blobs, records, upstream, releases, advisories, identity, signing, memo);
     Ok(())
 }

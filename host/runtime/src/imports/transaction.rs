@@ -1,16 +1,20 @@
 //! `records.transaction`: changes gathered here and handed to the store as one commit.
 
-use packhouse_store::{AuditEvent, CatalogChange, Change, Commit};
+use std::sync::Arc;
+
+use packhouse_store::{Algorithm, AuditEvent, CatalogChange, Change, Commit, RepositoryId};
 use serde_json::{Value, json};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::records::{
-    Expectation, HostTransaction, Outcome, Version, VersionId,
+    Expectation, HostTransaction, Outcome, Statement, Version, VersionId,
 };
 use crate::description::TagKeys;
+use crate::error::CallError;
 use crate::host_error::HostError;
 use crate::request::Action;
+use crate::services::PolicyService;
 use crate::state::transaction::{TransactionRep, parsed};
 use crate::state::{Access, HostState};
 
@@ -41,6 +45,22 @@ fn shown(version: Version, published_at: Option<u64>) -> Result<packhouse_store:
         summary: version.summary,
         properties: version.properties,
         state: version.state,
+    })
+}
+
+fn stated(statement: Statement) -> Result<packhouse_store::SignedStatement, String> {
+    let subject = parsed(&statement.subject)?;
+    if !matches!(subject.algorithm, Algorithm::Sha256 | Algorithm::Sha512) {
+        return Err(format!("a statement is about a digest by sha256 or sha512, not {subject}"));
+    }
+    Ok(packhouse_store::SignedStatement {
+        name: statement.id.name,
+        version: statement.id.version,
+        path: statement.path,
+        source: statement.source,
+        kind: statement.kind,
+        subject,
+        bundle: statement.bundle.into(),
     })
 }
 
@@ -85,6 +105,7 @@ fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
         CatalogChange::Show(packhouse_store::Version { name, version, .. })
         | CatalogChange::Hide { name, version }
         | CatalogChange::HideFile { name, version, .. }
+        | CatalogChange::Attest(packhouse_store::SignedStatement { name, version, .. })
         | CatalogChange::ShowFile(packhouse_store::ShownFile { name, version, .. }) => {
             json!({"name": name, "version": version})
         }
@@ -113,6 +134,55 @@ impl HostState {
         let changes = !transaction.catalog.is_empty() || !transaction.changes.iter().all(requires);
         let event = self.audit.as_ref().filter(|_| writes && changes)?;
         Some(AuditEvent { detail: details(&transaction.catalog, self.published_at), ..event.clone() })
+    }
+}
+
+/// Ends the call where a policy does not let a version pass whose files it is about to show: what changes nothing but a version's state
+/// is no publish.
+async fn judge_by_policies(
+    policies: Arc<dyn PolicyService>,
+    repository: RepositoryId,
+    catalog: &[CatalogChange],
+) -> Result<(), HostError> {
+    let shown = catalog.iter().filter_map(|change| match change {
+        CatalogChange::Show(version) if !version.files.is_empty() => Some(version),
+        _ => None,
+    });
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let stated = catalog.iter().filter_map(|change| match change {
+        CatalogChange::Attest(statement) => Some(statement),
+        _ => None,
+    });
+    Ok(policies.judge_publish(repository, shown, stated.collect()).await?)
+}
+
+impl HostState {
+    /// Ends a publish that shows a version which its repository may not take in.
+    async fn refuse_advised(
+        &mut self,
+        repository: RepositoryId,
+        catalog: &[CatalogChange],
+    ) -> Result<(), HostError> {
+        if self.access != Access::Intent(Action::Publish) {
+            return Ok(());
+        }
+        let shown = |change: &CatalogChange| match change {
+            CatalogChange::Show(version) => Some((version.name.clone(), version.version.clone())),
+            _ => None,
+        };
+        let shown: Vec<(String, String)> = catalog.iter().filter_map(shown).collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let services = self.services.clone();
+        let _host_work = self.clock.begin_host_work();
+        match services.advisories.refusal(repository, shown).await? {
+            Some(sentence) => Err(CallError::Advisory(sentence).into()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -168,6 +238,16 @@ impl HostTransaction for HostState {
         self.step(&transaction, 0, |it| it.hide(id.name, id.version, Some(path)))
     }
 
+    fn attest(&mut self, transaction: Resource<TransactionRep>, statement: Statement) -> Result<()> {
+        let bytes =
+            statement.bundle.len() + statement.path.len() + statement.source.len() + statement.kind.len();
+        self.step(&transaction, bytes, |it| {
+            it.weigh(bytes)?;
+            it.catalog.push(CatalogChange::Attest(stated(statement)?));
+            Ok(())
+        })
+    }
+
     async fn commit(&mut self, transaction: Resource<TransactionRep>) -> Result<Outcome, HostError> {
         let transaction = self.take(transaction)?;
         if let Some(problem) = transaction.problem {
@@ -181,6 +261,7 @@ impl HostTransaction for HostState {
             return Ok(Outcome::Applied(0));
         }
         let repository = transaction.repository;
+        self.refuse_advised(repository, &transaction.catalog).await?;
         let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();
         let audit = self.event(&transaction);
@@ -193,6 +274,11 @@ impl HostTransaction for HostState {
         let of_tags = |change: &Change| self.tags.iter().find_map(|keys: &TagKeys| keys.record(change.key()));
         let tags = changes.iter().filter_map(of_tags).collect();
         let publishes = matches!(self.access, Access::Intent(Action::Publish));
+        if publishes && self.services.policies.has_policies(repository) {
+            // Their time is the host's own.
+            let _host_work = self.clock.begin_host_work();
+            judge_by_policies(Arc::clone(&self.services.policies), repository, &catalog).await?;
+        }
         let trash = self.trash.filter(|_| matches!(self.access, Access::Intent(Action::Delete)));
         let commit = Commit { changes, catalog, tags, keeps, audit, publishes, trash, ..Commit::default() };
         let storage = self.storage()?;

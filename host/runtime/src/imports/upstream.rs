@@ -214,8 +214,8 @@ mod tests {
     use crate::config::Limits;
     use crate::request::{Action, RequestHead};
     use crate::services::{
-        CacheUse, IdentityService, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services,
-        SigningService, UpstreamService,
+        AdvisoryService, CacheUse, IdentityService, PolicyService, Reply, ReplyLifetime, ServiceError,
+        ServiceFuture, Services, SigningService, UpstreamService,
     };
     use crate::view::RepositoryView;
 
@@ -238,6 +238,8 @@ mod tests {
 
     impl IdentityService for Scripted {}
     impl SigningService for Scripted {}
+    impl PolicyService for Scripted {}
+    impl AdvisoryService for Scripted {}
 
     impl ScriptedReply {
         fn head<T: Send + 'static>(&self, told: T) -> ServiceFuture<'_, T> {

@@ -14,10 +14,12 @@ records! {
     records::Version { name, version, files, published, summary, properties, state }
     records::File { path, digest, size }
     records::VersionId { name, version }
+    records::Statement { id, path, source, kind, subject, bundle }
     records::Matches { names, total }
     identity::Login { id, url }
     identity::Token { id, name, hint, scope, created, expires }
     releases::Release { published, withdrawn }
+    releases::KnownVersion { version, published, withdrawn, license }
     signing::PublicKey { id, kind, key, expires }
     signing::Signature { key_id, value }
 }

@@ -27,6 +27,9 @@ pub enum ServiceError {
         /// Seconds until it may succeed.
         retry_after_s: u64,
     },
+    /// A policy refuses it, with a sentence for the caller: it ends the call, and the client is told.
+    #[error("a policy denies it: {0}")]
+    PolicyDenied(String),
     /// Anything else.
     #[error("{0}")]
     Other(String),

@@ -1,14 +1,18 @@
-//! What the server does for a plugin beyond storage: upstream, identity and signing, for one call and its caller.
+//! What the server does for a plugin beyond storage: upstream, identity, signing and advisories, for one call and its caller.
 
+mod advisories;
 mod error;
 mod identity;
+mod policy;
 mod signing;
 mod upstream;
 
 use std::sync::Arc;
 
+pub use advisories::AdvisoryService;
 pub use error::{ServiceError, ServiceFuture};
 pub use identity::{IdentityService, Login, LoginState, TokenView};
+pub use policy::PolicyService;
 pub use signing::{PublicKey, Signature, SigningService};
 pub use upstream::{CacheUse, Fetch, Freshness, Reply, ReplyLifetime, UpstreamService};
 
@@ -21,15 +25,23 @@ pub struct Services {
     pub identity: Arc<dyn IdentityService>,
     /// Signatures.
     pub signing: Arc<dyn SigningService>,
+    /// Policies.
+    pub policies: Arc<dyn PolicyService>,
+    /// What is known to be wrong with packages.
+    pub advisories: Arc<dyn AdvisoryService>,
 }
 
 impl Services {
     /// All of them by one value.
-    pub fn of<S: UpstreamService + IdentityService + SigningService>(services: &Arc<S>) -> Services {
+    pub fn of<S: UpstreamService + IdentityService + SigningService + PolicyService + AdvisoryService>(
+        services: &Arc<S>,
+    ) -> Services {
         Services {
             upstream: Arc::clone(services) as Arc<dyn UpstreamService>,
             identity: Arc::clone(services) as Arc<dyn IdentityService>,
             signing: Arc::clone(services) as Arc<dyn SigningService>,
+            policies: Arc::clone(services) as Arc<dyn PolicyService>,
+            advisories: Arc::clone(services) as Arc<dyn AdvisoryService>,
         }
     }
 }
@@ -46,3 +58,5 @@ struct NoServices;
 impl UpstreamService for NoServices {}
 impl IdentityService for NoServices {}
 impl SigningService for NoServices {}
+impl PolicyService for NoServices {}
+impl AdvisoryService for NoServices {}

@@ -22,15 +22,16 @@ pub trait UpstreamService: Send + Sync + 'static {
         not_available("names")
     }
 
-    /// Which of a package's releases a proxy may offer at `now`, in ms since 1970. `Denied` for a repository that is no proxy.
-    fn judge_releases(
-        &self,
-        _proxy: &RepositoryView,
-        _package: &str,
-        _releases: &[Release],
+    /// Which of a package's releases a proxy may offer at `now`, in ms since 1970. Of one whose version is not named, age and
+    /// withdrawal alone decide. `Denied` for a repository that is no proxy.
+    fn judge_releases<'a>(
+        &'a self,
+        _proxy: &'a RepositoryView,
+        _package: String,
+        _releases: Vec<Release>,
         _now: u64,
-    ) -> Result<JudgedReleases, ServiceError> {
-        Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
+    ) -> ServiceFuture<'a, JudgedReleases> {
+        not_available("upstreams")
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accounts;
+mod advisories;
 mod backup;
 mod doctor;
 mod health;
@@ -105,6 +106,11 @@ enum Command {
     Import(Box<moving::ImportArguments>),
     /// Move a repository of a running server into a folder, in the layout of its format.
     Export(Box<moving::ExportArguments>),
+    /// What is known to be wrong with packages, from OSV records that you have.
+    Advisories {
+        #[command(subcommand)]
+        command: advisories::AdvisoriesCommand,
+    },
     /// Policies that delete what is old or not used.
     Retention {
         #[command(subcommand)]
@@ -241,6 +247,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Restore(arguments) => arguments.run().await,
             Command::Import(arguments) => arguments.run().await,
             Command::Export(arguments) => arguments.run().await,
+            Command::Advisories { command } => advisories::run(command).await,
             Command::Retention { command } => retention::run(command).await,
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }

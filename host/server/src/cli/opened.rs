@@ -22,5 +22,6 @@ pub(super) async fn over(config: Config, store: Store) -> anyhow::Result<Arc<App
     let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;
     let app = Arc::new(App::new(config, store, runtime, mail));
     app.follow_plugins().await?;
+    app.follow_advisories().await?;
     Ok(app)
 }

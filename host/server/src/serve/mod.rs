@@ -38,6 +38,7 @@ use tower::ServiceExt;
 use tracing::Instrument as _;
 
 use packhouse_api::{self as api, Peer};
+use packhouse_app::attestations;
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
 use packhouse_app::plugins::signatures::TrustedKeys;
@@ -76,6 +77,7 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     let _lock = lock::take(&config)?;
     let mail = Mail::new(&config)?;
     TrustedKeys::read(&config.trusted_keys).with_context(|| config.sources.label("plugins.trusted_keys"))?;
+    let trust = attestations::read(&config)?;
     // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
     let starting = Starting::answer(&config, Sockets::bind(&config).await?)?;
     // Neither needs the other, and each waits: for the disk, and for compiled code.
@@ -90,7 +92,9 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
         .and_then(|plugins| plugins.with(&store))
         .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
+    app.trust.set(trust);
     app.follow_plugins().await.context("failed to read what formats run")?;
+    app.follow_advisories().await.context("failed to read whether there are advisories")?;
     // Set once: this is the only place.
     let _ = app.reloading.set(reloading);
     certificates::prepare(&app)?;
@@ -233,11 +237,13 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(background::empty_trash(Arc::clone(app))),
         tokio::spawn(packhouse_app::recordings::run(Arc::clone(app))),
+        tokio::spawn(attestations::judge(Arc::clone(app))),
         tokio::spawn(packhouse_app::webhooks::deliver(Arc::clone(app))),
         tokio::spawn(packhouse_app::webhooks::tidy(Arc::clone(app))),
         tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
         tokio::spawn(api::operations::retention::every_hour(Arc::clone(app))),
         tokio::spawn(follow_changes(Arc::clone(app))),
+        tokio::spawn(packhouse_app::policies::load(Arc::clone(app))),
         tokio::spawn(add_up_trials(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
         tokio::spawn(certificates::watch(Arc::clone(app))),

@@ -12,8 +12,10 @@ use axum::{Json, Router};
 use http::StatusCode;
 use http::header::{CONNECTION, RETRY_AFTER};
 use hyper_util::service::TowerToHyperService;
+use packhouse_app::readiness::{PLUGIN, Problem};
 use packhouse_config::Config;
 use packhouse_config::live::Live;
+use packhouse_runtime::compiling;
 use packhouse_wire::catalogue::SERVER_STARTING;
 use packhouse_wire::listen::{self, Rules, Windows};
 use packhouse_wire::request_id;
@@ -93,12 +95,17 @@ fn answers() -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).fallback(refuse)
 }
 
-/// Of `/readyz` too. The connection ends, so that the next request comes to the server itself.
+/// Of `/readyz` too, which names what is compiled. The connection ends, so that the next request comes to the server itself.
 async fn refuse(_: Request) -> Response {
     let id = request_id::next();
+    let degraded = compiling().into_iter().map(|plugin| {
+        let detail = format!("The plugin {} is being compiled.", plugin.name);
+        Problem { what: PLUGIN, since: plugin.since, detail }
+    });
+    let degraded: Vec<Problem> = degraded.collect();
     let body = json!({
         "status": "unavailable",
-        "degraded": [],
+        "degraded": degraded,
         "age_ms": null,
         "error": SERVER_STARTING.code,
         "message": SERVER_STARTING.sentence,

@@ -157,7 +157,8 @@ pub(crate) static LOOK_UP: LazyLock<String> = LazyLock::new(|| {
         "SELECT {}, {}, {}, {}, o.name AS key_owner, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \
          JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
          WHERE g.subscriber = k.owner LIMIT 1)) AS reaches, s.settings AS sign_in, f.enabled, \
-         (SELECT w.quota_bytes FROM organizations w WHERE w.id = $1) AS organization_quota \
+         (SELECT w.quota_bytes FROM organizations w WHERE w.id = $1) AS organization_quota, \
+         (SELECT w.policies FROM organizations w WHERE w.id = $1) AS policies \
          FROM (SELECT 1 AS one) AS q \
          LEFT JOIN repositories r ON r.organization = $1 AND r.name = $2 AND r.deleted_at IS NULL \
          LEFT JOIN tokens t ON t.secret_sha256 = $3 AND t.organization = $1 \
@@ -189,6 +190,7 @@ fn look_up(row: &Row) -> Result<LookUp, StoreError> {
         organization_quota: columns
             .opt_int("organization_quota")?
             .and_then(|bytes| u64::try_from(bytes).ok()),
+        policies: columns.opt_int("policies")?,
         members: Vec::new(),
         derived: Derived::default(),
     })

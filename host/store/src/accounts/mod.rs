@@ -26,7 +26,7 @@ mod signing_keys;
 mod snapshots;
 mod sso;
 mod tokens;
-mod told;
+pub(crate) mod told;
 mod unreadable;
 mod upstream_credentials;
 

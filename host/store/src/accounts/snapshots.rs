@@ -38,6 +38,8 @@ pub struct LookUp {
     pub sign_in: Option<String>,
     /// Bytes that all repositories of the organization may show together, where that is bounded.
     pub organization_quota: Option<u64>,
+    /// The number of the organization's rules over versions, another with each change of them; none where none holds.
+    pub policies: Option<i64>,
     /// Of a group: its members that are there, in order.
     pub members: Vec<Reached>,
     /// What is worked out of all this but the revisions.

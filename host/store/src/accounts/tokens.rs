@@ -128,6 +128,26 @@ impl Store {
         Ok(revoked)
     }
 
+    /// Revokes a token that publishers stand behind, by the hash of its secret; false where there is none, or it is revoked already. Whose
+    /// it was is written into the event.
+    pub async fn revoke_minted(
+        &self,
+        organization: OrganizationId,
+        secret_sha256: &[u8; 32],
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let condition = "t.organization = $1 AND t.secret_sha256 = $2 AND t.grants IS NOT NULL";
+        let found = self.tokens(condition, values![organization.0, secret_sha256]).await?;
+        let Some(row) = found.into_iter().next() else { return Ok(false) };
+        let named = |event: AuditEvent| AuditEvent {
+            actor: row.created_by.clone(),
+            credential: format!("token:{}", row.id),
+            subject: row.name.clone(),
+            ..event
+        };
+        self.revoke_token(organization, row.id, self.now_ms(), audit.map(named)).await
+    }
+
     /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
     /// revoked: no clock, of whichever server, says that its end is still to come.
     pub async fn rotate_token(

@@ -10,7 +10,7 @@ use crate::ids::{TokenId, WebhookId};
 use crate::webhooks::{EventKind, Listeners, Telling, tell};
 
 /// Tells of a token that was made, in the place of another where `replaced` says so.
-pub(super) async fn created(
+pub(crate) async fn created(
     transaction: &mut Transaction,
     listeners: &Listeners,
     row: &TokenRow,

@@ -6,8 +6,8 @@ use crate::error::StoreError;
 
 /// Tables whose rows no backup holds: what is made anew from others (the index of packages), what belongs to servers that run and to
 /// bytes that are on their way, and secrets that live for minutes or hours, among them people's sessions: what had ended since
-/// would be alive again, as would a trial of a component.
-const LEFT_OUT: [&str; 21] = [
+/// would be alive again, as would a trial of a component. Advisories are brought in again from where they came.
+const LEFT_OUT: [&str; 24] = [
     "migrations",
     "search_queue",
     "search_documents",
@@ -29,6 +29,9 @@ const LEFT_OUT: [&str; 21] = [
     "recordings",
     "spent_id_tokens",
     "plugin_trials",
+    "advisories",
+    "advisory_packages",
+    "advisory_changes",
 ];
 /// What the tables of the index of texts begin with, of which SQLite has several.
 const INDEX: &str = "search_grams";

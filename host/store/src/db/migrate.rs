@@ -62,6 +62,9 @@ pub(crate) const STEPS: &[Step] = &[
         sqlite: "",
         postgres: include_str!("../migrations/0022_trusted_publishers.postgres.sql"),
     },
+    Step { both: include_str!("../migrations/0023_attestations.sql"), sqlite: "", postgres: "" },
+    Step::of_both(include_str!("../migrations/0024_policies.sql")),
+    Step::of_both(include_str!("../migrations/0025_advisories.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember};
+use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, told};
 use crate::db::{Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, PublisherId};
 use crate::store::Store;
+use crate::webhooks::Listeners;
 
 /// How long a token that has ended is kept, in ms: what the log names is found for a day.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
@@ -98,8 +99,11 @@ impl Store {
             transaction.execute(stand, values![id.0, row.id.0]).await?;
         }
         row.grants = Some(grants);
+        let listeners = Listeners::of(&mut transaction, organization).await?;
+        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(Mint::Made(Box::new(row)))
     }
 }

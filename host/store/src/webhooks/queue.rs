@@ -7,9 +7,9 @@ use crate::ids::{DeliveryId, OrganizationId, WebhookId};
 use crate::store::Store;
 
 /// Hooks with something to be told, at which no server is.
-const WAITING: &str = "SELECT w.id FROM webhooks w WHERE w.claimed_until <= $1 AND w.deleted_at IS NULL \
-    AND (EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = w.id AND d.queue = 2) \
-    OR (w.state = 'active' AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = w.id AND d.queue = 1))) ORDER BY w.id";
+const WAITING: &str = "SELECT h.id FROM webhooks h WHERE h.claimed_until <= $1 AND h.deleted_at IS NULL \
+    AND (EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = h.id AND d.queue = 2) \
+    OR (h.state = 'active' AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = h.id AND d.queue = 1))) ORDER BY h.id";
 /// The lanes of a hook in which something waits, found one after the other by the index, however much waits in each.
 const LANES: &str = "WITH RECURSIVE lanes (lane) AS (SELECT MIN(f.lane) FROM webhook_deliveries f WHERE f.hook = $1 AND f.queue = 1 \
     AND f.lane > $2 UNION ALL SELECT (SELECT MIN(g.lane) FROM webhook_deliveries g WHERE g.hook = $1 AND g.queue = 1 \
@@ -104,9 +104,9 @@ impl Store {
 
     /// The hook as it is now; none when the claim is another's, or the hook is gone.
     pub async fn webhook_at_work(&self, id: WebhookId, claim: i64) -> Result<Option<HookAtWork>, StoreError> {
-        let sql = "SELECT w.organization, o.base_url, w.url, w.secret, w.state, w.created_by FROM webhooks w \
-                   JOIN organizations o ON o.id = w.organization \
-                   WHERE w.id = $1 AND w.claim = $2 AND w.claimed_until > $3 AND w.deleted_at IS NULL";
+        let sql = "SELECT h.organization, o.base_url, h.url, h.secret, h.state, h.created_by FROM webhooks h \
+                   JOIN organizations o ON o.id = h.organization \
+                   WHERE h.id = $1 AND h.claim = $2 AND h.claimed_until > $3 AND h.deleted_at IS NULL";
         let rows = self.inner.db.fetch_uncounted(sql, values![id.0, claim, self.now_ms()]).await?;
         let at_work = |row: &Row| {
             let mut columns = row.columns();

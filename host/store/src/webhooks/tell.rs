@@ -7,8 +7,8 @@ use crate::db::{Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, WebhookId};
 
-const HOOKS: &str = "SELECT w.id AS hook, w.events, w.repositories, o.name AS organization FROM webhooks w \
-    JOIN organizations o ON o.id = w.organization WHERE w.organization = $1 AND w.deleted_at IS NULL AND w.full_at IS NULL ORDER BY w.id";
+const HOOKS: &str = "SELECT h.id AS hook, h.events, h.repositories, o.name AS organization FROM webhooks h \
+    JOIN organizations o ON o.id = h.organization WHERE h.organization = $1 AND h.deleted_at IS NULL AND h.full_at IS NULL ORDER BY h.id";
 
 /// What is told, and of what: a repository where it is one's.
 pub(crate) struct Telling {

@@ -18,9 +18,9 @@ pub struct QueueBounds {
 }
 
 const OLD: &str = "DELETE FROM webhook_deliveries WHERE id IN (SELECT d.id FROM webhook_deliveries d WHERE d.id < $1 \
-    AND (d.queue IS NULL OR d.hook IN (SELECT w.id FROM webhooks w WHERE w.state = 'paused')) ORDER BY d.id LIMIT $2)";
+    AND (d.queue IS NULL OR d.hook IN (SELECT h.id FROM webhooks h WHERE h.state = 'paused')) ORDER BY d.id LIMIT $2)";
 const OF_DELETED: &str = "DELETE FROM webhook_deliveries WHERE id IN (SELECT d.id FROM webhook_deliveries d \
-    WHERE d.hook IN (SELECT w.id FROM webhooks w WHERE w.deleted_at IS NOT NULL) LIMIT $1)";
+    WHERE d.hook IN (SELECT h.id FROM webhooks h WHERE h.deleted_at IS NOT NULL) LIMIT $1)";
 const DELETED: &str = "DELETE FROM webhooks WHERE deleted_at IS NOT NULL \
     AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = webhooks.id)";
 

@@ -27,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) leases: Option<Leases>,
     /// Wakes who tells hooks of it.
     pub(crate) bell: Arc<Bell>,
+    /// Wakes who judges statements.
+    pub(crate) attested: Arc<tokio::sync::Notify>,
 }
 
 impl Memory {
@@ -94,12 +96,15 @@ async fn transact(
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        let Changes { statements, bumped, touched, hooks } = changes;
+        let Changes { statements, bumped, touched, hooks, attested } = changes;
         if transaction.is_shared() && !touched.is_empty() {
             transaction.announce(announced::write(&touched));
         }
         let acknowledgement = transaction.commit_each(statements).await?;
         memory.bell.ring(hooks);
+        if attested {
+            memory.attested.notify_one();
+        }
         let generations = [before, database.generation()];
         return Ok((answers, memory.remember(generations, touched, bumped, acknowledgement)));
     }

@@ -327,7 +327,10 @@ impl<'a> Batch<'a> {
         let (told, hooks) = self.events.written(now);
         statements.push(told);
         statements.extend(self.undone.into_iter().flat_map(trash::give_back));
-        Ok(Changes { statements, bumped, touched: self.committed, hooks })
+        let is_statement =
+            |(_, change, _): &(_, &CatalogChange, _)| matches!(change, CatalogChange::Attest(_));
+        let attested = self.catalog.iter().any(is_statement);
+        Ok(Changes { statements, bumped, touched: self.committed, hooks, attested })
     }
 }
 
@@ -339,6 +342,8 @@ pub(super) struct Changes {
     pub(super) touched: BTreeMap<RepositoryId, Touched>,
     /// Hooks that are told something.
     pub(super) hooks: BTreeSet<WebhookId>,
+    /// Whether there are statements to be judged.
+    pub(super) attested: bool,
 }
 
 /// The rows of records that change.

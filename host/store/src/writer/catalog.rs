@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::attestations::rows::{self, OF_FILES};
+use crate::attestations::statement::SignedStatement;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Digest;
@@ -14,7 +16,7 @@ const KEYWORDS: &str = "keywords";
 /// A version: repository, package, version.
 type Key<'a> = (RepositoryId, &'a str, &'a str);
 
-/// Changes that can be written together: first what is shown, then files hidden, then versions hidden.
+/// Changes that can be written together: first what is shown, then statements about it, then files hidden, then versions hidden.
 #[derive(Default)]
 pub(super) struct Shown<'a> {
     /// Of each package the version shown last.
@@ -24,6 +26,7 @@ pub(super) struct Shown<'a> {
     /// Versions of which files alone are shown.
     touched: BTreeSet<Key<'a>>,
     published: BTreeMap<Key<'a>, u64>,
+    statements: Vec<(RepositoryId, &'a SignedStatement)>,
     hidden_files: BTreeSet<(Key<'a>, &'a str)>,
     hidden: BTreeSet<Key<'a>>,
     by: HashMap<Key<'a>, &'a str>,
@@ -60,6 +63,7 @@ impl<'a> Shown<'a> {
                 self.touched.insert(key);
                 self.files.insert((key, &file.path), (&file.digest, file.size));
             }
+            CatalogChange::Attest(statement) => self.statements.push((repository, statement)),
             CatalogChange::Hide { name, version } => {
                 self.hidden.insert((repository, name, version));
             }
@@ -83,6 +87,7 @@ impl<'a> Shown<'a> {
     pub(super) fn changes(self) -> Result<Vec<MultiRow>, StoreError> {
         let [new_packages, new_versions] = self.touched();
         let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
+        changes.push(rows::insert(self.statements.iter().copied()));
         changes.extend(self.hidden().map(MultiRow::later));
         Ok(changes)
     }
@@ -178,7 +183,7 @@ impl<'a> Shown<'a> {
         MultiRow::new(before, self.files.iter().map(row).collect(), after)
     }
 
-    fn hidden(&self) -> [MultiRow; 5] {
+    fn hidden(&self) -> [MultiRow; 6] {
         let file = |(key, path): &(Key<'a>, &'a str)| {
             let [repository, name, version] = key_values(*key);
             [repository, name, version, Value::from(*path)]
@@ -192,6 +197,7 @@ impl<'a> Shown<'a> {
                              AND f.name = versions.name AND f.version = versions.version)";
         let [packages, found] = packages_without(&touched);
         [
+            MultiRow::new(OF_FILES[0], self.hidden_files.iter().map(file).collect(), OF_FILES[1]),
             MultiRow::new(files, self.hidden_files.iter().map(file).collect(), ")"),
             MultiRow::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
             // With a version go its files: the schema says so.
@@ -230,8 +236,9 @@ fn name_and_rank(change: &CatalogChange) -> (&str, u8) {
     match change {
         CatalogChange::Show(version) => (&version.name, 0),
         CatalogChange::ShowFile(file) => (&file.name, 0),
-        CatalogChange::HideFile { name, .. } => (name, 1),
-        CatalogChange::Hide { name, .. } => (name, 2),
+        CatalogChange::Attest(statement) => (&statement.name, 1),
+        CatalogChange::HideFile { name, .. } => (name, 2),
+        CatalogChange::Hide { name, .. } => (name, 3),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::answers::AnswerChange;
+use crate::attestations::statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, SignedStatement};
 use crate::catalog::{CatalogChange, Version};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -75,9 +76,24 @@ fn check_catalog(change: &CatalogChange) -> Result<(), StoreError> {
     match change {
         CatalogChange::Show(version) => check_version(version),
         CatalogChange::ShowFile(file) => check_names(&file.name, &file.version, &file.path),
+        CatalogChange::Attest(statement) => check_statement(statement),
         CatalogChange::Hide { name, version } => check_names(name, version, ""),
         CatalogChange::HideFile { name, version, path } => check_names(name, version, path),
     }
+}
+
+fn check_statement(one: &SignedStatement) -> Result<(), StoreError> {
+    check_names(&one.name, &one.version, &one.path)?;
+    check_names(&one.name, &one.version, &one.source)?;
+    if one.kind.is_empty() || one.kind.len() > MAX_KIND_BYTES || one.kind.contains('\0') {
+        return Err(StoreError::Invalid(format!(
+            "the kind of a statement is 1 to {MAX_KIND_BYTES} bytes without NUL"
+        )));
+    }
+    if one.bundle.len() > MAX_STATEMENT_BYTES {
+        return Err(StoreError::Invalid(format!("a statement is at most {MAX_STATEMENT_BYTES} bytes")));
+    }
+    Ok(())
 }
 
 fn check_version(version: &Version) -> Result<(), StoreError> {

@@ -21,10 +21,10 @@ const FILES: usize = 1000;
 const PER_COMMIT: i64 = 1 << 15;
 
 pub(crate) const HOOKS: [&str; 2] = [
-    "SELECT r.id AS repository, r.name, r.format, r.organization, o.name AS organization_name, w.id AS hook, w.events, w.repositories \
-     FROM repositories r JOIN webhooks w ON w.organization = r.organization JOIN organizations o ON o.id = r.organization \
-     WHERE w.deleted_at IS NULL AND w.full_at IS NULL AND r.id IN (VALUES ",
-    ") ORDER BY w.id",
+    "SELECT r.id AS repository, r.name, r.format, r.organization, o.name AS organization_name, h.id AS hook, h.events, h.repositories \
+     FROM repositories r JOIN webhooks h ON h.organization = r.organization JOIN organizations o ON o.id = r.organization \
+     WHERE h.deleted_at IS NULL AND h.full_at IS NULL AND r.id IN (VALUES ",
+    ") ORDER BY h.id",
 ];
 pub(crate) const VERSIONS: [&str; 2] = [
     "SELECT repository, name, version, state FROM versions WHERE (repository, name, version) IN (VALUES ",
@@ -295,7 +295,7 @@ impl<'a> VersionChange<'a> {
             CatalogChange::HideFile { path, .. } => {
                 self.hidden.insert(path);
             }
-            CatalogChange::Hide { .. } => {}
+            CatalogChange::Attest(_) | CatalogChange::Hide { .. } => {}
         }
     }
 
@@ -375,6 +375,7 @@ fn apply<'a>(shown: &mut HashMap<Key<'a>, Shown>, key: Key<'a>, change: &'a Cata
             let now = shown.entry(key).or_default();
             now.files.insert(file.path.clone(), file.digest.to_string());
         }
+        CatalogChange::Attest(_) => {}
         CatalogChange::Hide { .. } => drop(shown.remove(&key)),
         CatalogChange::HideFile { path, .. } => {
             let emptied = shown.get_mut(&key).is_some_and(|now| {
@@ -392,6 +393,7 @@ fn key(repository: RepositoryId, change: &CatalogChange) -> Key<'_> {
     match change {
         CatalogChange::Show(version) => (repository, &version.name, &version.version),
         CatalogChange::ShowFile(file) => (repository, &file.name, &file.version),
+        CatalogChange::Attest(statement) => (repository, &statement.name, &statement.version),
         CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
             (repository, name, version)
         }

@@ -14,7 +14,7 @@ use crate::ids::{RepositoryId, TrashId};
 pub(crate) const REPOSITORIES: [&str; 2] = [
     "SELECT id, revision, organization, CASE WHEN settings LIKE '%\"quota_bytes\"%' THEN settings END AS settings, \
      (SELECT o.quota_bytes FROM organizations o WHERE o.id = repositories.organization) AS organization_quota, \
-     CAST(CASE WHEN EXISTS (SELECT 1 FROM webhooks w WHERE w.organization = repositories.organization AND w.deleted_at IS NULL) THEN 1 ELSE 0 END AS BIGINT) \
+     CAST(CASE WHEN EXISTS (SELECT 1 FROM webhooks h WHERE h.organization = repositories.organization AND h.deleted_at IS NULL) THEN 1 ELSE 0 END AS BIGINT) \
      AS hooked \
      FROM repositories WHERE id IN (VALUES ",
     ")",
@@ -23,11 +23,11 @@ pub(crate) const ENTRIES: [&str; 2] =
     ["SELECT repository, key, revision, blobs FROM records WHERE (repository, key) IN (VALUES ", ")"];
 pub(crate) const BLOBS: [&str; 2] = [
     "WITH wanted (repository, sha256, now) AS (VALUES ",
-    ") SELECT w.repository, b.sha256, b.id, \
-        CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = w.repository) \
-        OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = w.repository AND l.until > w.now) \
+    ") SELECT wanted.repository, b.sha256, b.id, \
+        CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = wanted.repository) \
+        OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = wanted.repository AND l.until > wanted.now) \
         THEN 1 ELSE 0 END AS BIGINT) AS held \
-      FROM wanted w JOIN blobs b ON b.sha256 = w.sha256",
+      FROM wanted JOIN blobs b ON b.sha256 = wanted.sha256",
 ];
 pub(crate) const UNNAME: [&str; 2] =
     ["DELETE FROM record_blobs WHERE (blob, repository, key) IN (VALUES ", ")"];

@@ -44,6 +44,7 @@ fn version(change: &CatalogChange) -> (&str, &str) {
         CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
             (name, version)
         }
+        CatalogChange::Attest(statement) => (&statement.name, &statement.version),
         CatalogChange::Show(shown) => (&shown.name, &shown.version),
         CatalogChange::ShowFile(shown) => (&shown.name, &shown.version),
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::attestations::rows::{AGAIN, INTO_TRASH};
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{MultiRow, Value};
 use crate::digest::Sha256;
@@ -87,7 +88,8 @@ pub(super) fn keep(deletions: &[Deletion<'_>]) -> Vec<MultiRow> {
         MultiRow::new(RECORDS[0], records, RECORDS[1]),
         MultiRow::new(BLOBS[0], blobs, BLOBS[1]),
         MultiRow::new(VERSIONS[0], versions.clone(), VERSIONS[1]),
-        MultiRow::new(FILES[0], versions, FILES[1]),
+        MultiRow::new(FILES[0], versions.clone(), FILES[1]),
+        MultiRow::new(INTO_TRASH[0], versions, INTO_TRASH[1]),
     ]
 }
 
@@ -97,12 +99,12 @@ fn hides(change: &CatalogChange) -> Option<(&str, &str)> {
         CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
             Some((name, version))
         }
-        CatalogChange::Show(_) | CatalogChange::ShowFile(ShownFile { .. }) => None,
+        CatalogChange::Show(_) | CatalogChange::Attest(_) | CatalogChange::ShowFile(ShownFile { .. }) => None,
     }
 }
 
 /// What comes after an undo's own statements: with it the entry is gone.
-pub(super) fn give_back(entry: TrashId) -> [MultiRow; 4] {
-    [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, EMPTY]
+pub(super) fn give_back(entry: TrashId) -> [MultiRow; 5] {
+    [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, AGAIN, EMPTY]
         .map(|[before, after]| MultiRow::new(before, vec![[Value::from(entry.0)]], after).later())
 }

@@ -10,7 +10,9 @@
 
 mod accounts;
 mod acme;
+mod advisories;
 mod arriving;
+mod attestations;
 mod cache;
 mod catalog;
 mod commits;
@@ -28,6 +30,7 @@ mod quotas;
 mod recordings;
 mod removals;
 mod retention;
+mod rules;
 mod support;
 mod trash;
 mod trials;

@@ -78,16 +78,22 @@ fn reported(due: &DueDelivery, delivered: bool, again_at: Option<i64>) -> Report
 
 async fn a_publish_costs_nothing_without_a_hook(world: &World) {
     let store = &world.store;
+    // The least of some: what a server does by itself now and then counts too.
     let cost = async |number: u32| {
-        let before = store.statements();
-        publish(store, world.repository, vec![version("lib", &number.to_string(), "a", "")]).await;
-        store.statements() - before
+        let mut least = u64::MAX;
+        for again in 0..4 {
+            let before = store.statements();
+            let number = format!("{number}.{again}");
+            publish(store, world.repository, vec![version("lib", &number, "a", "")]).await;
+            least = least.min(store.statements() - before);
+        }
+        least
     };
     cost(0).await;
     let without = cost(1).await;
     let id = hook(world, &[EventKind::PackagePublished], None).await;
     assert!(cost(2).await > without);
-    assert_eq!(kinds(store, id).await, ["package.published"]);
+    assert_eq!(kinds(store, id).await, ["package.published"; 4]);
     assert!(store.delete_webhook(world.organization, id, None).await.unwrap());
     assert!(!store.delete_webhook(world.organization, id, None).await.unwrap());
     assert_eq!(cost(3).await, without);

@@ -33,11 +33,14 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
     let vanished = withdraw(proxy, folder, &metadata.versions)?;
     let package = package(folder);
     // Of those that are offered further, the age is judged with that of the others.
-    let withdrawn = Release { published: None, withdrawn: true };
-    if !vanished.is_empty() && proxy.judge_release(&package, withdrawn)? != ReleaseVerdict::Withheld {
-        metadata.versions.extend(vanished);
+    let offered = not_withheld(proxy, &package, vanished, true)?;
+    if !offered.is_empty() {
+        metadata.versions.extend(offered);
         changed = true;
     }
+    let listed = metadata.versions.len();
+    metadata.versions = not_withheld(proxy, &package, std::mem::take(&mut metadata.versions), false)?;
+    changed |= metadata.versions.len() < listed;
     if proxy.judge_release(&package, newest(&metadata))? != ReleaseVerdict::Offered {
         changed |= leave_out_young(cx, proxy, folder, &mut metadata)?;
     }
@@ -113,9 +116,23 @@ fn shown(folder: &str, version: &str, there: bool) -> Shown {
     }
 }
 
-/// What is known of the newest version: it was there when the document was last changed. If that may be offered, so may all.
+/// Those versions that nothing but their age may keep from being offered.
+fn not_withheld(
+    proxy: &Repository,
+    package: &str,
+    versions: Vec<String>,
+    withdrawn: bool,
+) -> Result<Vec<String>, Failure> {
+    let releases: Vec<Release> =
+        versions.iter().map(|version| Release::of(version, None, withdrawn)).collect();
+    let judged = versions.into_iter().zip(proxy.judge_releases(package, &releases)?);
+    let kept = judged.filter(|(_, verdict)| *verdict != ReleaseVerdict::Withheld);
+    Ok(kept.map(|(version, _)| version).collect())
+}
+
+/// When the newest version was there: when the document was last changed. If that may be offered, so may all.
 fn newest(metadata: &Metadata) -> Release {
-    Release { published: metadata.updated.as_deref().and_then(metadata::updated_ms), withdrawn: false }
+    Release::of("", metadata.updated.as_deref().and_then(metadata::updated_ms), false)
 }
 
 /// True when something was left out. The host judges the age, by the same rule as for the files themselves.

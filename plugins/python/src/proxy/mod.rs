@@ -119,7 +119,7 @@ impl Offer<'_> {
 
 /// What is known of a file: here each is a release of its own.
 fn release(file: &File, withdrawn: bool) -> Release {
-    Release { published: published(file), withdrawn }
+    Release::of(&file.version, published(file), withdrawn)
 }
 
 /// When a file was published, in ms since 1970; none where that is not told. A time without a zone is in UTC.

@@ -65,7 +65,8 @@ pub(super) async fn evaluate(
     Ok(Evaluation { places, found: walk.finish(most), began })
 }
 
-async fn reached(
+/// The repositories that are meant, of an organization.
+pub(crate) async fn reached(
     app: &App,
     organization: OrganizationId,
     reach: &Reach,

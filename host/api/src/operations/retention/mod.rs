@@ -16,6 +16,7 @@ use packhouse_wire::catalogue;
 
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
+pub(crate) use evaluate::reached;
 pub use rule::{Conditions, Keep, Matching, Reach, Rule};
 pub use run::{Skipped, every_hour, run_due};
 

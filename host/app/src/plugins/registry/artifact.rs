@@ -6,18 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::RegistryError;
 use super::reference::is_digest;
-
-/// A manifest of OCI.
-pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// A list of them.
-pub(super) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// A component's config, and its layer.
-pub(super) const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
-pub(super) const WASM: &str = "application/wasm";
-/// A signature's config, its layer, and the annotation that holds it.
-pub(super) const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-pub(super) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-pub(super) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+use super::words::{INDEX, MANIFEST, SIGNED_DIGEST, SIGNED_REFERENCE, WASM, WASM_CONFIG};
 
 /// What names a blob or a manifest.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -93,9 +82,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Found, RegistryError> {
         (None, None, Some(manifests)) if is(INDEX) => (Found::Index(manifests.clone()), manifests),
         _ => {
             let named = media_type.unwrap_or_else(|| "no type that it names".to_owned());
-            return Err(RegistryError::new(format!(
-                "the artifact is no manifest of OCI's kind but of {named:?}"
-            )));
+            return Err(RegistryError::new(format!("the artifact is no manifest but of {named:?}")));
         }
     };
     if schema_version != 2 {
@@ -195,8 +182,8 @@ pub(super) fn manifest(config: &Descriptor, layers: &[Descriptor], annotations: 
 pub(super) fn payload(reference: &str, manifest: &str) -> Vec<u8> {
     let payload = json!({
         "critical": {
-            "identity": {"docker-reference": reference},
-            "image": {"docker-manifest-digest": manifest},
+            "identity": {SIGNED_REFERENCE: reference},
+            "image": {SIGNED_DIGEST: manifest},
             "type": "cosign container image signature",
         },
         "optional": null,
@@ -207,7 +194,7 @@ pub(super) fn payload(reference: &str, manifest: &str) -> Vec<u8> {
 /// The digest of the manifest that a payload is about.
 pub(super) fn signed_digest(payload: &[u8]) -> Option<String> {
     let payload: Value = serde_json::from_slice(payload).ok()?;
-    Some(payload.pointer("/critical/image/docker-manifest-digest")?.as_str()?.to_owned())
+    Some(payload.pointer("/critical/image")?.get(SIGNED_DIGEST)?.as_str()?.to_owned())
 }
 
 /// The tag under which a manifest's signatures lie.
@@ -249,7 +236,9 @@ mod tests {
         let of =
             |config: Value, layers: Value| json!({"schemaVersion": 2, "config": config, "layers": layers});
         let (config, layer) = (part(WASM_CONFIG, 1), part(WASM, 1));
-        assert!(refused(&of(part(IMAGE_CONFIG, 1), json!([layer]))).contains("no component"));
+        assert!(
+            refused(&of(part(super::super::words::IMAGE_CONFIG, 1), json!([layer]))).contains("no component")
+        );
         assert!(refused(&of(config.clone(), json!([layer, layer]))).contains("2 layers"));
         assert!(refused(&of(config.clone(), json!([]))).contains("0 layers"));
         assert!(refused(&of(config.clone(), json!([part("application/x", 1)]))).contains("application/x"));

@@ -10,6 +10,7 @@ use packhouse_upstream::credentials::Credentials;
 use serde::Deserialize;
 
 use super::RegistryError;
+use super::words::HELPER;
 
 /// Bytes of such a file at most.
 const FILE_BYTES: u64 = 1 << 20;
@@ -62,8 +63,8 @@ impl RegistryLogin {
         let text =
             std::fs::read_to_string(file).map(Secret::new).map_err(|error| failed(&error.to_string()))?;
         // What the parser says may hold what it read.
-        let file: File =
-            serde_json::from_str(text.reveal()).map_err(|_| failed("it is no JSON as docker writes it"))?;
+        let file: File = serde_json::from_str(text.reveal())
+            .map_err(|_| failed("it is no JSON as registries' clients write it"))?;
         let names = [
             host.to_owned(),
             format!("https://{host}"),
@@ -78,9 +79,9 @@ impl RegistryLogin {
                 .get(host)
                 .or(file.store.as_ref().filter(|_| names.iter().any(|name| file.auths.contains_key(name))));
             return match helper {
-                Some(helper) => Err(failed(&format!(
-                    "the password is kept by docker-credential-{helper}, which is not run"
-                ))),
+                Some(helper) => {
+                    Err(failed(&format!("the password is kept by {HELPER}{helper}, which is not run")))
+                }
                 None => Ok(None),
             };
         };

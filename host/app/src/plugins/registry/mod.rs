@@ -6,6 +6,7 @@ mod credentials;
 mod pull;
 mod push;
 mod reference;
+mod words;
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ pub use artifact::Facts;
 pub use credentials::RegistryLogin;
 pub use pull::{Pulled, Registry};
 pub use push::{Publication, Published, anywhere};
-pub use reference::{Reference, SCHEME};
+pub use reference::Reference;
+pub use words::SCHEME;
 
 /// The time for one answer of a registry, whole, and for all that is fetched of a component.
 pub const PATIENCE: Duration = Duration::from_secs(300);

@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::artifact::{self, Descriptor, Found};
+use super::words::{self, ACCEPT, DIGEST_HEADER};
 use super::{Reference, RegistryError};
 use crate::plugins::signatures::TrustedKeys;
 
@@ -17,8 +18,6 @@ const MANIFEST_BYTES: u64 = 1 << 20;
 const PAYLOAD_BYTES: u64 = 64 << 10;
 /// Signatures of one artifact that are looked at.
 const SIGNATURES: usize = 32;
-/// What is asked for as a manifest.
-const ACCEPT: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
 /// Words of an answer that are repeated.
 const WORDS: usize = 300;
 
@@ -102,7 +101,7 @@ impl Registry {
         let Found::Manifest(_, mut layers) = artifact::read(&fetched.bytes)? else {
             return Err(RegistryError::new(format!("{tag} is no manifest of signatures")));
         };
-        layers.retain(|layer| layer.media_type == artifact::SIMPLE_SIGNING);
+        layers.retain(|layer| layer.media_type == words::SIMPLE_SIGNING);
         layers.truncate(SIGNATURES);
         Ok(layers)
     }
@@ -113,8 +112,7 @@ impl Registry {
         manifest: &str,
         keys: &TrustedKeys,
     ) -> Result<String, RegistryError> {
-        let signature =
-            layer.annotations.get(artifact::SIGNATURE).and_then(Value::as_str).unwrap_or_default();
+        let signature = layer.annotations.get(words::SIGNATURE).and_then(Value::as_str).unwrap_or_default();
         if layer.size > PAYLOAD_BYTES {
             return Err(RegistryError::new(format!(
                 "what was signed has {} bytes, over {PAYLOAD_BYTES}",
@@ -147,7 +145,7 @@ impl Registry {
         }
         well(&answer, what)?;
         let digest = artifact::digest(&answer.body);
-        let told = answer.header("docker-content-digest").filter(|told| told.starts_with("sha256:"));
+        let told = answer.header(DIGEST_HEADER).filter(|told| told.starts_with("sha256:"));
         let expected = reference.digest().or(told);
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(RegistryError::new(format!("{what} has the digest {digest}, not {expected}")));

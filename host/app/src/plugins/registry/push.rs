@@ -13,6 +13,7 @@ use url::Url;
 
 use super::artifact::{self, Descriptor, Facts};
 use super::pull::{Registry, well};
+use super::words::{self, DIGEST_HEADER, SCHEME};
 use super::{PATIENCE, Reference, RegistryError, RegistryLogin};
 use crate::plugins::signatures::SigningPem;
 
@@ -61,14 +62,13 @@ impl Registry {
     pub async fn publish(&self, publication: Publication<'_>) -> Result<Published, RegistryError> {
         let Publication { bytes, facts, key } = publication;
         let Some(tag) = self.reference.tag() else {
-            return Err(RegistryError::new(
-                "a component is published under a tag, as in oci://HOST/PATH:1.2",
-            ));
+            let text = format!("a component is published under a tag, as in {SCHEME}HOST/PATH:1.2");
+            return Err(RegistryError::new(text));
         };
-        let layer = Descriptor::of(artifact::WASM, &bytes);
+        let layer = Descriptor::of(words::WASM, &bytes);
         self.send_blob(&layer, bytes).await?;
         let config = artifact::wasm_config(&layer.digest, &facts);
-        let config = self.send(artifact::WASM_CONFIG, config).await?;
+        let config = self.send(words::WASM_CONFIG, config).await?;
         let annotations = json!({
             "org.opencontainers.image.title": facts.format,
             "org.opencontainers.image.version": facts.version,
@@ -86,8 +86,8 @@ impl Registry {
         let named = format!("{}/{}", self.reference.host(), self.reference.path());
         let payload = artifact::payload(&named, manifest);
         let signature = key.sign(&payload);
-        let mut layer = self.send(artifact::SIMPLE_SIGNING, payload).await?;
-        layer.annotations.insert(artifact::SIGNATURE.to_owned(), json!(signature));
+        let mut layer = self.send(words::SIMPLE_SIGNING, payload).await?;
+        layer.annotations.insert(words::SIGNATURE.to_owned(), json!(signature));
         let tag = artifact::signature_tag(manifest);
         // Those of others stay.
         let mut layers = self.signatures(manifest).await?;
@@ -99,7 +99,7 @@ impl Registry {
             "history": vec![json!({"created": EPOCH}); layers.len()],
             "rootfs": {"type": "layers", "diff_ids": digests},
         });
-        let config = self.send(artifact::IMAGE_CONFIG, config.to_string().into_bytes()).await?;
+        let config = self.send(words::IMAGE_CONFIG, config.to_string().into_bytes()).await?;
         self.send_manifest(&tag, artifact::manifest(&config, &layers, None)).await?;
         Ok(self.reference.tagged(&tag))
     }
@@ -132,11 +132,11 @@ impl Registry {
     async fn send_manifest(&self, tag: &str, manifest: Vec<u8>) -> Result<String, RegistryError> {
         let digest = artifact::digest(&manifest);
         let url = self.url(&format!("manifests/{tag}"))?;
-        let body = Some((artifact::MANIFEST, manifest.into()));
+        let body = Some((words::MANIFEST, manifest.into()));
         let put = RemoteRequest { body, ..RemoteRequest::new(Method::PUT, url, ANSWER) };
         let sent = self.remote.ask(put).await.map_err(sending)?;
         well(&sent, &format!("the manifest of {tag} cannot be sent"))?;
-        match sent.header("docker-content-digest") {
+        match sent.header(DIGEST_HEADER) {
             Some(told) if told != digest => Err(RegistryError::new(format!(
                 "the registry took the manifest for {told}, and it is {digest}"
             ))),

@@ -6,9 +6,8 @@ use std::str::FromStr;
 use url::{Host, Url};
 
 use super::RegistryError;
+use super::words::SCHEME;
 
-/// How a reference begins.
-pub const SCHEME: &str = "oci://";
 /// Characters of a path, and of a tag, at most.
 const PATH: usize = 255;
 const TAG: usize = 128;
@@ -105,9 +104,10 @@ impl FromStr for Reference {
         let wrong = |why: &str| {
             // A part with a credential in it is not repeated.
             let shown = if text.contains('@') && !text.contains("@sha256:") { "it" } else { text };
-            RegistryError::new(format!("{shown} is no reference such as oci://HOST/PATH@sha256:…: {why}"))
+            RegistryError::new(format!("{shown} is no reference such as {SCHEME}HOST/PATH@sha256:…: {why}"))
         };
-        let rest = text.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with oci://"))?;
+        let rest =
+            text.strip_prefix(SCHEME).ok_or_else(|| wrong(&format!("it does not begin with {SCHEME}")))?;
         let (host, rest) = rest.split_once('/').ok_or_else(|| wrong("there is no path"))?;
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),

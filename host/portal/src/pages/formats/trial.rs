@@ -1,12 +1,13 @@
 //! What is tried beside what a format runs, for whoever manages the server: how it does, its end, and the form that begins one.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::trials::{self, TrialRequest, Trialed};
-use packhouse_app::plugins::{ListedPlugin, PluginStateName};
+use packhouse_app::plugins::{ListedPlugin, MAX_FAILURES, PluginStateName};
 use packhouse_store::{RecordingId, TrialTimes};
 use packhouse_wire::catalogue;
 
@@ -98,6 +99,7 @@ pub(super) fn form(seat: &Seat, own: &[&ListedPlugin], format: &str) -> Markup {
                 }
                 div.field { label for=(id("repositories")) { "Only in these repositories, by name" } input id=(id("repositories")) name="repositories" type="text" autocomplete="off" dir="auto"; }
                 div.field { label for=(id("percent")) { "Share of the clients in percent" } input id=(id("percent")) name="percent" type="number" min="1" max="100" value="100"; }
+                div.field { label for=(id("failures")) { "Of a canary: failed calls after which it is taken back" } input id=(id("failures")) name="max_failures" type="number" min="0" placeholder=(MAX_FAILURES); }
                 button type="submit" { "Try it" span.away { " in " (format) } }
             }
         }
@@ -134,19 +136,23 @@ async fn begin(seat: &Seat, format: &str) -> Result<(), ApiError> {
             .map(|row| row.id);
         chosen.push(found.ok_or_else(|| ApiError::invalid(&format!("There is no repository `{name}`.")))?);
     }
-    let percent = match seat.form.text("percent") {
-        "" => None,
-        text => {
-            Some(text.parse().map_err(|_| ApiError::invalid("The share is a whole number from 1 to 100."))?)
-        }
-    };
+    let percent = number(seat, "percent", "The share is a whole number from 1 to 100.")?;
+    let max_failures = number(seat, "max_failures", "The failed calls are a whole number, or left empty.")?;
     let request = TrialRequest {
         digest: seat.form.text("digest").to_owned(),
         mode: seat.form.text("mode").to_owned(),
         repositories: (!chosen.is_empty()).then_some(chosen),
         percent,
-        max_failures: None,
+        max_failures,
         accept_changes: seat.form.text("accept") == "on",
     };
     trials::begin(actor, format, request).await.map(drop)
+}
+
+/// A field that may be left empty.
+fn number<T: FromStr>(seat: &Seat, name: &str, wrong: &str) -> Result<Option<T>, ApiError> {
+    match seat.form.text(name) {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| ApiError::invalid(wrong)),
+    }
 }

@@ -2,6 +2,7 @@
 //! and can run beside a server.
 
 mod addresses;
+mod advisories;
 mod certificates;
 mod disk;
 mod plugins;
@@ -95,4 +96,7 @@ async fn examine(config: &Config, findings: &mut Findings) {
     addresses::examine(config, running, findings).await;
     certificates::examine(config, current, findings).await;
     plugins::examine(config, current, findings).await;
+    if current {
+        advisories::examine(config, findings).await;
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use packhouse_app::attestations;
 use packhouse_app::plugins::signatures::TrustedKeys;
 use packhouse_config::Config;
 use packhouse_runtime::{component_files, inspect};
@@ -15,6 +16,9 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
     if let Err(error) = TrustedKeys::read(&config.trusted_keys) {
         let label = config.sources.label("plugins.trusted_keys");
         findings.wrong(format!("{label}: {error}; name PEM files of public keys, or none"));
+    }
+    if let Err(error) = attestations::read(config) {
+        findings.wrong(format!("{error:#}"));
     }
     let label = config.sources.label("plugins.dir");
     let files = match component_files(folder) {

@@ -72,14 +72,17 @@ pub(crate) enum PluginsCommand {
     Canary(trial::Canary),
     /// Say how the component does that is tried as a shadow or a canary, or take it back.
     Trial(trial::TrialOf),
-    /// Write a project of a format into a new folder; it builds and serves files from the start.
+    /// Write a project of a format, or of a policy, into a new folder; it builds and serves files, or judges, from the start.
     New {
-        /// The format's name: 1 to 32 lower-case letters, digits and `-`.
+        /// The name of the format or policy: 1 to 32 lower-case letters, digits and `-`.
         name: String,
+        /// What it is: `format`, or `policy`, which is written in Rust.
+        #[arg(long, value_name = "KIND", default_value = "format", value_parser = ["format", "policy"])]
+        kind: String,
         /// What it is written in.
         #[arg(long, default_value = "rust")]
         language: String,
-        /// Where the new folder, which has the format's name, is made.
+        /// Where the new folder, which has that name, is made.
         #[arg(long, value_name = "DIR", default_value = ".")]
         into: PathBuf,
     },
@@ -128,7 +131,7 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
             print(&check::describe(&found))
         }
-        PluginsCommand::New { name, language, into } => project::new(&name, &language, &into),
+        PluginsCommand::New { name, kind, language, into } => project::new(&name, &kind, &language, &into),
         PluginsCommand::Build { dir, out } => project::build(dir, out).await,
         PluginsCommand::Test { dir } => tables::test(dir).await,
         PluginsCommand::Dev { dir, data, packages_listen, api_listen } => {

@@ -1,0 +1,128 @@
+//! Components of policies: those beside the program, and those that operators installed, by their digests. A rule names one of them, so
+//! that another version of one judges nothing before a rule names it, and the one before is there to go back to.
+
+use bytes::Bytes;
+use packhouse_identity::permissions::Permission::{ManageRepositories, ManageServer};
+use packhouse_runtime::PolicyComponent;
+use packhouse_store::{MAX_POLICY_COMPONENTS, NewPolicyComponent, PolicyComponentRow};
+use packhouse_wire::catalogue;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::operations::Actor;
+
+/// A component.
+#[derive(Clone, Debug)]
+pub struct ListedComponent {
+    /// What rules call it: its name for one beside the program, else its digest. Empty for a file that is none.
+    pub component: String,
+    /// As it calls itself; of a file that is none, the file's name.
+    pub name: String,
+    /// Its own.
+    pub version: String,
+    /// `sha256:` and hex.
+    pub digest: String,
+    /// One line.
+    pub summary: String,
+    /// A JSON Schema of its settings.
+    pub settings: Value,
+    /// Who installed it and when, in ms since 1970; none for one beside the program.
+    pub installed: Option<(String, i64)>,
+    /// Calls of it on this server since it started, and how many of them failed; none where it is not loaded.
+    pub calls: Option<(u64, u64)>,
+    /// Why it cannot be run.
+    pub error: Option<String>,
+}
+
+/// All of them.
+pub async fn list(actor: &Actor) -> Result<Vec<ListedComponent>, ApiError> {
+    actor.needs(ManageRepositories)?;
+    let loaded = actor.app.runtime.policies();
+    let mut all: Vec<ListedComponent> = loaded.folder().iter().map(|one| beside(one)).collect();
+    all.extend(loaded.refused().iter().map(|refused| ListedComponent {
+        component: String::new(),
+        name: refused.file.clone(),
+        version: String::new(),
+        digest: String::new(),
+        summary: String::new(),
+        settings: Value::Null,
+        installed: None,
+        calls: None,
+        error: Some(refused.error.clone()),
+    }));
+    for row in actor.app.store.policy_components().await? {
+        let calls = loaded.find(&row.digest).map(|policy| policy.calls());
+        all.push(installed(row, calls));
+    }
+    Ok(all)
+}
+
+/// Keeps a component, on every server; rules may name it from now on. 422 `plugin_refused` for one that cannot be run here, 409
+/// `too_many_policy_components` where there are as many as may be.
+pub async fn install(actor: &Actor, bytes: Bytes) -> Result<ListedComponent, ApiError> {
+    actor.needs(ManageServer)?;
+    let refused = |why: String| ApiError::with(&catalogue::PLUGIN_REFUSED, &format!("The policy {why}"));
+    let policy = actor.app.runtime.policies().load("upload", bytes.clone()).await;
+    let policy = policy.map_err(|error| refused(error.reason()))?;
+    let described = policy.description();
+    let event = actor.event("install_policy", policy.digest());
+    let told = json!({"summary": described.summary, "settings": described.settings}).to_string();
+    let new = NewPolicyComponent {
+        digest: policy.digest().to_owned(),
+        name: described.name.clone(),
+        version: described.version.clone(),
+        told,
+        installed_by: actor.member().email.clone(),
+        bytes,
+    };
+    if !actor.app.store.keep_policy_component(new, Some(event)).await? {
+        let most = MAX_POLICY_COMPONENTS.to_string();
+        return Err(ApiError::with(&catalogue::TOO_MANY_POLICY_COMPONENTS, &most));
+    }
+    let row = actor.app.store.find_policy_component(policy.digest()).await?;
+    Ok(installed(row.ok_or(&catalogue::NOT_FOUND)?, Some(policy.calls())))
+}
+
+/// Removes the one of this digest. 409 `policy_in_use` while a rule names it.
+pub async fn remove(actor: &Actor, digest: &str) -> Result<(), ApiError> {
+    actor.needs(ManageServer)?;
+    if actor.app.store.find_policy_component(digest).await?.is_none() {
+        return Err(ApiError::from(&catalogue::NOT_FOUND));
+    }
+    let event = actor.event("remove_policy", digest);
+    if actor.app.store.remove_policy_component(digest, Some(event)).await? {
+        Ok(())
+    } else {
+        Err(ApiError::from(&catalogue::POLICY_IN_USE))
+    }
+}
+
+fn beside(policy: &PolicyComponent) -> ListedComponent {
+    let described = policy.description();
+    ListedComponent {
+        component: described.name.clone(),
+        name: described.name.clone(),
+        version: described.version.clone(),
+        digest: policy.digest().to_owned(),
+        summary: described.summary.clone(),
+        settings: described.settings.clone(),
+        installed: None,
+        calls: Some(policy.calls()),
+        error: None,
+    }
+}
+
+fn installed(row: PolicyComponentRow, calls: Option<(u64, u64)>) -> ListedComponent {
+    let told: Value = serde_json::from_str(&row.told).unwrap_or_default();
+    ListedComponent {
+        component: row.digest.clone(),
+        name: row.name,
+        version: row.version,
+        digest: row.digest,
+        summary: told.get("summary").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        settings: told.get("settings").cloned().unwrap_or_default(),
+        installed: Some((row.installed_by, row.installed_at)),
+        calls,
+        error: None,
+    }
+}

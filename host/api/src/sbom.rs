@@ -1,0 +1,37 @@
+//! What the organization holds, as a document that other programs read.
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use futures::TryStreamExt as _;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::Answer;
+use crate::call::Call;
+use crate::endpoint::Right::OfObject;
+use crate::error_response::ErrorBody;
+use crate::operations::sbom;
+
+/// The media type of a document.
+const CYCLONE_DX: &str = "application/vnd.cyclonedx+json; version=1.6";
+
+/// The endpoints of this module.
+pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+    vec![routes!(document)]
+}
+
+/// Exports what a repository holds, or all that the caller may read, as CycloneDX 1.6: each version with its purl, digests and license, as
+/// far as they are known. It comes piece by piece.
+#[utoipa::path(get, path = "/v1/sbom", operation_id = "export_sbom",
+    extensions(("x-right" = json!(OfObject))),
+    params(("repository" = Option<String>, Query, description = "Of the repository of this id")),
+    responses((status = 404, body = ErrorBody), (status = 200, content_type = "application/vnd.cyclonedx+json", body = Object)))]
+async fn document(call: Call) -> Answer {
+    call.only(&["repository"])?;
+    let document = sbom::document(call.actor()?, call.query("repository")).await?;
+    let pieces = document.map_err(|error| std::io::Error::other(error.message().to_owned()));
+    let headers =
+        [(CONTENT_TYPE, CYCLONE_DX), (CONTENT_DISPOSITION, "attachment; filename=\"packhouse.cdx.json\"")];
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}

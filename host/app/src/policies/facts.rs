@@ -1,0 +1,214 @@
+//! What is known of a version, put together for policies.
+//!
+//! Provenance and advisories come from records of their own.
+
+use std::collections::BTreeMap;
+
+use packhouse_advisories::{Advisory, Severity};
+use packhouse_runtime::{Plugin, PolicyAdvisory, PolicyFacts, PolicyFile, PolicyProvenance, PolicyPurpose};
+use packhouse_store::{
+    Attestation, AttestedFacts, Digest, RepositoryId, SignedStatement, StoreError, Verdict, Version,
+    VersionFactsRow, VersionFile,
+};
+
+use super::Question;
+use crate::App;
+
+/// The property in which formats show the licence that an author states.
+const LICENCE: &str = "license";
+/// Files that policies are told at most.
+const FILES: usize = 200;
+/// Properties that policies are told at most, and bytes of the value of one.
+const PROPERTIES: usize = 50;
+const VALUE: usize = 1_000;
+
+/// The facts of what a format shows of a version; `published` in ms since 1970.
+#[must_use]
+pub fn of_version(version: &Version, published: Option<u64>) -> PolicyFacts {
+    let cut = |text: &str| text.get(..text.floor_char_boundary(VALUE)).unwrap_or_default().to_owned();
+    let properties: Vec<(String, String)> =
+        version.properties.iter().take(PROPERTIES).map(|(name, value)| (name.clone(), cut(value))).collect();
+    let license = properties.iter().find(|(name, value)| name == LICENCE && !value.is_empty());
+    let files = version.files.iter().take(FILES).map(|file| PolicyFile {
+        path: file.path.clone(),
+        size: file.size,
+        digest: file.digest.to_string(),
+    });
+    PolicyFacts {
+        name: version.name.clone(),
+        version: version.version.clone(),
+        published,
+        state: version.state.clone(),
+        license: license.map(|(_, value)| value.clone()),
+        files: files.collect(),
+        properties,
+        provenance: Vec::new(),
+        advisories: Vec::new(),
+    }
+}
+
+/// The facts of a version of which nothing is known but its name.
+#[must_use]
+pub fn of_name(name: &str, version: &str) -> PolicyFacts {
+    let version = Version { name: name.to_owned(), version: version.to_owned(), ..Version::default() };
+    of_version(&version, None)
+}
+
+/// The same of what the store has of it.
+#[must_use]
+pub fn of_row(row: &VersionFactsRow) -> PolicyFacts {
+    of_version(&row.version, row.published)
+}
+
+/// Bytes that a version takes where it is handed over, about.
+pub(super) fn weight(facts: &PolicyFacts) -> usize {
+    let files: usize = facts.files.iter().map(|file| file.path.len() + 150).sum();
+    let properties: usize = facts.properties.iter().map(|(name, value)| name.len() + value.len() + 50).sum();
+    let signed = facts.provenance.len() * 1_000 + facts.advisories.len() * 500;
+    facts.name.len() + facts.version.len() + 200 + files + properties + signed
+}
+
+/// Adds to the facts of a repository's versions what records of their own say of them. What is signed of a version that is published is
+/// what comes with it, and was added before.
+pub(super) async fn complete(
+    app: &App,
+    question: &Question,
+    versions: &mut [PolicyFacts],
+) -> Result<(), StoreError> {
+    let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, facts) in versions.iter().enumerate() {
+        by_name.entry(facts.name.clone()).or_default().push(at);
+    }
+    let of_store = question.purpose != PolicyPurpose::Publish;
+    let plugin = app.runtime.plugin(&question.place.format);
+    for (name, places) in by_name {
+        if of_store {
+            add_provenance(app, question.place.repository, &name, &places, versions).await?;
+        }
+        if let Some(plugin) = &plugin {
+            add_advisories(app, plugin, &name, &places, versions).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn add_provenance(
+    app: &App,
+    repository: RepositoryId,
+    name: &str,
+    places: &[usize],
+    versions: &mut [PolicyFacts],
+) -> Result<(), StoreError> {
+    if let [at] = places
+        && let Some(facts) = versions.get_mut(*at)
+    {
+        let stated = app.store.attestations_of(repository, name, &facts.version).await?;
+        facts.provenance.extend(stated.iter().map(provenance));
+        return Ok(());
+    }
+    let stated = app.store.attestations_of_package(repository, name).await?;
+    for at in places {
+        let Some(facts) = versions.get_mut(*at) else { continue };
+        facts.provenance.extend(stated.get(&facts.version).into_iter().flatten().map(provenance));
+    }
+    Ok(())
+}
+
+/// Nothing is asked of the database where no advisory was ever brought in.
+async fn add_advisories(
+    app: &App,
+    plugin: &Plugin,
+    name: &str,
+    places: &[usize],
+    versions: &mut [PolicyFacts],
+) -> Result<(), StoreError> {
+    let numbers: Vec<String> =
+        places.iter().filter_map(|at| versions.get(*at).map(|facts| facts.version.clone())).collect();
+    let known = app.advisories.of_versions(plugin, name, &numbers).await?;
+    for (at, known) in places.iter().zip(known) {
+        if let Some(facts) = versions.get_mut(*at) {
+            facts.advisories.extend(known.iter().map(|advisory| told(advisory)));
+        }
+    }
+    Ok(())
+}
+
+fn told(advisory: &Advisory) -> PolicyAdvisory {
+    let severity = match advisory.severity {
+        Severity::Unknown => "",
+        Severity::Low => "low",
+        Severity::Moderate => "medium",
+        Severity::High => "high",
+        Severity::Critical => "critical",
+    };
+    PolicyAdvisory {
+        id: advisory.id.clone(),
+        severity: severity.to_owned(),
+        malware: advisory.malware,
+        summary: advisory.summary.clone(),
+    }
+}
+
+fn provenance(stated: &Attestation) -> PolicyProvenance {
+    claimed(&stated.facts, &stated.subject, stated.verdict)
+}
+
+fn claimed(facts: &AttestedFacts, subject: &Digest, verdict: Verdict) -> PolicyProvenance {
+    PolicyProvenance {
+        identity: facts.identity.clone(),
+        issuer: facts.issuer.clone(),
+        source_repository: facts.source.clone(),
+        commit: facts.commit.clone(),
+        digest: subject.to_string(),
+        verified: verdict == Verdict::Verified,
+    }
+}
+
+impl App {
+    /// What is signed of a version that is about to be shown: what comes with it, judged now. What was signed of it before counts only
+    /// where no file is new, so that none comes in by what another's signer said.
+    pub async fn provenance_of_publish(
+        &self,
+        repository: RepositoryId,
+        version: &Version,
+        statements: &[&SignedStatement],
+    ) -> Result<Vec<PolicyProvenance>, StoreError> {
+        let (name, number) = (&version.name, &version.version);
+        let mut found = Vec::new();
+        for stated in statements.iter().filter(|stated| (&stated.name, &stated.version) == (name, number)) {
+            let judged = crate::attestations::judge_one(self, stated).await?;
+            found.push(claimed(&judged.facts, &stated.subject, judged.verdict));
+        }
+        let known = self.store.version_details(repository, name, number).await?;
+        let known = known.map(|known| known.version.files).unwrap_or_default();
+        let is_known = |file: &VersionFile| {
+            known.iter().any(|known| (&known.path, &known.digest) == (&file.path, &file.digest))
+        };
+        if version.files.iter().all(is_known) {
+            let stated = self.store.attestations_of(repository, name, number).await?;
+            found.extend(stated.iter().map(provenance));
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_licence_is_the_property_of_that_name() {
+        let properties = [("keywords", "a"), ("license", "MIT")];
+        let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let version = Version { name: "a".to_owned(), properties, ..Version::default() };
+        let facts = of_version(&version, Some(1));
+        assert_eq!(
+            (facts.license.as_deref(), facts.published, facts.properties.len()),
+            (Some("MIT"), Some(1), 2)
+        );
+        assert_eq!(of_name("a", "1").license, None);
+        let long = vec![("x".to_owned(), "é".repeat(VALUE))];
+        let cut = of_version(&Version { properties: long, ..Version::default() }, None);
+        assert!(cut.properties[0].1.len() <= VALUE);
+    }
+}

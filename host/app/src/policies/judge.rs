@@ -1,0 +1,411 @@
+//! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
+
+use std::sync::Arc;
+
+use packhouse_runtime::{
+    MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
+};
+use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, StoreError};
+use serde_json::json;
+
+use super::{Rule, RuleSet, facts};
+use crate::App;
+
+/// Bytes of facts of one call at most, about.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+
+/// Which repository versions are in.
+#[derive(Clone, Debug)]
+pub struct JudgedWhere {
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// Its identifier.
+    pub repository: RepositoryId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// `hosted` or `proxy`.
+    pub kind: String,
+    /// Its format.
+    pub format: String,
+    /// A proxy's upstream address.
+    pub upstream: Option<String>,
+}
+
+/// What is asked of rules.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Where.
+    pub place: JudgedWhere,
+    /// What for.
+    pub purpose: PolicyPurpose,
+    /// Who asks, as it may be shown.
+    pub caller: Option<String>,
+    /// The request that it is part of, for logs.
+    pub head: Arc<RequestHead>,
+    /// Now, in ms since 1970.
+    pub now: i64,
+}
+
+/// What rules say of a version.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Why it does not pass; none: it passes.
+    pub refusal: Option<Refusal>,
+    /// What is told although it passes: the names of rules, each with a sentence.
+    pub warnings: Vec<(String, String)>,
+    /// From when on it may be judged otherwise, in ms since 1970, although nothing is changed.
+    pub until: Option<i64>,
+}
+
+/// Why a version does not pass.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// By which rule.
+    pub rule: RuleId,
+    /// Its name.
+    pub rule_name: String,
+    /// Whether it only does not pass yet.
+    pub held: bool,
+    /// Whether the rule could not judge it.
+    pub unavailable: bool,
+    /// Why, for whoever is refused.
+    pub sentence: String,
+}
+
+impl Refusal {
+    /// The sentence with the rule that it comes from.
+    #[must_use]
+    pub fn told(&self) -> String {
+        format!("{} (policy {})", self.sentence.trim_end_matches('.'), self.rule_name)
+    }
+
+    /// In one word, for logs and events.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match (self.unavailable, self.held) {
+            (true, _) => "policy_unavailable",
+            (false, true) => "held",
+            (false, false) => "denied",
+        }
+    }
+}
+
+impl Judged {
+    fn note_until(&mut self, at: Option<i64>) {
+        self.until = self.until.into_iter().chain(at).min();
+    }
+
+    fn take(&mut self, rule: &Rule, ruling: Outcome) {
+        let name = || rule.row.name.clone();
+        let (sentence, held, unavailable) = match ruling {
+            Outcome::Ruled(Ruling::Allow) => return,
+            Outcome::Ruled(Ruling::Warn(sentence)) => return self.warnings.push((name(), sentence)),
+            Outcome::Ruled(Ruling::Hold { sentence, until }) => {
+                self.note_until(until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
+                (sentence, true, false)
+            }
+            Outcome::Ruled(Ruling::Deny(sentence)) => (sentence, false, false),
+            Outcome::Failed(sentence) => (sentence, false, true),
+        };
+        if rule.row.mode == RuleMode::Warn {
+            return self.warnings.push((name(), sentence));
+        }
+        let refusal = Refusal { rule: rule.row.id, rule_name: name(), held, unavailable, sentence };
+        // A denial is said before what only has to wait.
+        let is_stricter = self.refusal.as_ref().is_none_or(|before| before.held && !held);
+        if is_stricter {
+            self.refusal = Some(refusal);
+        }
+    }
+}
+
+/// What became of asking a rule about a version.
+enum Outcome {
+    Ruled(Ruling),
+    Failed(String),
+}
+
+impl App {
+    /// What the rules of this set say of these versions: one for each, in their order. What a rule cannot judge does not pass.
+    pub async fn judge(
+        &self,
+        set: &RuleSet,
+        question: &Question,
+        versions: Vec<PolicyFacts>,
+    ) -> Result<Vec<Judged>, StoreError> {
+        let rules: Vec<&Rule> =
+            set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
+        self.judge_by(&rules, question, versions).await
+    }
+
+    /// The same by these rules, wherever they hold.
+    pub async fn judge_by(
+        &self,
+        rules: &[&Rule],
+        question: &Question,
+        mut versions: Vec<PolicyFacts>,
+    ) -> Result<Vec<Judged>, StoreError> {
+        let mut judged = vec![Judged::default(); versions.len()];
+        if rules.is_empty() || versions.is_empty() {
+            return Ok(judged);
+        }
+        let repository = question.place.repository;
+        facts::complete(self, question, &mut versions).await?;
+        for rule in rules {
+            let about = |(at, facts): (usize, &PolicyFacts)| {
+                let until = rule.excepted_until(repository, facts, question.now);
+                rule.is_about(&facts.name).then_some((at, until))
+            };
+            let about: Vec<(usize, Option<i64>)> = versions.iter().enumerate().filter_map(about).collect();
+            for (at, until) in &about {
+                if let Some(judged) = judged.get_mut(*at) {
+                    judged.note_until(*until);
+                }
+            }
+            let asked: Vec<usize> =
+                about.into_iter().filter(|(_, until)| until.is_none()).map(|(at, _)| at).collect();
+            for batch in batches(&asked, &versions) {
+                let facts: Vec<PolicyFacts> =
+                    batch.iter().filter_map(|at| versions.get(*at).cloned()).collect();
+                let outcomes = self.ask(rule, question, &facts).await?;
+                for (at, outcome) in batch.iter().zip(outcomes) {
+                    if let Some(judged) = judged.get_mut(*at) {
+                        judged.take(rule, outcome);
+                    }
+                }
+            }
+        }
+        self.tell(question, &versions, &judged);
+        Ok(judged)
+    }
+
+    /// One call of a rule's component.
+    async fn ask(
+        &self,
+        rule: &Rule,
+        question: &Question,
+        facts: &[PolicyFacts],
+    ) -> Result<Vec<Outcome>, StoreError> {
+        let component = match &rule.component {
+            Ok(component) => component,
+            Err(why) => return Ok(self.failed(rule, why, facts.len())),
+        };
+        let place = &question.place;
+        let names_in_use = if component.description().wants(WantedFact::Names) {
+            self.names_in_use(place.organization, &place.format).await?
+        } else {
+            Vec::new()
+        };
+        let context = PolicyContext {
+            purpose: question.purpose,
+            now: u64::try_from(question.now).unwrap_or_default(),
+            format: place.format.clone(),
+            repository: place.name.to_string(),
+            kind: place.kind.clone(),
+            upstream: place.upstream.clone(),
+            caller: question.caller.clone(),
+            names_in_use,
+        };
+        let whose = (place.repository, Arc::clone(&place.name));
+        let settings = &rule.row.text.settings;
+        Ok(match component.judge(&question.head, whose, settings, &context, facts).await {
+            Ok(rulings) => rulings.into_iter().map(Outcome::Ruled).collect(),
+            Err(error) => self.failed(rule, &format!("it {error}"), facts.len()),
+        })
+    }
+
+    fn failed(&self, rule: &Rule, why: &str, versions: usize) -> Vec<Outcome> {
+        self.policies.note_failure(rule.row.id, why);
+        count("unavailable", versions as u64);
+        let failed = || {
+            Outcome::Failed(
+                "This could not be judged, and so does not pass: an operator has to look at the policy"
+                    .to_owned(),
+            )
+        };
+        (0..versions).map(|_| failed()).collect()
+    }
+
+    /// Counts, logs, and tells the organization's hooks of what does not pass, in the background: each version once in a while.
+    fn tell(&self, question: &Question, versions: &[PolicyFacts], judged: &[Judged]) {
+        if question.purpose == PolicyPurpose::Preview {
+            return;
+        }
+        let place = &question.place;
+        for (facts, judged) in versions.iter().zip(judged) {
+            let (repository, package, version) = (&*place.name, &facts.name, &facts.version);
+            for (rule, sentence) in &judged.warnings {
+                count("warn", 1);
+                if self.policies.told.is_news((place.repository.0, rule, package, version, sentence)) {
+                    tracing::warn!(repository, package, version, rule, "a policy warns: {sentence}");
+                }
+            }
+            let Some(refusal) = &judged.refusal else { continue };
+            if !refusal.unavailable {
+                count(refusal.word(), 1);
+            }
+            let (rule, word) = (&refusal.rule_name, refusal.word());
+            let news = (place.repository.0, refusal.rule.0, package, version, purpose_word(question.purpose));
+            if !self.policies.told.is_news(news) {
+                continue;
+            }
+            let request_id = question.head.request_id.as_str();
+            tracing::warn!(
+                repository,
+                package,
+                version,
+                rule,
+                request_id,
+                outcome = word,
+                "a policy refuses: {}",
+                refusal.sentence
+            );
+            // A list leaves out what nobody asked for.
+            if question.purpose != PolicyPurpose::List {
+                self.tell_hooks(question, facts, refusal);
+            }
+        }
+    }
+
+    fn tell_hooks(&self, question: &Question, facts: &PolicyFacts, refusal: &Refusal) {
+        let place = question.place.clone();
+        let data = json!({
+            "policy": {"id": refusal.rule.to_string(), "name": refusal.rule_name},
+            "repository": {"id": place.repository.to_string(), "name": &*place.name, "format": place.format},
+            "package": facts.name, "version": facts.version, "purpose": purpose_word(question.purpose),
+            "ruling": refusal.word(), "because": refusal.sentence, "by": question.caller,
+        });
+        let (store, rule) = (self.store.clone(), refusal.rule);
+        let subject = format!("{}/{}@{}", place.name, facts.name, facts.version);
+        tokio::spawn(async move {
+            let told = store.tell_policy_denied(place.organization, rule, place.repository, subject, data);
+            if let Err(error) = told.await {
+                tracing::warn!(%error, "webhooks could not be told of what a policy refused");
+            }
+        });
+    }
+}
+
+/// What is asked in one call each: no more versions than one may be asked about, and no more bytes than its memory holds with ease.
+fn batches(asked: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let (mut batch, mut weight) = (Vec::new(), 0_usize);
+    for at in asked {
+        let own = versions.get(*at).map_or(0, facts::weight);
+        if !batch.is_empty() && (batch.len() == MAX_BATCH || weight.saturating_add(own) > MAX_BATCH_BYTES) {
+            batches.push(std::mem::take(&mut batch));
+            weight = 0;
+        }
+        batch.push(*at);
+        weight = weight.saturating_add(own);
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    batches
+}
+
+/// Counts rulings on versions of this kind.
+fn count(ruling: &'static str, versions: u64) {
+    metrics::counter!("packhouse_policy_rulings_total", "ruling" => ruling).increment(versions);
+}
+
+/// Makes every kind known at 0, so that the first is seen as an increase.
+pub(super) fn announce() {
+    for ruling in ["warn", "held", "denied", "unavailable"] {
+        count(ruling, 0);
+    }
+}
+
+/// As it stands in events.
+fn purpose_word(purpose: PolicyPurpose) -> &'static str {
+    match purpose {
+        PolicyPurpose::Publish => "publish",
+        PolicyPurpose::Fetch => "fetch",
+        PolicyPurpose::List => "list",
+        PolicyPurpose::Preview => "preview",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packhouse_store::{NewException, RuleRow, RuleText};
+
+    use super::*;
+
+    fn rule(mode: RuleMode) -> Rule {
+        let text = RuleText {
+            component: "x".to_owned(),
+            settings: "{}".to_owned(),
+            repositories: None,
+            packages: Some(vec!["a*".to_owned()]),
+            digest: String::new(),
+        };
+        let row = RuleRow {
+            id: RuleId(1),
+            organization: OrganizationId(1),
+            name: "ours".to_owned(),
+            text,
+            mode,
+            previewed: true,
+            created_by: String::new(),
+            created_at: 0,
+        };
+        Rule { row, exceptions: Vec::new(), component: Err("none".to_owned()) }
+    }
+
+    fn hold(until: u64) -> Outcome {
+        Outcome::Ruled(Ruling::Hold { sentence: "young".to_owned(), until: Some(until) })
+    }
+
+    #[test]
+    fn a_denial_counts_more_than_a_hold_and_a_warning_refuses_nothing() {
+        let mut judged = Judged::default();
+        judged.take(&rule(RuleMode::Enforced), hold(5));
+        judged.take(&rule(RuleMode::Enforced), Outcome::Ruled(Ruling::Deny("bad.".to_owned())));
+        judged.take(&rule(RuleMode::Enforced), hold(3));
+        let refusal = judged.refusal.unwrap();
+        assert_eq!(
+            (refusal.told().as_str(), refusal.word(), judged.until),
+            ("bad (policy ours)", "denied", Some(3))
+        );
+        let mut warned = Judged::default();
+        warned.take(&rule(RuleMode::Warn), Outcome::Failed("away".to_owned()));
+        assert!(warned.refusal.is_none() && warned.warnings.len() == 1);
+    }
+
+    #[test]
+    fn a_call_is_asked_about_no_more_than_it_can_hold() {
+        let small = vec![facts::of_name("a", "1"); 2_500];
+        let asked: Vec<usize> = (0..small.len()).collect();
+        let sizes = |batches: Vec<Vec<usize>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(batches(&asked, &small)), [1_000, 1_000, 500]);
+        let mut large = facts::of_name("a", "1");
+        large.properties = vec![("x".to_owned(), "y".repeat(3 << 20))];
+        assert_eq!(sizes(batches(&[0, 1, 2], &vec![large; 3])), [1, 1, 1]);
+        assert!(batches(&[], &small).is_empty());
+    }
+
+    #[test]
+    fn an_exception_is_of_a_place_a_package_a_version_and_a_time() {
+        let mut rule = rule(RuleMode::Enforced);
+        rule.exceptions.push(NewException {
+            repository: Some(RepositoryId(7)),
+            package: "ab*".to_owned(),
+            version: "1.*".to_owned(),
+            reason: String::new(),
+            until: 100,
+            created_by: String::new(),
+        });
+        let until = |repository, name: &str, version: &str, now| {
+            rule.excepted_until(RepositoryId(repository), &facts::of_name(name, version), now)
+        };
+        assert_eq!(until(7, "abc", "1.2", 99), Some(100));
+        for (repository, name, version, now) in
+            [(8, "abc", "1.2", 99), (7, "ac", "1.2", 99), (7, "abc", "2", 99), (7, "abc", "1.2", 100)]
+        {
+            assert_eq!(until(repository, name, version, now), None, "{repository} {name} {version} {now}");
+        }
+        assert!(rule.is_about("a") && !rule.is_about("b"));
+    }
+}

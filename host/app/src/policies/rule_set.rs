@@ -1,0 +1,61 @@
+//! The rules of an organization, ready to judge.
+
+use std::sync::Arc;
+
+use packhouse_names::glob_match;
+use packhouse_runtime::{PolicyComponent, PolicyFacts};
+use packhouse_store::{NewException, RepositoryId, RuleRow};
+
+/// The rules that hold in an organization.
+pub struct RuleSet {
+    /// What the look-up said of them.
+    pub number: i64,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// A rule with what passes it and what judges.
+pub struct Rule {
+    /// What it says.
+    pub row: RuleRow,
+    pub(super) exceptions: Vec<NewException>,
+    /// Its component, or why there is none.
+    pub component: Result<Arc<PolicyComponent>, String>,
+}
+
+impl RuleSet {
+    /// Whether a rule is about this repository.
+    #[must_use]
+    pub fn reaches(&self, repository: RepositoryId) -> bool {
+        self.rules.iter().any(|rule| rule.reaches(repository))
+    }
+}
+
+impl Rule {
+    /// Whether it is about this repository.
+    #[must_use]
+    pub fn reaches(&self, repository: RepositoryId) -> bool {
+        self.row.text.repositories.as_ref().is_none_or(|only| only.contains(&repository))
+    }
+
+    /// Whether it is about this package.
+    #[must_use]
+    pub fn is_about(&self, package: &str) -> bool {
+        self.row.text.packages.as_ref().is_none_or(|only| only.iter().any(|one| glob_match(one, package)))
+    }
+
+    /// Until when an exception lets this version pass, in ms since 1970; none where none does.
+    pub(super) fn excepted_until(
+        &self,
+        repository: RepositoryId,
+        facts: &PolicyFacts,
+        now: i64,
+    ) -> Option<i64> {
+        let fits = |one: &&NewException| {
+            one.until > now
+                && one.repository.is_none_or(|only| only == repository)
+                && glob_match(&one.package, &facts.name)
+                && glob_match(&one.version, &facts.version)
+        };
+        self.exceptions.iter().filter(fits).map(|one| one.until).max()
+    }
+}

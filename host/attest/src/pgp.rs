@@ -1,0 +1,153 @@
+//! Signatures of OpenPGP. They are not verified: nothing tells here whose key is whose. Of one the number of its key is read, for people.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::facts::Facts;
+use crate::{Judgement, Verdict};
+
+/// The packet that is a signature.
+const SIGNATURE: u8 = 2;
+/// Subpackets that name the key: by its number, by its fingerprint.
+const ISSUER: u8 = 16;
+const ISSUER_FINGERPRINT: u8 = 33;
+
+/// Tells the key; the verdict is always that nothing here can tell.
+pub(crate) fn judge(bytes: &[u8]) -> Judgement {
+    let key = key_of(bytes).map_or_else(String::new, |key| format!("OpenPGP {key}"));
+    let reason = "It is kept as it came: signatures of OpenPGP are not verified here.";
+    Judgement::of(Verdict::Unverifiable, reason, Facts { key, ..Facts::default() })
+}
+
+/// The fingerprint of the key, or its number, in upper-case hex.
+fn key_of(bytes: &[u8]) -> Option<String> {
+    let packet = dearmored(bytes)?;
+    let body = signature(&packet)?;
+    let (version, rest) = body.split_first()?;
+    if *version != 4 {
+        return None;
+    }
+    // Type, algorithm of the key, algorithm of the hash; then what is signed with it, then what is not.
+    let (hashed, rest) = area(rest.get(3..)?)?;
+    let (unhashed, _) = area(rest)?;
+    let found = |kind: u8| subpacket(hashed, kind).or_else(|| subpacket(unhashed, kind));
+    let fingerprint = found(ISSUER_FINGERPRINT).and_then(|value| value.get(1..));
+    fingerprint.or_else(|| found(ISSUER)).map(hex::encode_upper)
+}
+
+fn dearmored(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (_, rest) = text.split_once("-----BEGIN PGP SIGNATURE-----")?;
+    let (body, _) = rest.split_once("-----END PGP SIGNATURE-----")?;
+    let lines = body.lines().map(str::trim);
+    // Heads come before an empty line, the checksum behind a line that begins with `=`.
+    let mut lines = lines.skip(1).skip_while(|line| !line.is_empty()).peekable();
+    let data: String = lines.by_ref().filter(|line| !line.starts_with('=')).collect();
+    STANDARD.decode(data).ok()
+}
+
+/// The body of the first packet, where it is a signature.
+fn signature(packet: &[u8]) -> Option<&[u8]> {
+    let (&head, rest) = packet.split_first()?;
+    if head & 0x80 == 0 {
+        return None;
+    }
+    let (tag, length, rest) = if head & 0x40 == 0 {
+        let (length, rest) = match head & 3 {
+            0 => (usize::from(*rest.first()?), rest.get(1..)?),
+            1 => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), rest.get(2..)?),
+            _ => return None,
+        };
+        ((head >> 2) & 0xf, length, rest)
+    } else {
+        let (length, rest) = length(rest)?;
+        (head & 0x3f, length, rest)
+    };
+    (tag == SIGNATURE).then(|| rest.get(..length)).flatten()
+}
+
+/// A length of one, two or five bytes.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    match first {
+        0..192 => Some((usize::from(first), rest)),
+        192..255 => {
+            let (&second, rest) = rest.split_first()?;
+            Some(((usize::from(first) - 192) * 256 + usize::from(second) + 192, rest))
+        }
+        255 => {
+            let length = u32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
+            Some((usize::try_from(length).ok()?, rest.get(4..)?))
+        }
+    }
+}
+
+/// Subpackets behind their length of two bytes, and what comes then.
+fn area(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = usize::from(u16::from_be_bytes(bytes.get(..2)?.try_into().ok()?));
+    bytes.get(2..)?.split_at_checked(length)
+}
+
+fn subpacket(mut area: &[u8], kind: u8) -> Option<&[u8]> {
+    while !area.is_empty() {
+        let (length, rest) = length(area)?;
+        let (one, behind) = rest.split_at_checked(length)?;
+        let (head, value) = one.split_first()?;
+        // The highest bit says that it must be understood.
+        if head & 0x7f == kind {
+            return Some(value);
+        }
+        area = behind;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+
+    use super::*;
+
+    fn armored(bytes: &[u8]) -> String {
+        let data = STANDARD.encode(bytes);
+        format!("-----BEGIN PGP SIGNATURE-----\nComment: one\n\n{data}\n=abcd\n-----END PGP SIGNATURE-----\n")
+    }
+
+    /// A signature of version 4 with these subpackets, signed and not.
+    fn packet(hashed: &[u8], unhashed: &[u8]) -> Vec<u8> {
+        let mut body = vec![4, 0, 22, 8];
+        for area in [hashed, unhashed] {
+            body.extend(u16::try_from(area.len()).unwrap().to_be_bytes());
+            body.extend(area);
+        }
+        body.extend([0, 0]);
+        let mut packet = vec![0x88, u8::try_from(body.len()).unwrap()];
+        packet.extend(body);
+        packet
+    }
+
+    #[test]
+    fn the_key_is_told_and_nothing_is_verified() {
+        let fingerprint = [[22, 33, 4].as_slice(), &[0xab; 20]].concat();
+        let number = [[9, 16].as_slice(), &[0xcd; 8]].concat();
+        let time = [5, 2, 0, 0, 0, 0];
+        let judged = judge(armored(&packet(&[&time, fingerprint.as_slice()].concat(), &number)).as_bytes());
+        assert_eq!(
+            (judged.verdict, judged.facts.key),
+            (Verdict::Unverifiable, format!("OpenPGP {}", "AB".repeat(20)))
+        );
+        let judged = judge(armored(&packet(&time, &number)).as_bytes());
+        assert_eq!(judged.facts.key, format!("OpenPGP {}", "CD".repeat(8)));
+    }
+
+    #[test]
+    fn what_is_none_names_no_key() {
+        let whole = packet(&[5, 2, 0, 0, 0, 0], &[9, 16, 1, 1, 1, 1, 1, 1, 1, 1]);
+        for cut in 0..whole.len() - 2 {
+            assert_eq!(judge(armored(&whole[..cut]).as_bytes()).facts.key, "", "{cut}");
+        }
+        for wrong in ["", "-----BEGIN PGP SIGNATURE-----\n\n?\n-----END PGP SIGNATURE-----"] {
+            assert_eq!(judge(wrong.as_bytes()).facts.key, "");
+        }
+    }
+}

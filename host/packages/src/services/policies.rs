@@ -1,0 +1,247 @@
+//! Policies over what a call publishes and fetches. Where no rule holds in the organization, nothing is asked and nothing is wrapped.
+
+use std::sync::Arc;
+
+use packhouse_app::App;
+use packhouse_app::policies::{Judged, JudgedWhere, Question, facts};
+use packhouse_runtime::{
+    Fetch, JudgedReleases, PolicyFacts, PolicyPurpose, PolicyService, Release, ReleaseVerdict, Reply,
+    ReplyLifetime, RepositoryView, RequestHead, ServiceError, ServiceFuture,
+};
+use packhouse_store::{Arriving, Digest, RepositoryId, SignedStatement, Version, now_ms};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use super::CallServices;
+
+impl CallServices {
+    fn place(&self, repository: RepositoryId, name: Arc<str>, kind: &str) -> JudgedWhere {
+        JudgedWhere {
+            organization: self.caller.organization,
+            repository,
+            name,
+            kind: kind.to_owned(),
+            format: self.format.clone(),
+            upstream: None,
+        }
+    }
+
+    /// What is asked about what a proxy has.
+    fn proxied(&self, proxy: &RepositoryView, purpose: PolicyPurpose) -> Question {
+        let upstream = serde_json::from_str::<Value>(&proxy.settings).ok();
+        let upstream = upstream.and_then(|settings| Some(settings.get("upstream")?.as_str()?.to_owned()));
+        let place = self.place(proxy.id, Arc::clone(&proxy.name), &proxy.kind);
+        self.question(JudgedWhere { upstream, ..place }, purpose)
+    }
+
+    fn question(&self, place: JudgedWhere, purpose: PolicyPurpose) -> Question {
+        let request_id = self.caller.request_id.clone();
+        Question {
+            place,
+            purpose,
+            caller: self.caller.principal.caller.as_deref().map(str::to_owned),
+            head: Arc::new(RequestHead { request_id, ..RequestHead::default() }),
+            now: now_ms(),
+        }
+    }
+}
+
+impl PolicyService for CallServices {
+    fn has_policies(&self, _repository: RepositoryId) -> bool {
+        self.caller.policies.is_some()
+    }
+
+    fn judge_publish<'a>(
+        &'a self,
+        repository: RepositoryId,
+        versions: Vec<&'a Version>,
+        statements: Vec<&'a SignedStatement>,
+    ) -> ServiceFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(number) = self.caller.policies else { return Ok(()) };
+            let set = self.app.rules_that_hold(self.caller.organization, number).await?;
+            if !set.reaches(repository) {
+                return Ok(());
+            }
+            let now = u64::try_from(now_ms()).unwrap_or_default();
+            let published = |version: &&Version| facts::of_version(version, version.published.or(Some(now)));
+            let mut facts: Vec<PolicyFacts> = versions.iter().map(published).collect();
+            for (facts, version) in facts.iter_mut().zip(&versions) {
+                facts.provenance = self.app.provenance_of_publish(repository, version, &statements).await?;
+            }
+            let name = self.caller.repository.as_deref().unwrap_or_default().into();
+            let question = self.question(self.place(repository, name, "hosted"), PolicyPurpose::Publish);
+            let judged = self.app.judge(&set, &question, facts).await?;
+            passed(judged.into_iter())
+        })
+    }
+}
+
+/// Withholds of what may be offered what no policy lets pass. Of a release without a version nothing more is known.
+pub(super) async fn judge_list(
+    services: &CallServices,
+    proxy: &RepositoryView,
+    package: &str,
+    releases: &[Release],
+    mut judged: JudgedReleases,
+) -> Result<JudgedReleases, ServiceError> {
+    let Some(number) = services.caller.policies else { return Ok(judged) };
+    let set = services.app.rules_that_hold(services.caller.organization, number).await?;
+    if !set.reaches(proxy.id) {
+        return Ok(judged);
+    }
+    let offered = |(at, (release, verdict)): (usize, (&Release, &ReleaseVerdict))| {
+        (*verdict != ReleaseVerdict::Withheld && !release.version.is_empty()).then_some(at)
+    };
+    let offered: Vec<usize> = releases.iter().zip(&judged.verdicts).enumerate().filter_map(offered).collect();
+    let facts = |at: &usize| {
+        let release = releases.get(*at)?;
+        let mut facts = facts::of_name(package, &release.version);
+        facts.published = release.published;
+        facts.license = release.license.clone().filter(|license| !license.is_empty());
+        Some(facts)
+    };
+    let facts: Vec<PolicyFacts> = offered.iter().filter_map(facts).collect();
+    // A list is the same for everyone.
+    let question = services.proxied(proxy, PolicyPurpose::List);
+    let rulings = services.app.judge(&set, &Question { caller: None, ..question }, facts).await?;
+    for (at, ruling) in offered.into_iter().zip(rulings) {
+        let until = ruling.until.and_then(|until| u64::try_from(until).ok());
+        judged.until = judged.until.into_iter().chain(until).min();
+        if let (Some(verdict), true) = (judged.verdicts.get_mut(at), ruling.refusal.is_some()) {
+            *verdict = ReleaseVerdict::Withheld;
+        }
+    }
+    Ok(judged)
+}
+
+/// `PolicyDenied` with the first refusal.
+fn passed(mut judged: impl Iterator<Item = Judged>) -> Result<(), ServiceError> {
+    match judged.find_map(|one| one.refusal) {
+        Some(refusal) => Err(ServiceError::PolicyDenied(refusal.told())),
+        None => Ok(()),
+    }
+}
+
+/// Judges the version whose file a reply is.
+pub(super) struct FetchJudge {
+    app: Arc<App>,
+    number: i64,
+    question: Question,
+    package: String,
+    version: String,
+}
+
+impl FetchJudge {
+    /// None where nothing judges: no rule holds, or the fetch is of no version's file.
+    pub(super) fn of(services: &CallServices, proxy: &RepositoryView, fetch: &Fetch) -> Option<FetchJudge> {
+        let number = services.caller.policies?;
+        let (package, version, _) = fetch.show_as.clone()?;
+        let question = services.proxied(proxy, PolicyPurpose::Fetch);
+        Some(FetchJudge { app: Arc::clone(&services.app), number, question, package, version })
+    }
+
+    /// What the rules say, by what is shown of the version, and where that tells no age, by the date of its file.
+    async fn judge(&self, headers: &[(String, String)]) -> Result<Judged, ServiceError> {
+        let FetchJudge { app, number, question, package, version } = self;
+        let place = &question.place;
+        let set = app.rules_that_hold(place.organization, *number).await?;
+        if !set.reaches(place.repository) {
+            return Ok(Judged::default());
+        }
+        let row = app.store.facts_of_version(place.repository, package, version).await?;
+        let mut facts = row.as_ref().map_or_else(|| facts::of_name(package, version), facts::of_row);
+        facts.published = facts.published.or_else(|| modified(headers));
+        let judged = app.judge(&set, question, vec![facts]).await?;
+        Ok(judged.into_iter().next().unwrap_or_default())
+    }
+}
+
+/// `Last-Modified` in ms since 1970.
+fn modified(headers: &[(String, String)]) -> Option<u64> {
+    let (_, date) = headers.iter().find(|(name, _)| name == "last-modified")?;
+    let at = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(at.as_millis()).ok()
+}
+
+/// The reply, which is judged before anything of it is told.
+pub(super) fn judged(judge: Option<FetchJudge>, reply: Box<dyn Reply>) -> Box<dyn Reply> {
+    match judge {
+        Some(judge) => Box::new(JudgedReply { reply, judge, judged: OnceCell::new() }),
+        None => reply,
+    }
+}
+
+struct JudgedReply {
+    reply: Box<dyn Reply>,
+    judge: FetchJudge,
+    judged: OnceCell<Judged>,
+}
+
+impl JudgedReply {
+    /// `PolicyDenied` where the version does not pass. What is not there is not judged.
+    async fn pass(&self) -> Result<u16, ServiceError> {
+        let status = self.reply.status().await?;
+        if status != 200 {
+            return Ok(status);
+        }
+        let judged = self.judged.get_or_try_init(|| async {
+            let headers = self.reply.headers().await?;
+            self.judge.judge(&headers).await
+        });
+        passed(std::iter::once(judged.await?.clone()))?;
+        Ok(status)
+    }
+}
+
+impl Reply for JudgedReply {
+    fn status(&self) -> ServiceFuture<'_, u16> {
+        Box::pin(self.pass())
+    }
+
+    fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>> {
+        Box::pin(async {
+            self.pass().await?;
+            self.reply.headers().await
+        })
+    }
+
+    fn address(&self) -> ServiceFuture<'_, String> {
+        Box::pin(async {
+            self.pass().await?;
+            self.reply.address().await
+        })
+    }
+
+    fn lifetime(&self) -> Option<ReplyLifetime> {
+        let lifetime = self.reply.lifetime()?;
+        let judged = self.judged.get().and_then(|judged| judged.until);
+        Some(ReplyLifetime { until: lifetime.until.into_iter().chain(judged).min(), ..lifetime })
+    }
+
+    fn expect(&mut self, digest: Digest) {
+        self.reply.expect(digest);
+    }
+
+    fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving> {
+        Box::pin(async move {
+            self.pass().await?;
+            self.reply.body().await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_as_old_as_its_date() {
+        let headers = |date: &str| vec![("last-modified".to_owned(), date.to_owned())];
+        assert_eq!(modified(&headers("Thu, 01 Jan 1970 00:00:02 GMT")), Some(2_000));
+        for date in ["", "yesterday"] {
+            assert_eq!(modified(&headers(date)), None, "{date}");
+        }
+        assert_eq!(modified(&[]), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a policy says of itself: a JSON object, of which members that this host does not know are ignored.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Bytes of a description at most.
+const MAX_BYTES: usize = 64 << 10;
+/// Characters of a name and of a version.
+const MAX_NAME: usize = 64;
+
+/// What a policy says of itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PolicyDescription {
+    /// `a-z`, `0-9` and `-`.
+    pub name: String,
+    /// Its own.
+    pub version: String,
+    /// One line for people.
+    #[serde(default)]
+    pub summary: String,
+    /// A JSON Schema of its settings.
+    #[serde(default)]
+    pub settings: Value,
+    /// What it is told only if it asks for it.
+    #[serde(default)]
+    wants: Vec<String>,
+}
+
+/// What a policy is told only if it asks for it, since it costs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedFact {
+    /// Packages that the organization uses.
+    Names,
+}
+
+impl PolicyDescription {
+    /// Reads one; says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<PolicyDescription, String> {
+        if text.len() > MAX_BYTES {
+            return Err(format!("its description has {} bytes, over {MAX_BYTES}", text.len()));
+        }
+        let read: PolicyDescription =
+            serde_json::from_str(text).map_err(|error| format!("its description cannot be read: {error}"))?;
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !(1..=MAX_NAME).contains(&read.name.len()) || !read.name.chars().all(is_word) {
+            return Err(format!("its name {:?} is not 1 to {MAX_NAME} of a-z, 0-9 and -", read.name));
+        }
+        if !(1..=MAX_NAME).contains(&read.version.len()) || read.version.chars().any(char::is_control) {
+            return Err(format!("its version {:?} is not 1 to {MAX_NAME} characters", read.version));
+        }
+        Ok(read)
+    }
+
+    /// Whether it wants to be told this.
+    #[must_use]
+    pub fn wants(&self, fact: WantedFact) -> bool {
+        let word = match fact {
+            WantedFact::Names => "names",
+        };
+        self.wants.iter().any(|wanted| wanted == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let good = r#"{"name": "a-1", "version": "1", "wants": ["names", "weather"], "new": 1}"#;
+        assert!(PolicyDescription::parse(good).unwrap().wants(WantedFact::Names));
+        for (text, named) in [
+            ("[]", "cannot be read"),
+            (r#"{"name": "A", "version": "1"}"#, "name"),
+            (r#"{"name": "", "version": "1"}"#, "name"),
+            (r#"{"name": "a", "version": ""}"#, "version"),
+        ] {
+            assert!(PolicyDescription::parse(text).unwrap_err().contains(named), "{text}");
+        }
+        assert!(PolicyDescription::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().contains("over"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Parts of a description that only its builder makes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::error_template::RefusalWords;
+use crate::exchange::Exchange;
+
+/// Bounds of what the format accepts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_file_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_body_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_manifest_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<String, NamedLimit>,
+}
+
+/// A limit that an intent may name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct NamedLimit {
+    pub max_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excess: Option<RefusalWords>,
+}
+
+/// Where clients exchange an identity of their build service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct TrustedPublishing {
+    pub paths: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<Exchange>,
+}
+
+/// How package URLs are written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Purl {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub joint: &'static str,
+}
+
+/// Records that hold tags.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct TagKeys {
+    pub prefix: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separator: Option<String>,
+    pub member: String,
+}

@@ -1,0 +1,112 @@
+//! What people see, and what a second import changes.
+
+use super::*;
+use packhouse_tests::person::Person;
+
+#[test]
+fn versions_lists_search_and_pages_say_what_is_known() {
+    let world = World::start();
+    let hosted = NpmRepository::create(&world.server, "hosted");
+    publish(
+        &hosted,
+        &[Part::new("leaky", "1.0.0"), Part::new("leaky", "1.2.0"), Part::new("leaky", "2.0.0-rc.1")],
+    );
+    let leak = Record::new("GHSA-leak-leak-leak", "npm", "leaky").between("1.1.0", "2.0.0").high("It leaks");
+    let other = Record::new("GHSA-othe-rone-0000", "npm", "leaky").below("1.5.0");
+    world.import(&[leak, other], &[]);
+    world.known("leaky", "1.2.0");
+    let path = format!("/v1/repositories/{}/packages/leaky/versions", hosted.id);
+    let listed = world.api.call("GET", &path).expect(200).json();
+    let of = |version: &str| {
+        let items = listed["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["version"] == version).unwrap();
+        item["advisories"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("1.0.0"), ["GHSA-othe-rone-0000"]);
+    assert_eq!(of("1.2.0"), ["GHSA-leak-leak-leak", "GHSA-othe-rone-0000"], "the worst first");
+    assert_eq!(of("2.0.0-rc.1"), ["GHSA-leak-leak-leak"]);
+    let one = world.api.call("GET", &format!("{path}/1.2.0")).expect(200).json();
+    assert_eq!(
+        one["advisories"][0],
+        json!({"id": "GHSA-leak-leak-leak", "severity": "high", "malware": false, "summary": "It leaks", "fixed": ["2.0.0"],
+            "url": "https://advisories.example/GHSA-leak-leak-leak"})
+    );
+    let found = world.api.call("GET", "/v1/search?q=leaky").expect(200).json();
+    assert_eq!(found["items"][0]["advisory"]["id"], "GHSA-leak-leak-leak", "{found}");
+    let mut person = Person::owner(&world.server);
+    let base = "/repositories/hosted/packages/leaky";
+    for page in [format!("{base}/versions/1.2.0"), "/search?q=leaky".to_owned()] {
+        let text = person.get(&page).expect(200).text();
+        assert!(text.contains("GHSA-leak-leak-leak") && text.contains("tag high"), "{page}: {text}");
+    }
+    assert!(person.get(base).expect(200).text().contains("tag high"));
+    assert!(
+        !person.get(&format!("{base}/versions/1.0.0")).expect(200).text().contains("GHSA-leak-leak-leak")
+    );
+}
+
+#[test]
+fn an_import_brings_what_is_newer_and_takes_away_only_what_it_is_told_to() {
+    let world = World::start();
+    let record = |id: &str, at: &str| Record::new(id, "npm", "lib").below("9.0.0").modified(at);
+    let said =
+        world.import(&[record("A-1", "2026-01-02T00:00:00Z"), record("A-2", "2026-01-02T00:00:00Z")], &[]);
+    assert!(said.contains("2 added, 0 changed, 0 no newer"), "{said}");
+    assert_eq!(world.known("lib", "1.0.0"), ["A-1", "A-2"]);
+    let said =
+        world.import(&[record("A-1", "2026-01-01T00:00:00Z"), record("A-2", "2026-01-03T00:00:00Z")], &[]);
+    assert!(said.contains("0 added, 1 changed, 1 no newer"), "{said}");
+    let elsewhere = Record::new("B-1", "PyPI", "lib").below("9");
+    let said = world.import(&[record("A-3", "2026-01-01T00:00:00Z"), elsewhere], &["--ecosystem", "npm"]);
+    assert!(said.contains("1 added") && said.contains("1 of other ecosystems"), "{said}");
+    let said = world.import(&[record("A-3", "2026-01-01T00:00:00Z")], &["--replace"]);
+    assert!(said.contains("2 removed"), "{said}");
+    eventually("the server follows", || (world.known("lib", "1.0.0") == ["A-3"]).then_some(()));
+    let data = world.server.data();
+    let list =
+        packhouse(data, &["advisories", "list", "--ecosystem", "npm", "--package", "lib"], "").well().text;
+    assert!(list.starts_with("A-3\tunknown\t2026-01-01\t"), "{list}");
+    let show = packhouse(data, &["advisories", "show", "A-3"], "").well().text;
+    assert!(show.contains("\"A-3\""), "{show}");
+    let status = packhouse(data, &["advisories", "status"], "").well().text;
+    assert!(status.contains("1 advisories, 0 of them about malware"), "{status}");
+    let empty = world.folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let said = packhouse(data, &["advisories", "import", empty.to_str().unwrap(), "--replace"], "");
+    assert!(!said.success && said.text.contains("nothing was changed"), "{}", said.text);
+    assert_eq!(world.known("lib", "1.0.0"), ["A-3"]);
+}
+
+#[test]
+fn what_is_held_is_exported_as_a_document() {
+    let world = World::start();
+    let hosted = NpmRepository::create(&world.server, "hosted");
+    let other = NpmRepository::create(&world.server, "other");
+    publish(
+        &hosted,
+        &[Part::new("@acme/lib", "1.0.0"), Part::new("@acme/lib", "1.1.0"), Part::new("app", "2.0.0")],
+    );
+    publish(&other, &[Part::new("more", "1.0.0")]);
+    let all = world.api.call("GET", "/v1/sbom").expect(200);
+    assert!(all.header("content-type").unwrap().starts_with("application/vnd.cyclonedx+json"));
+    let all = all.json();
+    assert_eq!((&all["bomFormat"], &all["specVersion"]), (&json!("CycloneDX"), &json!("1.6")));
+    let purls = |document: &Value| {
+        let components = document["components"].as_array().unwrap().iter();
+        let mut purls: Vec<String> = components.map(|one| one["purl"].as_str().unwrap().to_owned()).collect();
+        purls.sort();
+        purls
+    };
+    let of_hosted = ["pkg:npm/%40acme/lib@1.0.0", "pkg:npm/%40acme/lib@1.1.0", "pkg:npm/app@2.0.0"];
+    assert_eq!(purls(&all), [of_hosted.as_slice(), &["pkg:npm/more@1.0.0"]].concat());
+    let one = world.api.call("GET", &format!("/v1/sbom?repository={}", hosted.id)).expect(200).json();
+    assert_eq!(purls(&one), of_hosted);
+    let app = one["components"].as_array().unwrap().iter().find(|one| one["name"] == "app").unwrap();
+    let tarball = hosted.get("app/-/app-2.0.0.tgz").expect(200).body;
+    assert_eq!(app["hashes"][0]["alg"], "SHA-256");
+    assert_eq!(app["hashes"][0]["content"], packhouse_tests::digests::sha256(&tarball), "{app}");
+    world.api.call("GET", "/v1/sbom?repository=999999").expect(404);
+    let empty = NpmRepository::create(&world.server, "empty");
+    let none = world.api.call("GET", &format!("/v1/sbom?repository={}", empty.id)).expect(200).json();
+    assert_eq!(none["components"], json!([]));
+}

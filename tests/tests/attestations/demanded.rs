@@ -1,0 +1,80 @@
+//! Where a policy demands provenance, what comes with a publish is judged before it is taken.
+
+use super::formats::try_upload;
+use super::release::Release;
+use super::{Set, wheel};
+use packhouse_tests::npm::NpmRepository;
+use packhouse_tests::python::PythonRepository;
+use packhouse_tests::sigstore::{BUNDLE, Instance, SOURCE, Signer, statement};
+use packhouse_tests::{Response, digests};
+use serde_json::{Value, json};
+use sha2::Digest as _;
+
+/// Demands that versions are signed by ours, of this source.
+fn demand(set: &Set, source: &str) {
+    let settings = json!({"identities": ["https://github.com/acme/*"], "source_repositories": [source]});
+    let body =
+        json!({"name": "signed", "component": "provenance", "settings": settings, "repositories": "*"});
+    let id = set.api.post("/v1/policies", &body).expect(201).field("id");
+    set.api.call("POST", &format!("/v1/policies/{id}/preview")).expect(200);
+    set.api.patch(&format!("/v1/policies/{id}"), &json!({"mode": "enforced"})).expect(200);
+}
+
+#[track_caller]
+fn denied(answer: &Response, words: &str) {
+    let text = answer.text();
+    assert!(answer.status == 403 && text.contains("policy_denied") && text.contains(words), "{text}");
+}
+
+#[test]
+fn a_wheel_is_taken_by_the_statement_that_comes_with_it() {
+    let set = Set::new();
+    let python = PythonRepository::create(&set.server, "py");
+    demand(&set, SOURCE);
+    let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
+    let about = statement(&name, "sha256", &digests::sha256(&file));
+    let upload = |attestations: Option<&Value>| try_upload(&python, "demo", &name, &file, attestations);
+    denied(&upload(None), "has no provenance");
+    for signer in [Signer::called("https://github.com/mallory/x"), Signer::expired()] {
+        denied(&upload(Some(&json!([set.instance.attestation(&signer, &about)]))), "is not verified here");
+    }
+    let foreign = Instance::new().attestation(&Signer::default(), &about);
+    denied(&upload(Some(&json!([foreign]))), "is not verified here");
+    let version = format!("/v1/repositories/{}/packages/demo/versions/1.0", python.id);
+    set.api.call("GET", &version).expect(404);
+    let good = set.instance.attestation(&Signer::default(), &about);
+    upload(Some(&json!([good]))).expect(200);
+    // Another file of the version has no share in what was signed of the first.
+    let (second, bytes) = (name.replace("-py3-", "-py2.py3-"), wheel::wheel("demo", "1.0", "X: y\n"));
+    denied(&try_upload(&python, "demo", &second, &bytes, None), "has no provenance");
+}
+
+#[test]
+fn a_tarball_is_taken_by_its_source_and_deprecated_without_another_signature() {
+    let set = Set::new();
+    let npm = NpmRepository::create(&set.server, "js");
+    demand(&set, SOURCE);
+    let release = Release::new("lib", "1.0.0");
+    npm.put("lib", &release.document()).expect(403);
+    let about = statement("pkg:npm/lib", "sha512", &hex::encode(sha2::Sha512::digest(release.tarball())));
+    let text = set.instance.bundle(&Signer::default(), &about).to_string();
+    let mut document = release.document();
+    document["_attachments"]["bundle.sigstore"] =
+        json!({"content_type": BUNDLE, "length": text.len(), "data": text});
+    npm.put("lib", &document).expect(201);
+    let mut packument = npm.get("lib?write=true").expect(200).json();
+    packument["versions"]["1.0.0"]["deprecated"] = json!("use another");
+    npm.put("lib", &packument).expect(201);
+    assert_eq!(npm.get("lib").expect(200).json()["versions"]["1.0.0"]["deprecated"], "use another");
+}
+
+#[test]
+fn what_was_built_of_another_source_is_refused() {
+    let set = Set::new();
+    let python = PythonRepository::create(&set.server, "py");
+    demand(&set, "https://github.com/acme/other");
+    let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
+    let about = statement(&name, "sha256", &digests::sha256(&file));
+    let good = json!([set.instance.attestation(&Signer::default(), &about)]);
+    denied(&try_upload(&python, "demo", &name, &file, Some(&good)), "it was built of");
+}

@@ -1,0 +1,79 @@
+//! A preview over 10,000 versions takes seconds, and an answer that is kept costs nothing.
+
+use std::time::{Duration, Instant};
+
+use packhouse_tests::{Api, MavenRepository, Server};
+use serde_json::json;
+
+use crate::{enforced, paused, preview, remove};
+
+const PACKAGES: usize = 100;
+const VERSIONS: usize = 100;
+const CLIENTS: usize = 32;
+
+#[test]
+fn ten_thousand_versions_are_previewed_in_seconds() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let maven = MavenRepository::create(&server, "jars");
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let maven = &maven;
+            scope.spawn(move || {
+                for package in (client..PACKAGES).step_by(CLIENTS) {
+                    for version in 0..VERSIONS {
+                        let path = format!("org/example/p{package}/{version}/p{package}-{version}.jar");
+                        maven.put(&path, "x").expect(201);
+                    }
+                }
+            });
+        }
+    });
+    for (component, settings, denied) in [
+        ("names", json!({"publish": ["org.example:p1*"]}), 8_900),
+        ("licences", json!({"allow": ["MIT"], "unknown": "deny"}), 10_000),
+        ("provenance", json!({}), 10_000),
+        ("least-age", json!({"hours": 24, "hosted": true}), 0),
+    ] {
+        let id = paused(&api, component, settings, json!([maven.id]));
+        let began = Instant::now();
+        let shown = preview(&api, &id);
+        let took = began.elapsed();
+        println!("{component}: 10,000 versions in {took:?}");
+        assert_eq!((&shown["versions"], &shown["denied"]), (&json!(10_000), &json!(denied)), "{component}");
+        assert_eq!(shown["items"].as_array().unwrap().len(), 1_000);
+        assert_eq!(shown["truncated"], true);
+        assert!(took < Duration::from_secs(10), "{component} took {took:?}");
+        remove(&api, &id);
+    }
+}
+
+/// How often policies were called since the server started.
+fn calls(api: &Api) -> u64 {
+    let listed = api.call("GET", "/v1/policy-components").expect(200).json();
+    let items = listed["items"].as_array().unwrap();
+    items.iter().map(|one| one["calls"].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_kept_answer_asks_no_policy() {
+    let upstream = Server::start();
+    let far = MavenRepository::create_with(&upstream, "jars", &json!({"public": true}));
+    far.put("org/example/a/1/a-1.jar", "a").expect(201);
+    let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+    let api = Api::sign_in(&near);
+    let url = format!("{}/repositories/jars/", upstream.base_url());
+    let proxy =
+        packhouse_tests::repository::FormatRepository::proxy(&near, "maven", "jars", &url, &json!({}));
+    let get = || proxy.get("org/example/a/1/a-1.jar").expect(200);
+    get();
+    assert_eq!(calls(&api), 0, "where no rule holds, nothing is asked");
+    enforced(&api, "names", json!({"claimed": ["other:*"]}), json!([proxy.id]));
+    get();
+    let after_first = calls(&api);
+    assert!(after_first > 0);
+    for _ in 0..20 {
+        get();
+    }
+    assert_eq!(calls(&api), after_first, "what is kept was judged");
+}
