@@ -232,6 +232,12 @@ impl Server {
         self.memory("VmHWM:")
     }
 
+    /// Forgets it: what it holds now is the most, until it holds more.
+    pub fn forget_peak(&self) {
+        let path = format!("/proc/{}/clear_refs", self.pid());
+        std::fs::write(&path, "5").unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
     /// Does `work` while its memory is looked at all the time; answers the most that was seen, in bytes.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
         let done = AtomicBool::new(false);

@@ -180,7 +180,7 @@ fn a_format_that_does_not_offer_it_says_so() {
 /// More versions than are deleted while a caller waits: the rest goes by itself, though the server is killed at once.
 #[test]
 fn a_package_of_very_many_versions_is_deleted_in_pieces_that_survive_a_kill() {
-    const VERSIONS: usize = 1800;
+    const VERSIONS: usize = 900;
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "many");
     let next = std::sync::atomic::AtomicUsize::new(0);

@@ -97,10 +97,17 @@ impl Cluster {
         self.nodes.iter().for_each(|node| node.database.lead_to(address));
     }
 
-    /// What the servers have said that is worth a look: the ends of their logs.
-    pub fn logs(&self) -> String {
-        let logs = self.nodes.iter().enumerate().map(|(number, node)| {
-            let log = node.server.log();
+    /// What the servers have said that is worth a look: all of the requests that these texts name, and the ends of their logs.
+    pub fn logs(&self, told: &[String]) -> String {
+        let ids: Vec<&str> = told.iter().filter_map(|text| request_id(text)).collect();
+        let logs: Vec<String> = self.nodes.iter().map(|node| node.server.log()).collect();
+        let mut text = String::new();
+        for line in
+            logs.iter().flat_map(|log| log.lines()).filter(|line| ids.iter().any(|id| line.contains(id)))
+        {
+            text += &format!("{line}\n");
+        }
+        for (number, log) in logs.iter().enumerate() {
             let worth = |line: &&str| {
                 !line.contains("packhouse::access")
                     || line.contains("\"status\":500")
@@ -108,10 +115,16 @@ impl Cluster {
             };
             let lines: Vec<&str> = log.lines().filter(worth).collect();
             let end = lines.iter().skip(lines.len().saturating_sub(60)).copied();
-            format!("--- server {number}\n{}\n", end.collect::<Vec<_>>().join("\n"))
-        });
-        logs.collect()
+            text += &format!("--- server {number}\n{}\n", end.collect::<Vec<_>>().join("\n"));
+        }
+        text
     }
+}
+
+/// The id of the request that an error's text names.
+fn request_id(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("request_id\":\"")?;
+    rest.split('"').next()
 }
 
 impl Node {

@@ -85,7 +85,8 @@ impl Stage {
         verify::count_storage(cluster, &load);
         let mut report = Report::new(plan.seed, plan.servers, history.since(0), incidents, rolling);
         if !report.violations.is_empty() {
-            report.logs = cluster.logs();
+            let told: Vec<String> = report.violations.iter().map(|violation| violation.why.clone()).collect();
+            report.logs = cluster.logs(&told);
         }
         after(cluster, &load, &tokens, &report);
         report
@@ -149,7 +150,7 @@ fn recover(cluster: &Cluster, load: &Load<'_>, fault: Fault) {
             assert!(
                 began.elapsed() < RECOVERY,
                 "{fault:?}: server {number} does not recover\n{}",
-                cluster.logs()
+                cluster.logs(&[])
             );
             std::thread::sleep(Duration::from_millis(50));
         }

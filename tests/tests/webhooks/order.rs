@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use packhouse_tests::database::Postgres;
+use packhouse_tests::race::at_once;
 use packhouse_tests::repository::FormatRepository;
-use packhouse_tests::{Api, Server, long};
+use packhouse_tests::server::eventually;
+use packhouse_tests::{Api, Request, Server, long};
 use serde_json::{Value, json};
 
-use super::receiver::{Answers, Receiver, answer, ok};
+use super::receiver::{Answers, Receiver, answer, died, ok};
 use super::{Hook, allowing};
 
 /// Publishes version after version of these packages, each by one thread, on one of these servers in turn; those that were answered 201.
@@ -46,44 +48,69 @@ fn in_order(receiver: &Receiver, packages: usize, versions: usize) {
     }
 }
 
-/// Fails each third message, and every one while `down`.
+/// Fails now and then, ends now and then in the middle of a message, and is not there at all while `down`.
 fn moody(down: &Arc<AtomicBool>) -> Arc<Answers> {
     let down = Arc::clone(down);
     Arc::new(move |number: usize, _: &Value| {
-        let fails = number % 7 == 3 || down.load(Ordering::Relaxed);
-        if fails { answer(500) } else { ok() }
+        if down.load(Ordering::Relaxed) || number % 31 == 5 {
+            return died();
+        }
+        if number % 7 == 3 { answer(500) } else { ok() }
     })
 }
 
+/// Publishes each version of these packages after the one before it, whatever becomes of the server meanwhile: what was not answered is
+/// sent again, and is refused as already there where it was done after all. Counts what is done.
+fn publish_through_deaths(
+    repository: &FormatRepository,
+    packages: usize,
+    versions: usize,
+    done: &AtomicUsize,
+) {
+    const PUBLISHERS: usize = 16;
+    at_once(PUBLISHERS, |publisher| {
+        for version in 0..versions {
+            for package in (publisher..packages).step_by(PUBLISHERS) {
+                let path = format!("org/a/lib{package}/{version}/lib{package}-{version}.jar");
+                eventually(&path, || {
+                    let request = Request::new("PUT", &repository.path(&path)).body(path.as_bytes());
+                    let status = repository.client.try_send(request).map_or(503, |answer| answer.status);
+                    assert!([201, 409, 503].contains(&status), "{path}: {status}");
+                    (status != 503).then_some(())
+                });
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+}
+
 #[test]
-fn each_publish_is_told_in_order_though_the_server_is_killed_and_the_receiver_fails() {
-    let (packages, versions) = if long() { (100, 100) } else { (10, 20) };
+fn each_publish_is_told_in_order_though_the_server_and_the_receiver_are_killed() {
+    const KILLS: usize = 5;
+    let (packages, versions) = if long() { (100, 100) } else { (16, 15) };
     let mut server = allowing().start();
     let api = Api::sign_in(&server);
     let repository = FormatRepository::hosted(&server, "maven", "releases", &json!({}));
     let down = Arc::new(AtomicBool::new(false));
     let receiver = Receiver::on(TcpListener::bind("127.0.0.1:0").unwrap(), moody(&down));
     let hook = Hook::create(&api, &receiver.url(), &["package.published"], json!("*"));
-    publish(std::slice::from_ref(&repository), packages, versions / 2);
-    // In the middle of telling.
-    server.restart();
-    let repository = repository.on(&server);
-    down.store(true, Ordering::Relaxed);
+    let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let later = scope.spawn(|| {
-            for package in 0..packages {
-                for version in versions / 2..versions {
-                    let path = format!("org/a/lib{package}/{version}/lib{package}-{version}.jar");
-                    repository.put(&path, "later").expect(201);
-                }
+        let publishing = scope.spawn(|| publish_through_deaths(&repository, packages, versions, &done));
+        for kill in 1..=KILLS {
+            let reached = packages * versions * kill / (KILLS + 1);
+            while done.load(Ordering::Relaxed) < reached && !publishing.is_finished() {
+                std::thread::yield_now();
             }
-        });
-        later.join().unwrap();
+            down.store(kill % 2 == 1, Ordering::Relaxed);
+            server.restart();
+        }
     });
     down.store(false, Ordering::Relaxed);
     server.restart();
     hook_drained(&Api::sign_in(&server), &hook);
     in_order(&receiver, packages, versions);
+    assert!(receiver.messages().iter().all(|message| message.is_signed_with(&hook.secret)));
 }
 
 /// Waits until nothing waits, for as long as so much takes.

@@ -32,7 +32,7 @@ fn sha256(number: u8) -> Sha256 {
 
 /// The statements that make the database as it was, with something in it.
 fn before(sqlite: bool) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/migrations");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/store/src/migrations");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let steps: Vec<_> = files.iter().take_while(|file| !file.to_str().unwrap().ends_with(STEP)).collect();
