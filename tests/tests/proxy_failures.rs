@@ -10,7 +10,7 @@
 
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
 use packhouse_tests::upstream::{Answer, Gate, Upstream};
-use packhouse_tests::{Server, payload};
+use packhouse_tests::{Response, Server, payload};
 use serde_json::json;
 use std::io::Write as _;
 
@@ -97,6 +97,8 @@ fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
     let first = world.get(METADATA).expect(200).text();
     assert_eq!(world.get(METADATA).expect(200).text(), first);
     assert_eq!(world.upstream.seen()[1].header("if-none-match"), Some("\"1\""));
+    let told = |answer: &Response| answer.header("cache-status").map(str::to_owned);
+    assert_eq!(told(&world.get(METADATA)), None);
     let gate = Gate::new();
     let failures: [&dyn Fn(Answer) -> Answer; 5] = [
         &|_| Answer::new(500, ""),
@@ -107,11 +109,20 @@ fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
     ];
     for failure in failures {
         world.offer_metadata(&["1.0", "2.0"], failure);
-        assert_eq!(world.get(METADATA).expect(200).text(), first);
+        let stale = world.get(METADATA).expect(200);
+        assert_eq!(stale.text(), first);
+        assert_eq!(told(&stale).as_deref(), Some("Packhouse; hit; detail=stale"));
     }
     world.upstream.down(true);
     assert_eq!(world.get(METADATA).expect(200).text(), first);
     gate.open();
+    world.upstream.down(false);
+    world.offer_metadata(&["1.0", "2.0"], |_| Answer::new(429, "").header("Retry-After", "60"));
+    for _ in 0..2 {
+        let stale = world.get(METADATA).expect(200);
+        assert_eq!(stale.text(), first);
+        assert_eq!(told(&stale).as_deref(), Some("Packhouse; hit; detail=stale"));
+    }
 }
 
 #[test]

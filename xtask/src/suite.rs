@@ -60,9 +60,19 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 const WHAT: [&str; 3] = ["--workspace", "--release", "--locked"];
 
+/// Cargo as a shell starts it. What the cargo that runs this program says of it stands in the environment, and a build script that looks
+/// at such a variable (ring's does) would run again: everything above it would be built a second time.
 fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root);
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"]
+            .iter()
+            .any(|prefix| name.to_str().is_some_and(|name| name.starts_with(prefix)));
+        if is_of_package {
+            cargo.env_remove(name);
+        }
+    }
     cargo
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use packhouse_runtime::{Answer, CacheUse, Content, Reads};
 use packhouse_store::{Blob, StoreError};
 
@@ -12,6 +12,11 @@ use crate::coded_variants::CodedVariants;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use crate::sent_file::SentFile;
 use packhouse_wire::conditional::Validators;
+
+/// What caches on the way did (RFC 9211).
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+/// For what is served although its time is over, as its upstream gave nothing better.
+const STALE: HeaderValue = HeaderValue::from_static("Packhouse; hit; detail=stale");
 
 /// Bytes that are announced and still arrive are waited for up to this many: such a response has validators and ranges like any
 /// other.
@@ -66,6 +71,9 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         headers.remove(CONTENT_LENGTH);
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if answer.cache_uses.iter().any(|used| used.stale) {
+        headers.insert(CACHE_STATUS, STALE);
+    }
     forbid_scripts(&mut headers, &answer.content);
     cache_control(&mut headers, status, private)?;
     let validators = match status {

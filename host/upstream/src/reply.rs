@@ -91,6 +91,13 @@ impl Reply for ProxyReply {
         Some(ReplyLifetime { until, made_of, cache_use })
     }
 
+    fn stale(&self) -> Option<CacheUse> {
+        let answered = self.answered.borrow();
+        let Some(Ok(answer)) = &*answered else { return None };
+        let stale = answer.outcome == CacheOutcome::Stale;
+        stale.then_some(CacheUse { repository: self.task.plan.repository, name: None, stale })
+    }
+
     fn expect(&mut self, digest: Digest) {
         self.late.push(digest);
     }

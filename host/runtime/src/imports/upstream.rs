@@ -135,7 +135,16 @@ impl HostState {
     fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<(), CallError> {
         self.replies.turned_to();
         let held = self.held_mut(handle)?;
-        let Some(lifetime) = held.reply.lifetime().filter(|_| !held.noted) else { return Ok(()) };
+        if held.noted {
+            return Ok(());
+        }
+        let Some(lifetime) = held.reply.lifetime() else {
+            if let Some(stale) = held.reply.stale() {
+                held.noted = true;
+                self.replies.stale(stale);
+            }
+            return Ok(());
+        };
         held.noted = true;
         self.note_until(lifetime.until);
         self.reads.of(lifetime.cache_use.repository).extend(&lifetime.made_of);

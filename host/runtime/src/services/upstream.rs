@@ -102,6 +102,10 @@ pub trait Reply: Send + Sync + 'static {
     fn lifetime(&self) -> Option<ReplyLifetime> {
         None
     }
+    /// What it counts as where it is older than it should be, as the upstream gave no other. None before the headers are there.
+    fn stale(&self) -> Option<CacheUse> {
+        None
+    }
     /// As [`Fetch::expect`].
     fn expect(&mut self, digest: Digest);
     /// The bytes, which may still be arriving.

@@ -49,6 +49,11 @@ impl UsedReplies {
         self.uses.push(lifetime.cache_use);
     }
 
+    /// One of them is older than it should be, and nobody knows for how long.
+    pub(crate) fn stale(&mut self, cache_use: CacheUse) {
+        self.uses.push(cache_use);
+    }
+
     /// Whether an answer may be kept that was made of them.
     pub(crate) fn are_known(&self) -> bool {
         self.unknown == 0
