@@ -2,6 +2,7 @@
 
 use super::*;
 use packhouse_tests::person::Person;
+use packhouse_tests::repository::FormatRepository;
 
 #[test]
 fn versions_lists_search_and_pages_say_what_is_known() {
@@ -106,7 +107,45 @@ fn what_is_held_is_exported_as_a_document() {
     assert_eq!(app["hashes"][0]["alg"], "SHA-256");
     assert_eq!(app["hashes"][0]["content"], packhouse_tests::digests::sha256(&tarball), "{app}");
     world.api.call("GET", "/v1/sbom?repository=999999").expect(404);
+    world.api.call("GET", "/v1/sbom?form=text").expect(400);
     let empty = NpmRepository::create(&world.server, "empty");
     let none = world.api.call("GET", &format!("/v1/sbom?repository={}", empty.id)).expect(200).json();
     assert_eq!(none["components"], json!([]));
+}
+
+#[test]
+fn the_same_is_exported_as_spdx() {
+    let world = World::start();
+    let npm = NpmRepository::create(&world.server, "npm");
+    publish(&npm, &[Part::new("lib", "1.0.0")]);
+    let maven = FormatRepository::hosted(&world.server, "maven", "maven", &json!({}));
+    for file in ["a-1.0.jar", "a-1.0.pom"] {
+        maven.put(&format!("org/example/a/1.0/{file}"), file).expect(201);
+    }
+    let answer = world.api.call("GET", "/v1/sbom?form=spdx").expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/spdx+json"));
+    let document = answer.json();
+    assert_eq!((&document["spdxVersion"], &document["dataLicense"]), (&json!("SPDX-2.3"), &json!("CC0-1.0")));
+    let packages = document["packages"].as_array().unwrap();
+    let named = |name: &str| packages.iter().find(|one| one["name"] == name).unwrap();
+    let lib = named("lib");
+    assert_eq!(lib["externalRefs"][0]["referenceLocator"], "pkg:npm/lib@1.0.0");
+    let tarball = npm.get("lib/-/lib-1.0.0.tgz").expect(200).body;
+    let checksum =
+        json!({"algorithm": "SHA256", "checksumValue": packhouse_tests::digests::sha256(&tarball)});
+    assert_eq!(lib["checksums"], json!([checksum]));
+    let (jar, whole) = (named("org/example/a/1.0/a-1.0.jar"), named("org.example:a"));
+    assert_eq!(jar["checksums"][0]["checksumValue"], packhouse_tests::digests::sha256(b"a-1.0.jar"));
+    let relations = document["relationships"].as_array().unwrap();
+    let related = |one: &Value, kind: &str, other: &Value| {
+        relations.iter().any(|told| {
+            told["spdxElementId"] == *one
+                && told["relationshipType"] == kind
+                && told["relatedSpdxElement"] == *other
+        })
+    };
+    assert!(related(&whole["SPDXID"], "CONTAINS", &jar["SPDXID"]));
+    for described in [lib, whole] {
+        assert!(related(&json!("SPDXRef-DOCUMENT"), "DESCRIBES", &described["SPDXID"]), "{relations:?}");
+    }
 }
