@@ -21,6 +21,7 @@ mod pages;
 mod preview;
 mod proxies;
 mod publishes;
+mod recordings;
 mod rules;
 
 use packhouse_tests::{Api, Response};
