@@ -23,6 +23,7 @@ mod proxies;
 mod publishes;
 mod recordings;
 mod rules;
+mod shadow;
 
 use packhouse_tests::{Api, Response};
 use serde_json::{Value, json};
