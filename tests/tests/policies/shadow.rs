@@ -13,8 +13,7 @@ fn a_candidate_judges_beside_a_rule_and_refuses_nothing() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let jars = MavenRepository::create(&server, "jars");
-    let put =
-        |version: &str| jars.put(&format!("org/example/a/{version}/a-{version}.jar"), version);
+    let put = |version: &str| jars.put(&format!("org/example/a/{version}/a-{version}.jar"), version);
     let file = checkout().join("target/release/plugins/policies/names.wasm");
     let bytes = std::fs::read(file).expect("`xtask plugins` made it");
     // A section that nothing reads makes another digest of it.
