@@ -22,12 +22,14 @@ use crate::plugins::ComponentBytes;
 use crate::retention::bodies::ReachBody;
 
 pub(crate) mod bodies;
+mod recordings;
 
 use bodies::{ChangeRule, CreateException, CreateRule};
 
 /// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
-    vec![
+    let mut all = recordings::endpoints();
+    all.extend([
         routes!(create),
         routes!(list),
         routes!(show),
@@ -40,7 +42,8 @@ pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
         routes!(components),
         routes!(install),
         routes!(remove_component),
-    ]
+    ]);
+    all
 }
 
 /// A policy: a component with its settings, where it holds and how strictly.

@@ -63,7 +63,7 @@ fn recorder(app: &App) -> &Recorder {
 async fn forget(app: &App) -> Result<(), StoreError> {
     let forgotten = app.store.forget_recordings().await?;
     if forgotten > 0 {
-        tracing::info!(forgotten, "recordings of plugins' calls that were over are gone");
+        tracing::info!(forgotten, "recordings of calls of plugins and policies that were over are gone");
     }
     Ok(())
 }
@@ -89,16 +89,22 @@ async fn keep(app: &App, finished: Finished) {
 /// The file, without credentials, compressed: it takes some time for a large one.
 pub fn pack(finished: Finished) -> io::Result<NewRecording> {
     let recording = finished.into_recording();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(recording.to_json().as_bytes())?;
+    let content = compress(recording.to_json().as_bytes())?;
     Ok(NewRecording {
         recorded_at: i64::try_from(recording.recorded_at).unwrap_or(i64::MAX),
         function: recording.function().to_owned(),
         outcome: recording.outcome().map(ToString::to_string).unwrap_or_default(),
         component: recording.component.clone(),
         is_cut: recording.cut.is_some(),
-        content: encoder.finish()?,
+        content,
     })
+}
+
+/// A file as it is kept.
+pub(crate) fn compress(file: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(file)?;
+    encoder.finish()
 }
 
 /// A file as it was before it was kept.

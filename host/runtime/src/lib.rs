@@ -70,8 +70,8 @@ pub use plugin::{MAX_COMPARED, Plugin};
 pub use plugin_set::{PluginSet, Serving};
 pub use policy::{
     MAX_BATCH, MAX_NAMES, PolicyAdvisory, PolicyComponent, PolicyComponents, PolicyContext,
-    PolicyDescription, PolicyFacts, PolicyFile, PolicyProvenance, PolicyPurpose, RefusedPolicy, Ruling,
-    WantedFact,
+    PolicyDescription, PolicyFacts, PolicyFile, PolicyOutcome, PolicyProvenance, PolicyPurpose,
+    PolicyRecording, PolicyReplayed, RefusedPolicy, Ruling, WantedFact, replay_policy,
 };
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,

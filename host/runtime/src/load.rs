@@ -75,14 +75,13 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
 /// Compiles all files of the configured folder and asks each what it is.
 pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     let (compiler, files) = compiler(config)?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut examining = futures::stream::iter(files)
         .map(|file| {
             let (compiler, wasi) = (&compiler, config.links_wasi(&engine::file_name(&file)));
             let most = config.most_memory();
             async move { examine(compiler, &file, wasi, most).await.map(|loaded| (file, loaded)) }
         })
-        .buffer_unordered(cores.min(PARALLEL));
+        .buffer_unordered(side_by_side());
     let (mut files, mut refused) = (Vec::new(), Vec::new());
     while let Some(found) = examining.next().await {
         match found {
@@ -95,6 +94,11 @@ pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
     let policies = PolicyComponents::of_folder(compiler.clone(), &config.plugins).await;
     Ok(Found { compiler, files, refused, policies })
+}
+
+/// How many components are compiled at one time.
+pub(crate) fn side_by_side() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(PARALLEL)
 }
 
 /// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.

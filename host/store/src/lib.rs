@@ -108,7 +108,7 @@ pub use retention::{
 };
 pub use rules::{
     ExceptionRow, FactsPlace, MAX_EXCEPTIONS, MAX_POLICY_COMPONENTS, MAX_RULES, NewException,
-    NewPolicyComponent, NewRule, PolicyComponentRow, RuleChange, RuleMode, RuleRow, RuleText,
+    NewPolicyComponent, NewRule, PolicyComponentRow, RuleChange, RuleMode, RuleRecording, RuleRow, RuleText,
     VersionFactsRow,
 };
 pub use scrub::{Damaged, ScrubReport};

@@ -20,14 +20,14 @@ const MAX_BYTES: i64 = 256 << 20;
 const MAX_RECORDING_BYTES: usize = 16 << 20;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How long a set records at most.
-const ARMED_MS: i64 = RECORDING_DAYS as i64 * DAY_MS;
+pub(crate) const ARMED_MS: i64 = RECORDING_DAYS as i64 * DAY_MS;
 
 const SETS: &str = "SELECT s.id, s.organization, s.format, s.repository, s.wanted, s.only_failures, s.created_by, s.created_at, s.armed_until, \
     (SELECT COUNT(*) FROM recordings r WHERE r.recording_set = s.id) AS recorded FROM recording_sets s";
 /// A set that records still.
 const ARMED: &str = "s.armed_until > $1 AND (s.only_failures = 1 \
     OR (SELECT COUNT(*) FROM recordings r WHERE r.recording_set = s.id) < s.wanted)";
-const RECORDINGS: &str = "SELECT r.id, r.recording_set, s.repository, r.recorded_at, r.function, r.outcome, r.component, r.is_cut, r.bytes \
+pub(crate) const RECORDINGS: &str = "SELECT r.id, r.recording_set, s.repository, r.recorded_at, r.function, r.outcome, r.component, r.is_cut, r.bytes \
     FROM recordings r JOIN recording_sets s ON s.id = r.recording_set";
 
 /// What is recorded.
@@ -164,9 +164,9 @@ impl Store {
         }))
     }
 
-    /// All sets that record, of every organization.
+    /// All sets that record calls of formats' plugins, of every organization.
     pub async fn armed_recording_sets(&self) -> Result<Vec<RecordingSet>, StoreError> {
-        let sql = format!("{SETS} WHERE {ARMED} ORDER BY s.id");
+        let sql = format!("{SETS} WHERE {ARMED} AND s.rule IS NULL ORDER BY s.id");
         let rows = self.inner.db.fetch_uncounted(sql, values![self.now_ms()]).await?;
         rows.iter().map(set).collect()
     }
@@ -262,10 +262,11 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the sets that are over, and those of repositories that are gone.
+    /// Removes the sets that are over, and those of repositories and of rules that are gone.
     pub async fn forget_recordings(&self) -> Result<u64, StoreError> {
-        let over = "DELETE FROM recording_sets WHERE created_at <= $1 OR NOT EXISTS \
-                    (SELECT 1 FROM repositories p WHERE p.id = recording_sets.repository)";
+        let over = "DELETE FROM recording_sets WHERE created_at <= $1 OR CASE WHEN rule IS NULL \
+                    THEN NOT EXISTS (SELECT 1 FROM repositories p WHERE p.id = recording_sets.repository) \
+                    ELSE NOT EXISTS (SELECT 1 FROM policy_rules p WHERE p.id = recording_sets.rule) END";
         let mut transaction = self.inner.db.begin().await?.uncounted();
         let before = self.now_ms().saturating_sub(i64::from(RECORDING_DAYS).saturating_mul(DAY_MS));
         let forgotten = transaction.execute(over, values![before]).await?;
@@ -311,7 +312,7 @@ fn set(row: &Row) -> Result<RecordingSet, StoreError> {
     })
 }
 
-fn recording(columns: &mut Columns<'_>) -> Result<RecordingRow, StoreError> {
+pub(crate) fn recording(columns: &mut Columns<'_>) -> Result<RecordingRow, StoreError> {
     Ok(RecordingRow {
         id: RecordingId(columns.int("id")?),
         set: RecordingSetId(columns.int("recording_set")?),

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{POLICIES, denied, enforced, mode, paused, preview, remove};
 
-fn install(api: &Api, bytes: Vec<u8>) -> Response {
+pub(crate) fn install(api: &Api, bytes: Vec<u8>) -> Response {
     let request = Request::new("POST", "/v1/policy-components").header("Content-Type", "application/wasm");
     api.client().send(request.body(bytes))
 }
 
-fn outlaw(api: &Api) -> String {
+pub(crate) fn outlaw(api: &Api) -> String {
     let file = checkout().join("target/release/guests/outlaw.wasm");
     let made = install(api, std::fs::read(file).expect("`xtask guests` made it")).expect(201).json();
     assert_eq!((&made["name"], &made["error"]), (&json!("outlaw"), &Value::Null));

@@ -21,7 +21,9 @@ mod pages;
 mod preview;
 mod proxies;
 mod publishes;
+mod recordings;
 mod rules;
+mod shadow;
 
 use packhouse_tests::{Api, Response};
 use serde_json::{Value, json};

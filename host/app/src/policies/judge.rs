@@ -8,6 +8,7 @@ use packhouse_runtime::{
 use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, StoreError};
 use serde_json::json;
 
+use super::recorded::EndedCall;
 use super::{Rule, RuleSet, facts};
 use crate::App;
 
@@ -208,7 +209,17 @@ impl App {
         };
         let whose = (place.repository, Arc::clone(&place.name));
         let settings = &rule.row.text.settings;
-        Ok(match component.judge(&question.head, whose, settings, &context, facts).await {
+        let judged = component.judge(&question.head, whose, settings, &context, facts).await;
+        let is_preview = question.purpose == PolicyPurpose::Preview;
+        let ended = EndedCall {
+            component,
+            context: &context,
+            versions: facts,
+            judged: judged.as_deref(),
+            is_preview,
+        };
+        self.record_call(rule, &ended);
+        Ok(match judged {
             Ok(rulings) => rulings.into_iter().map(Outcome::Ruled).collect(),
             Err(error) => self.failed(rule, &format!("it {error}"), facts.len()),
         })
@@ -351,7 +362,7 @@ mod tests {
             created_by: String::new(),
             created_at: 0,
         };
-        Rule { row, exceptions: Vec::new(), component: Err("none".to_owned()) }
+        Rule { row, exceptions: Vec::new(), component: Err("none".to_owned()), armed: None }
     }
 
     fn hold(until: u64) -> Outcome {

@@ -6,6 +6,7 @@
 
 pub mod facts;
 mod judge;
+mod recorded;
 mod rule_set;
 mod told;
 
@@ -33,6 +34,7 @@ pub struct Policies {
     names: Cache<(OrganizationId, String), Arc<KnownNames>>,
     pub(crate) told: told::Told,
     failures: Mutex<HashMap<RuleId, RuleFailure>>,
+    writing: recorded::Writing,
 }
 
 struct KnownNames {
@@ -47,6 +49,7 @@ impl Default for Policies {
             names: Cache::new(ORGANIZATIONS),
             told: told::Told::default(),
             failures: Mutex::default(),
+            writing: recorded::Writing::default(),
         }
     }
 }
@@ -91,11 +94,13 @@ impl App {
             return Ok(kept);
         }
         let (rows, exceptions) = self.store.rules_that_hold(organization).await?;
+        let recorded = self.store.rules_that_record(organization).await?;
         let mut rules = Vec::with_capacity(rows.len());
         for row in rows {
             let component = self.policy_component(&row.text.component).await?;
             let exceptions = exceptions.iter().filter(|one| one.rule == row.id).map(|one| one.new.clone());
-            rules.push(Rule { exceptions: exceptions.collect(), component, row });
+            let armed = recorded.iter().find(|one| one.rule == row.id).map(recorded::Armed::from);
+            rules.push(Rule { exceptions: exceptions.collect(), component, armed, row });
         }
         // Of a piece of a list that was made by other rules nobody would tell.
         self.runtime.forget_pieces();
@@ -111,7 +116,9 @@ impl App {
         exceptions: Vec<NewException>,
     ) -> Result<Rule, StoreError> {
         let component = self.policy_component(&row.text.component).await?;
-        Ok(Rule { row, exceptions, component })
+        let recorded = self.store.rules_that_record(row.organization).await?;
+        let armed = recorded.iter().find(|one| one.rule == row.id).map(recorded::Armed::from);
+        Ok(Rule { row, exceptions, component, armed })
     }
 
     /// The component of this name or digest, loaded if it has to be. Says why there is none.

@@ -6,6 +6,8 @@ use packhouse_names::glob_match;
 use packhouse_runtime::{PolicyComponent, PolicyFacts};
 use packhouse_store::{NewException, RepositoryId, RuleRow};
 
+use super::recorded::Armed;
+
 /// The rules that hold in an organization.
 pub struct RuleSet {
     /// What the look-up said of them.
@@ -20,6 +22,8 @@ pub struct Rule {
     pub(super) exceptions: Vec<NewException>,
     /// Its component, or why there is none.
     pub component: Result<Arc<PolicyComponent>, String>,
+    /// Where recordings of its calls go; none: nobody wants them.
+    pub(super) armed: Option<Armed>,
 }
 
 impl RuleSet {

@@ -12,6 +12,8 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{ExceptionRow, RuleId, RuleMode};
 use serde_json::{Value, json};
 
+mod recordings;
+
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::tokens::choices;
@@ -198,6 +200,7 @@ async fn shown(seat: &Seat, rule: &Rule, preview: Option<&Preview>, wrong: Optio
     let page = PageRequest { limit: EXCEPTIONS, after: None };
     let exceptions = policies::exceptions(&seat.actor, &id, page).await?;
     let components = policies::components(&seat.actor).await?;
+    let recorded = recordings::section(seat, &id).await?;
     let (done, empty) = (seat.form.text("do"), Fields::default());
     let (saving, excepting) = (done == "save", done == "except");
     let held = if saving { seat.form.clone() } else { fields(rule) };
@@ -230,6 +233,7 @@ async fn shown(seat: &Seat, rule: &Rule, preview: Option<&Preview>, wrong: Optio
             }
         }
         @if let Some(preview) = preview { (previewed(preview)) }
+        (recorded)
         (excepts(seat, &exceptions.rows))
         form.card method="post" action=(seat.path) {
             h2 { "New exception" }
@@ -334,6 +338,8 @@ async fn act(seat: Arc<Seat>) -> Answer {
         "warn" => policies::change(&seat.actor, id, mode(RuleMode::Warn)).await.map(drop),
         "pause" => policies::change(&seat.actor, id, mode(RuleMode::Paused)).await.map(drop),
         "except" => except(&seat, id).await,
+        "record" => policies::record(&seat.actor, id, recordings::WANTED).await.map(drop),
+        "forget" => policies::stop_recording(&seat.actor, id).await,
         "end" => policies::end_exception(&seat.actor, id, seat.form.text("exception")).await,
         "delete" => {
             policies::remove(&seat.actor, id).await?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 
 use super::PolicyComponent;
@@ -12,6 +13,7 @@ use crate::compiler::Compiler;
 use crate::component_file::{component_files, read_component};
 use crate::engine::POLICY_PLACES;
 use crate::error::LoadError;
+use crate::load::side_by_side;
 
 /// Where they lie in the folder of plugins.
 const FOLDER: &str = "policies";
@@ -48,8 +50,12 @@ impl PolicyComponents {
             places,
         };
         // Where there is no such folder, there are none.
-        for file in component_files(&plugins.join(FOLDER)).unwrap_or_default() {
-            match all.load_file(file.clone()).await {
+        let files = component_files(&plugins.join(FOLDER)).unwrap_or_default();
+        let loading = files.into_iter().map(|file| async { (file.clone(), all.load_file(file).await) });
+        // In the order of their names, whichever is compiled first: of two of one name the first is the policy.
+        let loaded: Vec<_> = futures::stream::iter(loading).buffered(side_by_side()).collect().await;
+        for (file, loaded) in loaded {
+            match loaded {
                 Ok(policy) if all.named(&policy.description().name).is_none() => {
                     let (name, version) = (&policy.description().name, &policy.description().version);
                     tracing::info!(policy = name, version, digest = policy.digest(), "loaded a policy");

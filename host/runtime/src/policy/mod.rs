@@ -7,10 +7,12 @@
 mod component;
 mod components;
 mod description;
+mod recording;
 
 pub use component::PolicyComponent;
 pub use components::{PolicyComponents, RefusedPolicy};
 pub use description::{PolicyDescription, WantedFact};
+pub use recording::{PolicyOutcome, PolicyRecording, PolicyReplayed, replay_policy};
 
 /// Versions of one call at most.
 pub const MAX_BATCH: usize = 1_000;
@@ -26,6 +28,7 @@ mod bindings {
         path: "../../wit/policy-v0.1",
         world: "policy-component",
         exports: { default: async },
+        additional_derives: [serde::Serialize, serde::Deserialize],
     });
 }
 
@@ -35,9 +38,11 @@ pub use bindings::exports::packhouse::policy::policy::{
 };
 
 use bindings::exports::packhouse::policy::policy as wit;
+use serde::{Deserialize, Serialize};
 
 /// What a policy says of a version. Sentences are one line, and cut.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ruling {
     /// It passes.
     Allow,

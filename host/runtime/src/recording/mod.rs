@@ -25,5 +25,6 @@ pub use player::Difference;
 pub(crate) use recorded_plugin::RecordedPlugin;
 pub use recorder::{Armed, Finished, Recorder};
 pub use replay::{ReplayError, Replayed, Replayer, replay, replay_bytes};
+pub(crate) use secrets::hide_words;
 pub(crate) use spoken::Spoken;
 pub(crate) use tape::{Asked, Tape, Told};

@@ -59,10 +59,12 @@ impl Secrets {
         if let Ok(all) = serde_json::to_value(recording) {
             found.words(&all, hidden);
         }
-        found.secrets.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-        found.secrets.dedup();
-        let words = found.secrets.into_iter().enumerate();
-        Secrets(words.map(|(number, secret)| (word(number, &secret), secret)).map(|(w, s)| (s, w)).collect())
+        found.worded()
+    }
+
+    /// Each form of a secret, with that of its word.
+    fn forms(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.0.iter().flat_map(|(secret, word)| forms(secret).into_iter().zip(forms(word))).collect()
     }
 
     /// Puts the words in their places. A recording that this cannot be done to keeps nothing of what was asked and told.
@@ -70,8 +72,7 @@ impl Secrets {
         if self.0.is_empty() {
             return;
         }
-        let forms: Vec<(Vec<u8>, Vec<u8>)> =
-            self.0.iter().flat_map(|(secret, word)| forms(secret).into_iter().zip(forms(word))).collect();
+        let forms = self.forms();
         let replaced = serde_json::to_value(&*recording).and_then(|mut all| {
             replace(&mut all, &forms);
             serde_json::from_value(all)
@@ -85,6 +86,18 @@ impl Secrets {
                 recording.calls.clear();
             }
         }
+    }
+}
+
+/// Puts words in the places of credentials in any JSON: of words with one of these beginnings, and of members that hold one wherever they
+/// stand.
+pub(crate) fn hide_words(all: &mut Value, hidden: &[String]) {
+    let mut found = Found::default();
+    found.words(all, hidden);
+    found.members(all);
+    let secrets = found.worded();
+    if !secrets.0.is_empty() {
+        replace(all, &secrets.forms());
     }
 }
 
@@ -155,6 +168,30 @@ struct Found {
 }
 
 impl Found {
+    /// With a word in the place of each, the longest first.
+    fn worded(mut self) -> Secrets {
+        self.secrets.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        self.secrets.dedup();
+        let words = self.secrets.into_iter().enumerate();
+        Secrets(words.map(|(number, secret)| (word(number, &secret), secret)).map(|(w, s)| (s, w)).collect())
+    }
+
+    /// The texts of members that hold a credential wherever they stand.
+    fn members(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.members(item)),
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    if MEMBERS.contains(&name.as_str()) {
+                        self.text(Some(field));
+                    }
+                    self.members(field);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
     fn add(&mut self, secret: &[u8]) {
         if secret.len() >= SHORTEST {
             self.secrets.push(secret.to_vec());

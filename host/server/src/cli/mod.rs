@@ -9,6 +9,7 @@ mod migrate;
 mod moving;
 mod opened;
 mod plugins;
+mod policies;
 mod retention;
 mod upkeep;
 
@@ -69,6 +70,11 @@ enum Command {
     Plugins {
         #[command(subcommand)]
         command: plugins::PluginsCommand,
+    },
+    /// Policies over versions: what was recorded of their calls.
+    Policies {
+        #[command(subcommand)]
+        command: policies::PoliciesCommand,
     },
     /// Organizations.
     Org {
@@ -238,6 +244,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
                 print(&config::show(&settings.inputs(), &program()?, json)?)
             }
             Command::Plugins { command } => plugins::run(command).await,
+            Command::Policies { command } => policies::run(command).await,
             Command::Org { command } => command.run().await,
             Command::Member { command } => command.run().await,
             Command::Token { command } => command.run().await,

@@ -65,6 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { both: include_str!("../migrations/0023_attestations.sql"), sqlite: "", postgres: "" },
     Step::of_both(include_str!("../migrations/0024_policies.sql")),
     Step::of_both(include_str!("../migrations/0025_advisories.sql")),
+    Step::of_both(include_str!("../migrations/0026_policy_recordings.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

@@ -6,11 +6,13 @@
 mod components;
 mod exceptions;
 mod judged;
+mod recorded;
 mod rows;
 
 pub use components::{MAX_POLICY_COMPONENTS, NewPolicyComponent, PolicyComponentRow};
 pub use exceptions::{ExceptionRow, MAX_EXCEPTIONS, NewException};
 pub use judged::{FactsPlace, VersionFactsRow};
+pub use recorded::RuleRecording;
 pub use rows::{MAX_RULES, NewRule, RuleChange, RuleMode, RuleRow, RuleText};
 
 use crate::db::{Transaction, values};

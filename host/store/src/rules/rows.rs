@@ -1,5 +1,6 @@
 //! The rules of an organization.
 
+use super::recorded::forget_recordings_of;
 use super::{ids_written, renumber};
 use crate::accounts::{AuditEvent, remember};
 use crate::db::{Row, values};
@@ -233,7 +234,7 @@ impl Store {
         Ok(self.inner.db.execute(sql, values![organization.0, id.0, digest]).await? == 1)
     }
 
-    /// Deletes a rule with its exceptions; false when there is none.
+    /// Deletes a rule with its exceptions and recordings; false when there is none.
     pub async fn delete_rule(
         &self,
         organization: OrganizationId,
@@ -244,6 +245,7 @@ impl Store {
         let exceptions = "DELETE FROM policy_exceptions WHERE rule = \
                           (SELECT id FROM policy_rules WHERE organization = $1 AND id = $2)";
         transaction.execute(exceptions, values![organization.0, id.0]).await?;
+        forget_recordings_of(&mut transaction, organization, id).await?;
         let sql = "DELETE FROM policy_rules WHERE organization = $1 AND id = $2";
         let deleted = transaction.execute(sql, values![organization.0, id.0]).await? == 1;
         if deleted {

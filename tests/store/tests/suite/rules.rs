@@ -9,7 +9,7 @@ use crate::support::{World, applied, in_both, put};
 
 in_both! {
     a_rule_is_enforced_only_as_it_was_previewed_and_each_change_is_another_number, what_has_ended_holds_no_longer,
-    a_component_is_whole_and_stays_while_a_rule_names_it, versions_come_in_pages_with_their_files,
+    the_last_recordings_of_a_rule_stay_and_go_with_it, a_component_is_whole_and_stays_while_a_rule_names_it, versions_come_in_pages_with_their_files,
 }
 
 fn event(world: &World, action: &str) -> Option<AuditEvent> {
@@ -98,6 +98,48 @@ async fn what_has_ended_holds_no_longer(world: &World) {
     assert_ne!(number(world).await, before);
     assert!(store.delete_rule(world.organization, rule.id, None).await.unwrap());
     assert_eq!(number(world).await, None);
+}
+
+async fn the_last_recordings_of_a_rule_stay_and_go_with_it(world: &World) {
+    let (store, organization) = (&world.store, world.organization);
+    let rule = made(world, "one").await;
+    let record = async |id, wanted| store.record_rule(organization, id, wanted, "me".to_owned(), None).await;
+    assert!(record(rule.id, 0).await.is_err() && record(rule.id, 51).await.is_err());
+    assert_eq!(record(packhouse_store::RuleId(1), 1).await.unwrap(), None, "there is no such rule");
+    let before = record(rule.id, 1).await.unwrap().unwrap();
+    let set = record(rule.id, 2).await.unwrap().unwrap();
+    assert_eq!(store.rules_that_record(organization).await.unwrap(), [set.clone()]);
+    assert!(store.armed_recording_sets().await.unwrap().is_empty(), "it is of no plugin");
+    let new = |outcome: &str| packhouse_store::NewRecording {
+        recorded_at: 1,
+        function: "judge".to_owned(),
+        outcome: outcome.to_owned(),
+        component: "sha256:00".to_owned(),
+        is_cut: false,
+        content: outcome.as_bytes().to_vec(),
+    };
+    assert!(!store.keep_recording(before.set, new("late")).await.unwrap(), "another set is in its place");
+    for outcome in ["one", "two", "three"] {
+        assert!(store.keep_recording(set.set, new(outcome)).await.unwrap());
+    }
+    assert_eq!(
+        store.forget_recordings().await.unwrap(),
+        0,
+        "it is of no repository, and of a rule that is there"
+    );
+    let kept = store.rule_recordings(organization, rule.id, None, 10).await.unwrap();
+    assert_eq!(kept.iter().map(|row| row.outcome.as_str()).collect::<Vec<_>>(), ["three", "two"]);
+    let first = kept[0].id;
+    assert_eq!(store.rule_recordings(organization, rule.id, Some(first), 10).await.unwrap(), kept[1..]);
+    let file = store.rule_recording(organization, rule.id, first).await.unwrap();
+    assert_eq!(file.as_deref(), Some(&b"three"[..]));
+    let other = packhouse_store::OrganizationId(1);
+    assert_eq!(store.rule_recording(other, rule.id, first).await.unwrap(), None);
+    assert!(store.stop_recording_rule(organization, rule.id, None).await.unwrap());
+    assert!(!store.stop_recording_rule(organization, rule.id, None).await.unwrap());
+    let set = record(rule.id, 2).await.unwrap().unwrap();
+    assert!(store.delete_rule(organization, rule.id, None).await.unwrap());
+    assert!(!store.keep_recording(set.set, new("four")).await.unwrap(), "it went with its rule");
 }
 
 async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {

@@ -3,6 +3,7 @@
 
 mod components;
 mod preview;
+mod recordings;
 
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{
@@ -20,6 +21,7 @@ use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use components::{ListedComponent, install, list as components, remove as remove_component};
 pub use preview::{Preview, PreviewItem, preview};
+pub use recordings::{record, recording, recording_of, recordings, stop_recording};
 
 /// A rule.
 #[derive(Clone, Debug)]

@@ -63,13 +63,13 @@ fn read(file: &Path) -> anyhow::Result<Recording> {
     Recording::parse(&whole(file)?).map_err(anyhow::Error::msg)
 }
 
-fn whole(file: &Path) -> anyhow::Result<Bytes> {
+pub(in crate::cli) fn whole(file: &Path) -> anyhow::Result<Bytes> {
     #[allow(clippy::disallowed_methods, reason = "it is needed as a whole, and nothing is served")]
     let bytes = std::fs::read(file);
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }
 
-fn component(file: &Path) -> anyhow::Result<Bytes> {
+pub(in crate::cli) fn component(file: &Path) -> anyhow::Result<Bytes> {
     let bytes = read_component(file);
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }

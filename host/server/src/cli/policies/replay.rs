@@ -1,0 +1,81 @@
+//! `packhouse policies replay FILE`: a recorded call of a policy once more, without a server.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::Args;
+use packhouse_config::Config;
+use packhouse_runtime::{PolicyRecording, PolicyReplayed, component_files, replay_policy};
+use packhouse_store::{Sha256, Store};
+
+use crate::cli::plugins::{NotReplayed, component, has_database, whole};
+use crate::cli::{SettingFlags, print, program};
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The recording, as the management API answers it.
+    file: PathBuf,
+    /// The component that it is run on [default: the one that was recorded, from beside the plugins or the database]
+    #[arg(long, value_name = "FILE")]
+    component: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+/// Prints what the replay did. An error where that is not what was recorded.
+pub(super) async fn run(arguments: ReplayArguments) -> anyhow::Result<()> {
+    let file = arguments.file.display().to_string();
+    let replayed = replayed(arguments).await.context(NotReplayed)?;
+    print(&replayed.to_string())?;
+    if replayed.difference.is_some() {
+        bail!("{} does not judge as {file} holds", replayed.component);
+    }
+    Ok(())
+}
+
+async fn replayed(arguments: ReplayArguments) -> anyhow::Result<PolicyReplayed> {
+    let ReplayArguments { file, component: named, settings } = arguments;
+    let recording = whole(&file)
+        .and_then(|bytes| PolicyRecording::parse(&bytes).map_err(anyhow::Error::msg))
+        .with_context(|| format!("failed to read {}", file.display()))?;
+    let (name, bytes) = match named {
+        Some(named) => {
+            let bytes = component(&named)?;
+            (named, bytes)
+        }
+        None => {
+            (PathBuf::from(&recording.component), recorded_component(settings, &recording.component).await?)
+        }
+    };
+    Ok(replay_policy(&recording, &name, bytes).await?)
+}
+
+/// The component that was recorded, by its digest: from beside the plugins, else from the database, where there is one.
+async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
+    let (config, _) = Config::load(&settings.inputs(), &program()?)?;
+    let folder = config.runtime.plugins.join("policies");
+    // Where there is no such folder, there are none.
+    for path in component_files(&folder).unwrap_or_default() {
+        let bytes = component(&path)?;
+        if is(&bytes, digest) {
+            return Ok(bytes);
+        }
+    }
+    if has_database(&config).await {
+        let store = Store::open(config.store).await.context("failed to open the store")?;
+        let found = store.policy_component_bytes(digest).await;
+        store.close().await;
+        if let Some(bytes) = found? {
+            return Ok(bytes);
+        }
+    }
+    bail!(
+        "neither {} nor the database holds the component {digest}, which was recorded; name another with --component",
+        folder.display()
+    )
+}
+
+fn is(bytes: &[u8], digest: &str) -> bool {
+    Sha256::of(bytes).digest().to_string() == digest
+}
