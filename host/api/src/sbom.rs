@@ -30,7 +30,7 @@ pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
     extensions(("x-right" = json!(OfObject))),
     params(("repository" = Option<String>, Query, description = "Of the repository of this id"),
         ("form" = Option<String>, Query, description = "`cyclonedx`, which it is without, or `spdx`")),
-    responses((status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 200, content_type = "application/vnd.cyclonedx+json", body = Object)))]
+    responses((status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 200, content((Object = "application/vnd.cyclonedx+json"), (Object = "application/spdx+json")))))]
 async fn document(call: Call) -> Answer {
     call.only(&["repository", "form"])?;
     let (form, (media_type, file)) = match call.query("form").unwrap_or("cyclonedx") {

@@ -15,9 +15,11 @@ const UNKNOWN: &str = "NOASSERTION";
 /// All up to the first package. The document's name space is below the API's address.
 pub(super) fn head(name: &str, api_url: &str, now: i64) -> String {
     let made = json!({
-        "created": time(now), "creators": [concat!("Tool: packhouse-", env!("CARGO_PKG_VERSION"))],
+        "created": second(now), "creators": [concat!("Tool: packhouse-", env!("CARGO_PKG_VERSION"))],
     });
-    let (name, space) = (json!(name), json!(format!("{}/v1/sbom/{now}", api_url.trim_end_matches('/'))));
+    let number: u64 = rand::random();
+    let space = json!(format!("{}/v1/sbom/{now}-{number:016x}", api_url.trim_end_matches('/')));
+    let name = json!(name);
     format!(
         "{{\"spdxVersion\":\"SPDX-2.3\",\"dataLicense\":\"CC0-1.0\",\"SPDXID\":\"SPDXRef-DOCUMENT\",\"name\":{name},\
          \"documentNamespace\":{space},\"creationInfo\":{made},\"packages\":["
@@ -49,7 +51,7 @@ pub(super) fn packages(
         made.insert("externalRefs".to_owned(), json!([reference]));
     }
     if let Some(at) = version.published.and_then(|at| i64::try_from(at).ok()) {
-        made.insert("releaseDate".to_owned(), json!(time(at)));
+        made.insert("releaseDate".to_owned(), json!(second(at)));
     }
     add_licence(&mut made, version);
     if let [file] = version.files.as_slice() {
@@ -90,6 +92,11 @@ pub(super) fn relations(from: usize, written: &[u16]) -> String {
     text
 }
 
+/// A time in ms since 1970 as SPDX takes it, without a fraction of its second.
+fn second(at: i64) -> String {
+    time(at.saturating_sub(at.rem_euclid(1_000)))
+}
+
 fn reference(number: usize) -> String {
     format!("SPDXRef-{number}")
 }
@@ -120,8 +127,13 @@ fn add_licence(made: &mut Map<String, Value>, version: &Version) {
     let stated = version.properties.iter().find(|(name, text)| name == "license" && !text.is_empty());
     let Some((_, stated)) = stated else { return };
     match Licence::of(stated) {
-        Licence::Expression(expression) => made.insert("licenseDeclared".to_owned(), json!(expression)),
-        Licence::Text(text) => made.insert("licenseComments".to_owned(), json!(text)),
+        // One that is not on the list would have to stand in the document with its text.
+        Licence::Expression(expression) if !expression.contains("Ref-") => {
+            made.insert("licenseDeclared".to_owned(), json!(expression))
+        }
+        Licence::Expression(text) | Licence::Text(text) => {
+            made.insert("licenseComments".to_owned(), json!(text))
+        }
     };
 }
 
@@ -136,6 +148,24 @@ fn add_file(made: &mut Map<String, Value>, file: &VersionFile) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_whole_seconds_and_licences_that_are_not_listed_are_texts() {
+        assert_eq!(
+            (second(1_500), second(-1)),
+            ("1970-01-01T00:00:01Z".to_owned(), "1969-12-31T23:59:59Z".to_owned())
+        );
+        let declared = |license: &str| {
+            let properties = vec![("license".to_owned(), license.to_owned())];
+            let mut made = package("a", "a");
+            add_licence(&mut made, &Version { properties, ..Version::default() });
+            (made["licenseDeclared"].clone(), made.get("licenseComments").cloned())
+        };
+        assert_eq!(declared("MIT OR Apache-2.0"), (json!("MIT OR Apache-2.0"), None));
+        for text in ["LicenseRef-ours", "see LICENSE"] {
+            assert_eq!(declared(text), (json!(UNKNOWN), Some(json!(text))));
+        }
+    }
 
     #[test]
     fn relations_are_one_list_however_they_are_cut() {
