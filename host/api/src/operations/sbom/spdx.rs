@@ -38,7 +38,7 @@ pub(super) fn packages(
     made.insert("versionInfo".to_owned(), json!(version.version));
     made.insert(
         "comment".to_owned(),
-        json!(format!("{} of the repository {}", state(version), repository.name)),
+        json!(format!("{}, in the repository {}", state(version), repository.name)),
     );
     if !version.summary.is_empty() {
         made.insert("summary".to_owned(), json!(version.summary));
