@@ -5,6 +5,7 @@
 //! discarded, and the cached one is served further. Unverified responses live in memory and in files without a name: a restart
 //! loses nothing but a request.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use packhouse_store::{CachedAnswer, RepositoryId, ShownFile, Store, StoreError, now_ms};
@@ -24,6 +25,7 @@ const BACKOFF: i64 = 30_000;
 #[derive(Default)]
 pub(crate) struct UnverifiedResponse {
     state: tokio::sync::Mutex<State>,
+    rejected: AtomicBool,
     received: Mutex<Option<Received>>,
 }
 
@@ -58,6 +60,11 @@ impl UnverifiedResponse {
     fn answer(&self, now: i64) -> Option<CachedAnswer> {
         let received = lock(&self.received);
         received.as_ref().filter(|it| now < it.expires_at).map(|it| it.response.answer.clone())
+    }
+
+    /// Whether a call failed because of it, so that no other is to have it, though its fetch may not have ended yet.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.rejected.load(Ordering::Acquire)
     }
 
     fn target_begins_with(&self, prefix: &str) -> bool {
@@ -141,6 +148,7 @@ impl UnverifiedResponses {
         let mut state = unverified.state.lock().await;
         if *state == State::Pending {
             *state = State::Rejected;
+            unverified.rejected.store(true, Ordering::Release);
             self.remove(key, unverified);
             self.backoff.insert(key, now_ms().saturating_add(ttl.min(BACKOFF)));
         }

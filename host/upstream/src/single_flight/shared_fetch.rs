@@ -65,9 +65,10 @@ impl SharedFetch {
         (Waiter { shared, alive }, BodyDemand(demand))
     }
 
-    /// One more waiter. None when the fetch has been cancelled or has failed: whoever comes after a failure was told asks anew.
+    /// One more waiter. None when the fetch has been cancelled or has failed, or what it brought could not be read: whoever comes after a
+    /// failure was told asks anew.
     pub(crate) fn join(self: &Arc<Self>) -> Option<Waiter> {
-        if self.failed.load(Ordering::Acquire) {
+        if self.failed.load(Ordering::Acquire) || self.unverified.is_rejected() {
             return None;
         }
         let alive = self.waiters.upgrade()?;
@@ -152,6 +153,10 @@ fn cancelled() -> UpstreamError {
 
 #[cfg(test)]
 mod tests {
+    use packhouse_store::RepositoryId;
+
+    use super::super::super::cache_key::CacheKey;
+    use super::super::super::unverified::UnverifiedResponses;
     use super::*;
 
     #[tokio::test]
@@ -176,6 +181,9 @@ mod tests {
         let (first, _demand) = SharedFetch::start();
         first.shared.publish_head(Ok(FetchedResponse::bare(200, "http://upstream")));
         assert!(first.shared.join().is_some());
+        let key = CacheKey { repository: RepositoryId(1), name: [0; 32] };
+        UnverifiedResponses::default().reject(key, &first.shared.unverified, 0).await;
+        assert!(first.shared.join().is_none(), "it could not be read, and has not ended yet");
         first.shared.note_failed();
         assert!(first.shared.join().is_none());
     }
