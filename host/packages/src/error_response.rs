@@ -38,6 +38,8 @@ pub(crate) struct HttpError {
     /// What a bearer challenge adds: the scope that is needed, and what is wrong with the credential that came.
     scope: Option<String>,
     missing_scope: MissingScope,
+    /// As in [`Failure::torn`].
+    torn: bool,
 }
 
 /// What is wrong with a credential, in the words of a bearer challenge (RFC 6750, section 3.1).
@@ -94,7 +96,13 @@ impl HttpError {
             of_credential: false,
             scope: None,
             missing_scope: MissingScope::Nothing,
+            torn: false,
         }
+    }
+
+    /// Whether the request may be answered otherwise when it is asked again at once.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn
     }
 
     /// The codes as they are before the format's words take their place, for whoever writes a plugin. Not their sentences, in which
@@ -171,10 +179,20 @@ impl From<Failure> for HttpError {
     fn from(failure: Failure) -> Self {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
-        let Failure { status: number, headers, problems } = failure;
+        let Failure { status: number, headers, problems, torn } = failure;
         let (scope, missing_scope) = (None, MissingScope::Nothing);
         let (reason, of_credential) = (None, false);
-        Self { status: status(number), headers, problems, row, reason, of_credential, scope, missing_scope }
+        Self {
+            status: status(number),
+            headers,
+            problems,
+            row,
+            reason,
+            of_credential,
+            scope,
+            missing_scope,
+            torn,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use http::Response;
 use http::request::Parts;
+use http::{Method, Response};
 
 use crate::authorize::authorize;
 use crate::cache_lookup::CacheLookup;
@@ -61,8 +61,23 @@ impl RepositoryHost {
         self.shadows.start(&self.app);
     }
 
-    /// Answers a request. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
+    /// Answers a request. A read that met what was deleted in the middle of it is answered once more, by what is there then.
     pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        body: &mut IncomingBody,
+        context: &mut RequestContext,
+    ) -> Result<Response<Body>, HttpError> {
+        let answered = self.answer_once(parts, body, context).await;
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        match &answered {
+            Err(error) if reads && error.is_torn() => self.answer_once(parts, body, context).await,
+            _ => answered,
+        }
+    }
+
+    /// The request path. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
+    async fn answer_once(
         &self,
         parts: &Parts,
         body: &mut IncomingBody,
@@ -115,7 +130,8 @@ mod tests {
     #[test]
     fn the_architecture_page_quotes_the_function() {
         let (page, source) = (include_str!("../../../docs/ARCHITECTURE.md"), include_str!("request_path.rs"));
-        let (_, function) = source.split_once("-> Result<Response<Body>, HttpError> {\n").unwrap();
+        let (_, once) = source.split_once("async fn answer_once(").unwrap();
+        let (_, function) = once.split_once("-> Result<Response<Body>, HttpError> {\n").unwrap();
         let (body, _) = function.split_once("\n    }\n}").unwrap();
         let lines: Vec<&str> =
             body.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();

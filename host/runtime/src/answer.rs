@@ -91,6 +91,9 @@ pub struct Failure {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// At least one.
     pub problems: Vec<Problem>,
+    /// Whether a blob was not there that the plugin asked for, and it did not know what to do then: what it read was changed meanwhile, and
+    /// another call may find all as it is now.
+    pub torn: bool,
 }
 
 /// One thing that is wrong.
@@ -157,7 +160,7 @@ pub(crate) fn failure(failure: wit::Failure) -> Result<Failure, CallError> {
         return Err(bad(format!("a failure of {} problems", failure.problems.len())));
     }
     let problems = failure.problems.into_iter().map(problem).collect::<Result<_, _>>()?;
-    Ok(Failure { status: failure.status, headers: headers(failure.headers, false)?, problems })
+    Ok(Failure { status: failure.status, headers: headers(failure.headers, false)?, problems, torn: false })
 }
 
 /// The same of an intent; `max_body` bounds whatever body it asks for.

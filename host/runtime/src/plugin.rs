@@ -201,7 +201,11 @@ impl Plugin {
                 let answer = answer::answer(guest.data_mut(), response)?;
                 Ok(Ok((answer, std::mem::take(&mut guest.data_mut().kept))))
             }
-            Err(failure) => Ok(Err(answer::failure(failure)?)),
+            Err(failure) => {
+                let failure = answer::failure(failure)?;
+                let torn = guest.data().blob_missing && failure.status >= 500;
+                Ok(Err(Failure { torn, ..failure }))
+            }
         }
     }
 

@@ -52,8 +52,8 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     // A preview refuses what nobody asked for.
     preview(&api, &id);
     let newest = |items: &[Value]| {
-        let id = items.first()?["id"].as_str().unwrap();
-        api.call("GET", &format!("{}/{id}", recordings(&id))).expect(200).json()["versions"][0]["version"]
+        let recording = items.first()?["id"].as_str().unwrap();
+        api.call("GET", &format!("{}/{recording}", recordings(&id))).expect(200).json()["versions"][0]["version"]
             .as_str()
             .map(str::to_owned)
     };

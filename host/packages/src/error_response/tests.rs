@@ -89,7 +89,7 @@ fn a_formats_own_failure_keeps_its_words_but_not_its_challenge() {
     let detail = Some(json!({"limit_bytes": 5, "status": "no"}));
     let problem = Problem { code: "odd".to_owned(), message: "Größe\r\nX: y".to_owned(), detail };
     let headers = vec![(WWW_AUTHENTICATE, HeaderValue::from_static("Digest"))];
-    let failure = Failure { status: 418, headers, problems: vec![problem] };
+    let failure = Failure { status: 418, headers, problems: vec![problem], torn: false };
     let (response, object) = shaped(HttpError::from(failure), PLAIN);
     assert_eq!((response.status().as_u16(), object["limit_bytes"].as_u64()), (418, Some(5)));
     assert_eq!(object["status"], 418);
@@ -133,7 +133,7 @@ fn a_registry_gets_its_own_codes() {
     }
     let of_the_plugin = |status, code: &str, message: &str| {
         let problem = Problem { code: code.to_owned(), message: message.to_owned(), detail: None };
-        HttpError::from(Failure { status, headers: Vec::new(), problems: vec![problem] })
+        HttpError::from(Failure { status, headers: Vec::new(), problems: vec![problem], torn: false })
     };
     let (response, object) = shaped(of_the_plugin(400, "NAME_INVALID", "invalid tag format"), REGISTRY);
     assert_eq!(response.status(), 400);
@@ -225,7 +225,7 @@ fn a_template_may_be_a_text_or_name_its_own_members() {
     let (_, object) = shaped(HttpError::of(&catalogue::REPOSITORY_NOT_REACHED), members);
     assert_eq!(object["why"], catalogue::REPOSITORY_NOT_REACHED.sentence);
     let problem = Problem { code: "odd".to_owned(), message: "m".to_owned(), detail: Some(json!({"a": 1})) };
-    let failure = Failure { status: 418, headers: Vec::new(), problems: vec![problem] };
+    let failure = Failure { status: 418, headers: Vec::new(), problems: vec![problem], torn: false };
     let (response, object) = shaped(HttpError::from(failure), members);
     assert_eq!(response.status(), 418);
     assert_eq!(object, json!({"problem": "odd", "more": {"a": 1}, "kind": "format"}));
@@ -236,8 +236,16 @@ fn a_plugins_own_code_stands_where_its_description_says() {
     let fields = r#""own_codes": {"GONE_FROM_HERE": "code", "held-back": "reason_code"}"#;
     let of = |code: &str| {
         let problem = Problem { code: code.to_owned(), message: "m".to_owned(), detail: None };
-        shaped(HttpError::from(Failure { status: 410, headers: Vec::new(), problems: vec![problem] }), fields)
-            .1
+        shaped(
+            HttpError::from(Failure {
+                status: 410,
+                headers: Vec::new(),
+                problems: vec![problem],
+                torn: false,
+            }),
+            fields,
+        )
+        .1
     };
     let object = of("GONE_FROM_HERE");
     assert_eq!((&object["error"], &object["code"]), (&json!("gone_from_here"), &json!("GONE_FROM_HERE")));

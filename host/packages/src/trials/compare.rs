@@ -124,7 +124,7 @@ mod tests {
         }
         let refused = |message: &str| {
             let problem = Problem { code: "c".to_owned(), message: message.to_owned(), detail: None };
-            Seen::Refused(Failure { status: 404, headers: Vec::new(), problems: vec![problem] })
+            Seen::Refused(Failure { status: 404, headers: Vec::new(), problems: vec![problem], torn: false })
         };
         assert_eq!(same(&refused("a"), &refused("a")).await, Some(true));
         assert_eq!(same(&refused("a"), &refused("b")).await, Some(false));

@@ -181,6 +181,7 @@ impl HostRepository for HostState {
         let Some(HeldBlob { blob, named }) = self.find_blob(seen, sha256).await? else {
             // Whether a blob that no record names is there changes with time and not with the records.
             self.uncacheable = true;
+            self.blob_missing = true;
             return Ok(None);
         };
         match named {

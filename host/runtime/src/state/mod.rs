@@ -70,6 +70,8 @@ pub(crate) struct HostState {
     pub(crate) kept: Vec<(RepositoryId, Blob)>,
     /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
     pub(crate) uncacheable: bool,
+    /// Whether a blob was asked for that is not there.
+    pub(crate) blob_missing: bool,
     /// What was read of repositories.
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
@@ -127,6 +129,7 @@ impl HostState {
             trash: call.trash,
             kept: Vec::new(),
             uncacheable: false,
+            blob_missing: false,
             reads: Reads::default(),
             changes: false,
             until: None,
