@@ -268,7 +268,8 @@ fn a_challenge_has_the_scheme_and_the_parameters_of_its_format() {
     assert_eq!(object, json!({"errors": [{"detail": "Authentication is required."}]}));
     let problem = |code: &str| Problem { code: code.to_owned(), message: format!("no {code}"), detail: None };
     let problems = vec![problem("not_found"), problem("odd")];
-    let (_, object) = shaped(HttpError::from(Failure { status: 404, headers: Vec::new(), problems }), cargo);
+    let (_, object) =
+        shaped(HttpError::from(Failure { status: 404, headers: Vec::new(), problems, torn: false }), cargo);
     assert_eq!(object, json!({"errors": [{"detail": "no not_found"}, {"detail": "no odd"}]}));
     let (response, _) =
         shaped(HttpError::of(&catalogue::UNAUTHORIZED), r#""challenge": {"scheme": "Negotiate"}"#);

@@ -108,7 +108,7 @@ async fn the_last_recordings_of_a_rule_stay_and_go_with_it(world: &World) {
     assert_eq!(record(packhouse_store::RuleId(1), 1).await.unwrap(), None, "there is no such rule");
     let before = record(rule.id, 1).await.unwrap().unwrap();
     let set = record(rule.id, 2).await.unwrap().unwrap();
-    assert_eq!(store.rules_that_record(organization).await.unwrap(), [set.clone()]);
+    assert_eq!(store.rules_that_record(organization).await.unwrap(), *std::slice::from_ref(&set));
     assert!(store.armed_recording_sets().await.unwrap().is_empty(), "it is of no plugin");
     let new = |outcome: &str| packhouse_store::NewRecording {
         recorded_at: 1,
