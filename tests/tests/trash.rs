@@ -47,7 +47,14 @@ fn there_and_back(
     seen: impl Fn() -> Vec<(u16, String)>,
 ) {
     let path = version(repository, package, number);
-    let (before, shown) = (seen(), api.call("GET", &path).expect(200).json());
+    // What is signed of it is judged a moment after it is there.
+    let shown = packhouse_tests::server::eventually("what is signed is judged", || {
+        let shown = api.call("GET", &path).expect(200).json();
+        let signed = shown["attestations"].as_array().into_iter().flatten();
+        let is_pending = signed.into_iter().any(|stated| stated["verdict"] == "pending");
+        (!is_pending).then_some(shown)
+    });
+    let before = seen();
     assert!(before.iter().all(|(status, _)| *status == 200), "{before:?}");
     api.call("DELETE", &path).expect(204);
     api.call("GET", &path).expect(404);
