@@ -67,8 +67,9 @@ pub(crate) struct VersionView {
     advisories: Vec<AdvisoryMark>,
 }
 
-impl From<(Version, Vec<Mark>)> for VersionView {
-    fn from((version, marks): (Version, Vec<Mark>)) -> VersionView {
+impl VersionView {
+    /// A version, with what is known to be wrong with it.
+    pub(crate) fn of(version: Version, marks: Vec<Mark>) -> VersionView {
         let reason = version.properties.into_iter().find(|(name, _)| name == REASON).map(|(_, value)| value);
         let files = version.files.into_iter().map(|file| FileView {
             path: file.path,
@@ -126,7 +127,8 @@ async fn versions(call: Call) -> Answer {
     let numbers: Vec<String> = shown.iter().map(|version| version.version.clone()).collect();
     let repository = repositories::readable(actor, call.path("id")).await?;
     let marks = advisories::of_versions(actor, &repository, name, &numbers).await?;
-    let items = shown.into_iter().zip(marks).map(VersionView::from).collect();
+    let items =
+        shown.into_iter().zip(marks).map(|(version, marks)| VersionView::of(version, marks)).collect();
     Ok(Json(Page { items, next }).into_response())
 }
 

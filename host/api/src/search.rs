@@ -46,8 +46,9 @@ pub(crate) struct FoundPackageView {
     advisory: Option<AdvisoryMark>,
 }
 
-impl From<(FoundPackage, Option<Mark>)> for FoundPackageView {
-    fn from((found, worst): (FoundPackage, Option<Mark>)) -> FoundPackageView {
+impl FoundPackageView {
+    /// A package, with the worst that is known of its latest version.
+    fn of(found: FoundPackage, worst: Option<Mark>) -> FoundPackageView {
         FoundPackageView {
             repository: FoundRepositoryView {
                 id: found.place.repository.to_string(),
@@ -86,6 +87,7 @@ async fn packages(call: Call) -> Answer {
     };
     let Found { packages, next } = search::packages(call.actor()?, request).await?;
     let worst = search::worst(call.actor()?, &packages).await?;
-    let items = packages.into_iter().zip(worst).map(FoundPackageView::from).collect();
+    let items =
+        packages.into_iter().zip(worst).map(|(found, worst)| FoundPackageView::of(found, worst)).collect();
     Ok(Json(Page { items, next }).into_response())
 }

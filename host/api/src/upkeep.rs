@@ -57,7 +57,7 @@ async fn mark(mut call: Call) -> Answer {
     let repository = repositories::show(actor, call.path("id")).await?;
     let numbers = [marked.version.clone()];
     let marks = advisories::of_versions(actor, &repository, &marked.name, &numbers).await?;
-    Ok(Json(VersionView::from((marked, marks.into_iter().flatten().collect()))).into_response())
+    Ok(Json(VersionView::of(marked, marks.into_iter().flatten().collect())).into_response())
 }
 
 /// Deletes a version.

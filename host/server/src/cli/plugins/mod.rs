@@ -15,7 +15,7 @@ mod trial;
 mod wire;
 
 pub(crate) use replay::NotReplayed;
-pub(super) use replay::{component, whole};
+pub(super) use replay::{component, recorded_component, whole};
 
 use std::path::{Path, PathBuf};
 
@@ -210,7 +210,7 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Whether there is a database that need not be brought up to date.
-pub(super) async fn has_database(config: &Config) -> bool {
+async fn has_database(config: &Config) -> bool {
     let facts = examine_database(&config.store).await.unwrap_or_default();
     facts.schema == known_schema()
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use clap::Args;
 use packhouse_config::Config;
 use packhouse_runtime::{Recording, Replayed, read_component, replay_bytes};
-use packhouse_store::{Sha256, Store};
+use packhouse_store::{Sha256, Store, StoreError};
 
 use super::{files_of, has_database};
 use crate::cli::{SettingFlags, print, program};
@@ -53,7 +53,11 @@ async fn replayed(arguments: ReplayArguments) -> anyhow::Result<Replayed> {
             (component, bytes)
         }
         None => {
-            (PathBuf::from(&recording.component), recorded_component(settings, &recording.component).await?)
+            let (config, _) = Config::load(&settings.inputs(), &program()?)?;
+            let (folder, digest) = (config.runtime.plugins.clone(), recording.component.as_str());
+            let held = async |store: &Store| store.component_bytes(digest).await;
+            let bytes = recorded_component(config, &folder, files_of(&folder)?, digest, held).await?;
+            (PathBuf::from(digest), bytes)
         }
     };
     Ok(tokio::task::spawn_blocking(move || replay_bytes(&recording, &name, component)).await??)
@@ -74,11 +78,16 @@ pub(in crate::cli) fn component(file: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }
 
-/// The component that was recorded, by its digest: from the plugin folder, else from the database, where there is one.
-async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
-    let (config, _) = Config::load(&settings.inputs(), &program()?)?;
-    let folder = config.runtime.plugins.clone();
-    for path in files_of(&folder)? {
+/// The component that was recorded, by its digest: from these files of a folder, else from the database, where there is one and it holds
+/// one.
+pub(in crate::cli) async fn recorded_component(
+    config: Config,
+    folder: &Path,
+    files: Vec<PathBuf>,
+    digest: &str,
+    held: impl AsyncFnOnce(&Store) -> Result<Option<Bytes>, StoreError>,
+) -> anyhow::Result<Bytes> {
+    for path in files {
         let bytes = component(&path)?;
         if Sha256::of(&bytes).digest().to_string() == digest {
             return Ok(bytes);
@@ -86,7 +95,7 @@ async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Res
     }
     if has_database(&config).await {
         let store = Store::open(config.store).await.context("failed to open the store")?;
-        let found = store.component_bytes(digest).await;
+        let found = held(&store).await;
         store.close().await;
         if let Some(bytes) = found? {
             return Ok(bytes);

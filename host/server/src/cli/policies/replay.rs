@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use bytes::Bytes;
 use clap::Args;
 use packhouse_config::Config;
 use packhouse_runtime::{PolicyRecording, PolicyReplayed, component_files, replay_policy};
-use packhouse_store::{Sha256, Store};
+use packhouse_store::Store;
 
-use crate::cli::plugins::{NotReplayed, component, has_database, whole};
+use crate::cli::plugins::{NotReplayed, component, recorded_component, whole};
 use crate::cli::{SettingFlags, print, program};
 
 #[derive(Debug, Args)]
@@ -45,37 +44,13 @@ async fn replayed(arguments: ReplayArguments) -> anyhow::Result<PolicyReplayed> 
             (named, bytes)
         }
         None => {
-            (PathBuf::from(&recording.component), recorded_component(settings, &recording.component).await?)
+            let (config, _) = Config::load(&settings.inputs(), &program()?)?;
+            let (folder, digest) = (config.runtime.plugins.join("policies"), recording.component.as_str());
+            // Where there is no such folder, there are none.
+            let files = component_files(&folder).unwrap_or_default();
+            let held = async |store: &Store| store.policy_component_bytes(digest).await;
+            (PathBuf::from(digest), recorded_component(config, &folder, files, digest, held).await?)
         }
     };
     Ok(replay_policy(&recording, &name, bytes).await?)
-}
-
-/// The component that was recorded, by its digest: from beside the plugins, else from the database, where there is one.
-async fn recorded_component(settings: SettingFlags, digest: &str) -> anyhow::Result<Bytes> {
-    let (config, _) = Config::load(&settings.inputs(), &program()?)?;
-    let folder = config.runtime.plugins.join("policies");
-    // Where there is no such folder, there are none.
-    for path in component_files(&folder).unwrap_or_default() {
-        let bytes = component(&path)?;
-        if is(&bytes, digest) {
-            return Ok(bytes);
-        }
-    }
-    if has_database(&config).await {
-        let store = Store::open(config.store).await.context("failed to open the store")?;
-        let found = store.policy_component_bytes(digest).await;
-        store.close().await;
-        if let Some(bytes) = found? {
-            return Ok(bytes);
-        }
-    }
-    bail!(
-        "neither {} nor the database holds the component {digest}, which was recorded; name another with --component",
-        folder.display()
-    )
-}
-
-fn is(bytes: &[u8], digest: &str) -> bool {
-    Sha256::of(bytes).digest().to_string() == digest
 }
