@@ -6,7 +6,7 @@
 
 use crate::{
     Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Release,
-    ReleaseVerdict, Signature, Statement, Token, Version, VersionId,
+    ReleaseVerdict, Signature, Statement, Token, Version, VersionDocument, VersionId,
 };
 use std::any::Any;
 
@@ -144,6 +144,7 @@ pub trait HostTransaction {
     fn hide(&mut self, id: &VersionId);
     fn hide_file(&mut self, id: &VersionId, path: &str);
     fn attest(&mut self, statement: &Statement);
+    fn document(&mut self, document: &VersionDocument);
     fn commit(self: Box<Self>) -> Result<Outcome, Error>;
 }
 

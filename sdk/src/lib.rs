@@ -79,6 +79,7 @@ mod transaction;
 mod update;
 mod upstream;
 mod version;
+mod version_document;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 mod window;
@@ -125,6 +126,7 @@ pub use transaction::{Expectation, Outcome, Transaction};
 pub use update::{Applied, Step, retry};
 pub use upstream::{Fetch, Freshness, Reply};
 pub use version::{File, Matches, Version, VersionId};
+pub use version_document::VersionDocument;
 pub use window::Window;
 
 /// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.

@@ -74,6 +74,13 @@ pub struct TarEntry {
     start: u64,
 }
 
+impl TarEntry {
+    /// Offset of its content in the archive, in bytes: for a slice of it.
+    pub fn offset(&self) -> u64 {
+        self.start
+    }
+}
+
 /// A walk through an archive.
 pub struct TarReader<'a, R: ?Sized> {
     archive: Window<'a, R>,

@@ -1,7 +1,7 @@
 //! A change to a repository: all of it or none of it.
 
 use crate::host::HostTransaction;
-use crate::{Digest, Entry, Error, Statement, Version, VersionId};
+use crate::{Digest, Entry, Error, Statement, Version, VersionDocument, VersionId};
 use serde::Serialize;
 
 /// What must hold of a key for a commit to be applied.
@@ -123,6 +123,13 @@ impl Transaction {
     /// Keeps a signed statement about a version that is shown, by this change or before it; about another it is dropped.
     pub fn attest(&mut self, statement: &Statement) -> &mut Self {
         self.host.attest(statement);
+        self
+    }
+
+    /// Lists a document with a version that is shown, by this change or before it; with another it is dropped. A record must name its
+    /// blob.
+    pub fn document(&mut self, document: &VersionDocument) -> &mut Self {
+        self.host.document(document);
         self
     }
 

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::advisories::AdvisoryMark;
 use crate::attestations::{AttestationView, views};
+use crate::documents::DocumentView;
 use crate::operations::connection::{ClientText, Connection, InstallText};
 use crate::operations::packages::VersionPage;
 
@@ -41,6 +42,8 @@ pub(crate) struct VersionDetailsView {
     image: Option<Image>,
     /// Signed statements about it and its files: who built them and from what, and whether that holds.
     attestations: Vec<AttestationView>,
+    /// Documents that came with it and describe what it is made of: bills of materials.
+    documents: Vec<DocumentView>,
     /// What is known to be wrong with it, the worst first.
     advisories: Vec<AdvisoryMark>,
 }
@@ -85,7 +88,7 @@ pub(crate) struct DependencyView {
 
 impl From<VersionPage> for VersionDetailsView {
     fn from(page: VersionPage) -> VersionDetailsView {
-        let VersionPage { details, install, presented, attestations, advisories, .. } = page;
+        let VersionPage { details, install, presented, attestations, documents, advisories, .. } = page;
         let counted = details.file_downloads;
         let version = details.version;
         let files = version.files.into_iter().map(|file| CountedFileView {
@@ -113,6 +116,7 @@ impl From<VersionPage> for VersionDetailsView {
             dependencies: presented.dependencies.into_iter().map(DependencyView::from).collect(),
             image: presented.image,
             attestations: views(attestations, presented.attestations),
+            documents: documents.into_iter().map(DocumentView::from).collect(),
             advisories: advisories.into_iter().map(AdvisoryMark::from).collect(),
         }
     }

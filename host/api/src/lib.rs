@@ -15,6 +15,7 @@ mod candidate;
 mod compression;
 mod credentials;
 mod details;
+pub mod documents;
 mod endpoint;
 pub mod error;
 mod error_response;
@@ -96,6 +97,7 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
         packages::endpoints(),
         search::endpoints(),
         advisories::endpoints(),
+        documents::endpoints(),
         sbom::endpoints(),
         organization::endpoints(),
         cache::endpoints(),

@@ -175,6 +175,13 @@ static GENERAL: &[Key] = &[
         "Days for which the audit log is kept; 0 for ever.",
     ),
     key(
+        "fetch_days",
+        "PACKHOUSE_FETCH_DAYS",
+        Kind::Count,
+        "30",
+        "Days for which it is remembered which versions each token fetched, at most 60; 0: not at all.",
+    ),
+    key(
         "tls.cert",
         "PACKHOUSE_TLS_CERT",
         Kind::Path,

@@ -102,6 +102,8 @@ pub struct Config {
     pub gc_interval: Option<Duration>,
     /// Days for which the audit log is kept; none: for ever.
     pub audit_days: Option<u64>,
+    /// Days for which it is remembered which versions each token fetched; 0: not at all.
+    pub fetch_days: i64,
     /// Time between two looks at what the server stands on.
     pub readiness_interval: Duration,
     /// TLS on the listeners.
@@ -269,6 +271,7 @@ impl Config {
             compression: read.parse("responses.compression", values::switch)?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
+            fetch_days: read.parse("fetch_days", values::fetch_days)?,
             readiness_interval: read.millis("readiness_interval_ms")?.max(SHORTEST_INTERVAL),
             tls: read.tls()?,
             proxy_protocol: read.proxy_protocol()?,

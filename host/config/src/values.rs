@@ -67,6 +67,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
 }
 
 /// A whole number of events a second.
+/// Days of which it can be remembered what was fetched.
+pub(crate) fn fetch_days(text: &str) -> Result<i64, String> {
+    let days = text.parse::<i64>().ok().filter(|days| (0..=packhouse_store::FETCH_DAYS).contains(days));
+    days.ok_or_else(|| format!("must be a number of days up to {}", packhouse_store::FETCH_DAYS))
+}
+
 pub(crate) fn rate(text: &str) -> Result<u32, String> {
     u32::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
 }

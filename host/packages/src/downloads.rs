@@ -1,4 +1,4 @@
-//! Counting downloads: what was sent is noted in memory when its response begins, from the cache or not, and written later.
+//! Counting downloads, and remembering what tokens fetched: what was sent is noted in memory when its response begins, from the cache or not, and written later.
 
 use std::sync::Arc;
 
@@ -30,6 +30,13 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, res
     if begins {
         let path: Arc<str> = request.head.path.join("/").into();
         let of_version = request.description().counts_for_version(&path);
-        request.app.store.downloaded(repository, path, file.sha256, of_version, request.now);
+        let store = &request.app.store;
+        if let Some(token) = &request.principal.facts.token
+            && of_version
+            && request.app.config.fetch_days > 0
+        {
+            store.fetched(token.id, repository, Arc::clone(&path), file.sha256, request.now);
+        }
+        store.downloaded(repository, path, file.sha256, of_version, request.now);
     }
 }

@@ -41,6 +41,7 @@ fn package(change: &CatalogChange) -> &str {
         | CatalogChange::Hide { name, .. }
         | CatalogChange::HideFile { name, .. }
         | CatalogChange::Attest(packhouse_store::SignedStatement { name, .. })
+        | CatalogChange::Document(packhouse_store::VersionDocument { name, .. })
         | CatalogChange::ShowFile(packhouse_store::ShownFile { name, .. }) => name,
     }
 }

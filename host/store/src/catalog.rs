@@ -2,6 +2,7 @@
 
 use crate::attestations::statement::SignedStatement;
 use crate::digest::Digest;
+use crate::documents::VersionDocument;
 
 /// A version of a package, or what changed of it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -66,6 +67,8 @@ pub enum CatalogChange {
     ShowFile(ShownFile),
     /// Keeps a signed statement about a version that is shown.
     Attest(SignedStatement),
+    /// Knows a document that came with a version that is shown.
+    Document(VersionDocument),
     /// No longer shows a version, with all its files. One that is not shown is no fault.
     Hide {
         /// The package.
@@ -92,6 +95,7 @@ impl CatalogChange {
             CatalogChange::Show(version) => &version.name,
             CatalogChange::ShowFile(file) => &file.name,
             CatalogChange::Attest(statement) => &statement.name,
+            CatalogChange::Document(document) => &document.name,
             CatalogChange::HideFile { name, .. } | CatalogChange::Hide { name, .. } => name,
         }
     }

@@ -20,8 +20,10 @@ mod db;
 mod deferred;
 mod deletions;
 mod digest;
+mod documents;
 mod error;
 mod examine;
+mod fetches;
 mod gates;
 mod gc;
 mod ids;
@@ -74,8 +76,10 @@ pub use config::{BlobsConfig, DatabaseLimits, RedirectsConfig, StagingLimits, St
 pub use db::{Answering, Connections, Generation};
 pub use deletions::Deletion;
 pub use digest::{Algorithm, Digest, Sha256};
+pub use documents::{MAX_DOCUMENTS, MAX_FORM_BYTES, VersionDocument};
 pub use error::{ExceededQuota, Part, QuotaOf, StoreError, causes};
 pub use examine::{DatabaseFacts, examine_blobs, examine_database, known_schema};
+pub use fetches::{Days, FetchedVersions};
 pub use gc::Collected;
 pub use ids::{
     AccessKeyId, AttestationId, CacheName, DeliveryId, ExceptionId, KeyOwnerId, MemberId, OrganizationId,
@@ -122,4 +126,4 @@ pub use webhooks::{
     Delivery, DeliveryState, DueDelivery, EventKind, HookAtWork, MAX_WEBHOOKS, NewWebhook, QueueBounds,
     Reported, TEST_EVENT, TagRecord, Tags, Try, WebhookChange, WebhookRow,
 };
-pub use write_behind::Refusal;
+pub use write_behind::{FETCH_DAYS, Refusal};

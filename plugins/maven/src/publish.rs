@@ -10,7 +10,7 @@ use crate::statements::{self, Part};
 use crate::{FILE_LIMIT, busy};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
-    Repository, Request, Response, Settings, Step, Transaction, Version,
+    Repository, Request, Response, Settings, Step, Transaction, Version, VersionDocument, VersionId,
 };
 
 /// Bytes of a checksum file: a few hundred at most, with a file's name behind the hex.
@@ -149,8 +149,21 @@ fn change_file(
         // Put each time, whatever is there: so no deploy waits for another, and a deletion sees that it was too late.
         change.put(&records::version(item), &records::time(stored.time), Expectation::Anything, &[]);
         change.show(&shown(item, &file.path, stored));
+        if let Some(document) = bill_of_materials(item, &file.path, stored) {
+            change.document(&document);
+        }
     }
     Ok(())
+}
+
+/// What the file is of the version that it is published with, where its name says that it is a bill of materials: the build plugins of
+/// CycloneDX and SPDX attach one so.
+fn bill_of_materials(item: &Item, path: &str, stored: &FileRecord) -> Option<VersionDocument> {
+    let media_type = VersionDocument::media_type_of(path)?;
+    let form = VersionDocument::form_of(media_type)?;
+    let id = VersionId::new(item.name(), &item.version);
+    let document = VersionDocument::new(id, form, media_type, stored.sha256.clone(), stored.size);
+    Some(document.at(path).titled(path.rsplit('/').next().unwrap_or_default()))
 }
 
 fn shown(item: &Item, path: &str, stored: &FileRecord) -> Version {

@@ -4,7 +4,7 @@ use crate::confusion;
 use crate::document::{Attachment, invalid};
 use crate::manifest::Manifest;
 use crate::name::Name;
-use crate::tar::{self, Refusal};
+use crate::tar::{self, Contents, Refusal, Sbom};
 use crate::version::clean;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -90,22 +90,27 @@ impl Tarball {
         Ok(())
     }
 
-    /// Compares its own `package.json` with what is published.
+    /// Compares its own `package.json` with what is published; its bills of materials, each as a part of the archive.
     ///
     /// # Errors
     /// 400 for what is no such archive, one of another package or version, or one that says something else of what it needs, runs
     /// or brings along.
-    pub(crate) fn check_contents(&self, name: &Name, manifest: &Manifest) -> Result<(), Failure> {
+    pub(crate) fn check_contents(
+        &self,
+        name: &Name,
+        manifest: &Manifest,
+    ) -> Result<Vec<(Sbom, Blob)>, Failure> {
         let number = manifest.number.as_str();
         let archive = self.blob.decode("gzip", UNPACKED_LIMIT, &[]).map_err(|error| match error {
             Error::TooLarge(_) => bad(&format!("it unpacks to more than {UNPACKED_LIMIT} bytes")),
             Error::Invalid(_) => bad("it is not compressed with gzip, or damaged"),
             other => other.into(),
         })?;
-        let bytes = tar::package_json(&archive).map_err(|refusal| match refusal {
-            Refusal::Bad(said) => bad(said),
-            Refusal::Host(error) => error.into(),
-        })?;
+        let Contents { package_json: bytes, sboms } =
+            tar::contents(&archive).map_err(|refusal| match refusal {
+                Refusal::Bad(said) => bad(said),
+                Refusal::Host(error) => error.into(),
+            })?;
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let own: Value = serde_json::from_slice(bytes)
             .map_err(|error| bad(&format!("its package.json cannot be read: {error}")))?;
@@ -118,7 +123,10 @@ impl Tarball {
             )));
         }
         match confusion::find(name, &manifest.members, &own) {
-            None => Ok(()),
+            None => {
+                let part = |sbom: Sbom| Ok((sbom.clone(), archive.slice(sbom.offset, sbom.size)?));
+                sboms.into_iter().map(part).collect()
+            }
             Some(difference) => {
                 let said = |text: &Option<String>| match text {
                     Some(text) => format!("{:?}", text.chars().take(SHOWN).collect::<String>()),

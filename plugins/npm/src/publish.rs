@@ -10,10 +10,11 @@ use crate::readme;
 use crate::records::{self, Facts, Package, Version};
 use crate::revision::answer;
 use crate::settings::{LEGACY_NAMES, allows_legacy_names};
+use crate::tar::Sbom;
 use crate::{BODY_LIMIT, FILE_LIMIT, busy, change};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, Repository, Request,
-    Response, Settings, Statement, Transaction, VersionId,
+    Response, Settings, Statement, Transaction, VersionDocument, VersionId,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +59,8 @@ struct Release<'a> {
     /// Of the tarball.
     sha512: Digest,
     readme: readme::Stored,
+    /// Bills of materials that it brought along, each with its digest.
+    sboms: Vec<(Sbom, Digest)>,
     /// Tags that are to name this version.
     tags: Vec<String>,
     /// Who publishes it.
@@ -85,7 +88,7 @@ fn publish(
     let mut manifest = Manifest::check(name, &number, members)?;
     refuse_existing(repository, &settings, name, &manifest.number)?;
     let publish = Publish { name, number: &number, manifest: &manifest, document: &document, body };
-    let tarball = publish.tarball(settings.file_limit(FILE_LIMIT))?;
+    let (tarball, sboms) = publish.tarball(settings.file_limit(FILE_LIMIT))?;
     let attestations = attestation::read(&document, &tarball)?;
     let person = request.caller().map(|caller| person(&caller));
     if let Some(person) = &person {
@@ -94,6 +97,8 @@ fn publish(
     let tags = tags(&document, &number)?;
     let digest = repository.keep(&tarball.blob)?;
     let sha512 = Digest::new("sha512", &tarball.sha512)?;
+    let keep = |(sbom, part): (Sbom, Blob)| Ok((sbom, repository.keep(&part)?));
+    let sboms = sboms.into_iter().map(keep).collect::<Result<_, Failure>>()?;
     let facts = Facts {
         time: cx.now(),
         sha256: digest,
@@ -117,6 +122,7 @@ fn publish(
             attestations,
             sha512,
             readme,
+            sboms,
             tags,
             person,
         },
@@ -135,8 +141,9 @@ struct Publish<'a> {
 }
 
 impl Publish<'_> {
-    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it.
-    fn tarball(&self, limit: u64) -> Result<Tarball, Failure> {
+    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it; and the bills of
+    /// materials in it.
+    fn tarball(&self, limit: u64) -> Result<(Tarball, Vec<(Sbom, Blob)>), Failure> {
         let Self { name, number, manifest, document, body } = *self;
         let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
         let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
@@ -158,8 +165,8 @@ impl Publish<'_> {
         };
         let tarball = Tarball::decode(body, span, attachment, limit)?;
         tarball.check_digests(&manifest.dist)?;
-        tarball.check_contents(name, manifest)?;
-        Ok(tarball)
+        let sboms = tarball.check_contents(name, manifest)?;
+        Ok((tarball, sboms))
     }
 }
 
@@ -229,8 +236,9 @@ impl Release<'_> {
     ) -> Result<(), Failure> {
         let Self { name, number, version, .. } = self;
         let facts = &version.facts;
-        let blobs: &[Digest] = std::slice::from_ref(&facts.sha256);
-        change.put(key, &version.write()?, Expectation::Absent, blobs);
+        let sboms = self.sboms.iter().map(|(_, digest)| digest);
+        let blobs: Vec<Digest> = std::iter::once(&facts.sha256).chain(sboms).cloned().collect();
+        change.put(key, &version.write()?, Expectation::Absent, &blobs);
         let expect = Expectation::unchanged(package.as_ref());
         let package = self.package(package.map(|entry| entry.value));
         let readme = self.readme.blob.as_slice();
@@ -253,6 +261,12 @@ impl Release<'_> {
             let id = VersionId::new(name.as_str(), number);
             let statement = Statement::new(id, kind, self.sha512.clone(), bundle.clone());
             change.attest(&statement.of_file(name.path(number)).at(attestation::path(name, number)));
+        }
+        for (Sbom { title, media_type, size, .. }, digest) in &self.sboms {
+            let (id, form) = (VersionId::new(name.as_str(), number), VersionDocument::form_of(media_type));
+            let document =
+                VersionDocument::new(id, form.unwrap_or_default(), *media_type, digest.clone(), *size);
+            change.document(&document.of_file(name.path(number)).titled(title));
         }
         Ok(())
     }

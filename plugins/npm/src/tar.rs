@@ -1,9 +1,9 @@
-//! The archive within a tarball: its own `package.json`, found by reading headers alone.
+//! The archive within a tarball: its own `package.json` and bills of materials, found by reading headers alone.
 //!
 //! Installers drop the first folder of every path and take the last file of a name. What they would find must be what the
 //! registry was told, or a package could show one face here and another on disk.
 
-use packhouse_sdk::{Error, ReadAt, TarError, TarKind, TarReader, TarRules};
+use packhouse_sdk::{Error, ReadAt, TarEntry, TarError, TarKind, TarReader, TarRules, VersionDocument};
 
 /// Entries of an archive.
 const ENTRIES: u32 = 200_000;
@@ -11,6 +11,32 @@ const ENTRIES: u32 = 200_000;
 const PACKAGE_JSON: &[u8] = b"package.json";
 /// Bytes of a `package.json`, and of an extended header.
 const SMALL: u64 = 1 << 20;
+
+/// Bills of materials that are looked at.
+const SBOMS: usize = 16;
+/// Bytes of what one is called.
+const SBOM_NAME: usize = 200;
+
+/// What an archive says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// The bytes of the package's own `package.json`.
+    pub(crate) package_json: Vec<u8>,
+    /// Its bills of materials.
+    pub(crate) sboms: Vec<Sbom>,
+}
+
+/// A bill of materials in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sbom {
+    /// Its path in the package.
+    pub(crate) title: String,
+    pub(crate) media_type: &'static str,
+    /// Offset of its bytes in the archive.
+    pub(crate) offset: u64,
+    /// How many bytes.
+    pub(crate) size: u64,
+}
 
 /// Why an archive is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +66,25 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The bytes of the package's own `package.json`.
+/// What the archive says of itself. Of bills of materials in one place the last counts.
 ///
 /// # Errors
 /// [`Refusal::Bad`] for what is no archive, one without a `package.json` or with more than one, and one with too many entries.
-pub(crate) fn package_json(archive: &impl ReadAt) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn contents(archive: &impl ReadAt) -> Result<Contents, Refusal> {
     let mut reader = TarReader::new(archive, TarRules::Lenient, SMALL)?;
     let (mut found, mut seen) = (None, false);
+    let mut sboms: Vec<Sbom> = Vec::new();
     for _ in 0..ENTRIES {
         let Some(entry) = reader.next_entry()? else {
-            return found.ok_or(Refusal::Bad("it holds no package.json"));
+            let package_json = found.ok_or(Refusal::Bad("it holds no package.json"))?;
+            return Ok(Contents { package_json, sboms });
         };
+        if let Some(sbom) = sbom(&entry) {
+            sboms.retain(|before| before.title != sbom.title);
+            if sboms.len() < SBOMS {
+                sboms.push(sbom);
+            }
+        }
         let Some(name) = name_at_first_level(&entry.path) else { continue };
         if !name.eq_ignore_ascii_case(PACKAGE_JSON) {
             continue;
@@ -69,6 +103,21 @@ pub(crate) fn package_json(archive: &impl ReadAt) -> Result<Vec<u8>, Refusal> {
         found = Some(reader.content(&entry)?);
     }
     Err(Refusal::Bad("it holds more than 200,000 entries"))
+}
+
+/// The bill of materials that an entry is: a file that is called so, at the first level or in the folder `sbom` or `sboms` of it.
+fn sbom(entry: &TarEntry) -> Option<Sbom> {
+    let path = std::str::from_utf8(&entry.path).ok()?;
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let title = match parts.as_slice() {
+        [_, file] => (*file).to_owned(),
+        [_, folder @ ("sbom" | "sboms"), file] => format!("{folder}/{file}"),
+        _ => return None,
+    };
+    let media_type = VersionDocument::media_type_of(&title)?;
+    let fits = entry.kind == TarKind::File && entry.size > 0 && entry.size <= VersionDocument::MAX_BYTES;
+    let titled = title.len() <= SBOM_NAME && !title.contains('\0');
+    (fits && titled).then(|| Sbom { title, media_type, offset: entry.offset(), size: entry.size })
 }
 
 /// The name of a file of the archive's first level, as installers see it: whatever its folder is called.
@@ -90,6 +139,38 @@ mod tests {
     /// With what ends an archive.
     fn archive(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
         tar_archive(entries, 1024)
+    }
+
+    fn package_json(archive: &Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        contents(archive).map(|contents| contents.package_json)
+    }
+
+    #[test]
+    fn bills_of_materials_are_found_where_installers_would_put_them() {
+        let large = vec![b'x'; 600];
+        let bytes = archive(&[
+            ("package/bom.json", b'0', b"first"),
+            ("package/package.json", b'0', b"{}"),
+            ("package/sboms/lib.spdx.json", b'0', &large),
+            ("package/src/bom.json", b'0', b"no"),
+            ("package/link.cdx.json", b'2', b""),
+            ("package/empty.cdx.json", b'0', b""),
+            ("package/readme.json", b'0', b"no"),
+            ("package/bom.json", b'0', b"last"),
+        ]);
+        let sboms = contents(&bytes).unwrap().sboms;
+        let read = |sbom: &Sbom| {
+            let offset = usize::try_from(sbom.offset).unwrap();
+            bytes[offset..offset + usize::try_from(sbom.size).unwrap()].to_vec()
+        };
+        let told: Vec<_> = sboms.iter().map(|one| (one.title.as_str(), one.media_type, read(one))).collect();
+        assert_eq!(
+            told,
+            [
+                ("sboms/lib.spdx.json", VersionDocument::SPDX_JSON, large),
+                ("bom.json", VersionDocument::CYCLONEDX_JSON, b"last".to_vec()),
+            ]
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! Signatures and attestations of manifests, as clients push them: in manifests that name what they are about (`subject`), or under tags
-//! that do (`sha256-….sig` and `.att`, as cosign has them since before there were referrers). The host is handed each for the tags of
-//! what it is about, and says what it is worth.
+//! Signatures, attestations and bills of materials of manifests, as clients push them: in manifests that name what they are about
+//! (`subject`), under tags that do (`sha256-….sig`, `.att` and `.sbom`, as cosign has them since before there were referrers), or beside
+//! the platforms of an index, as BuildKit has them. The host is handed each for the tags of what it is about.
 
 use crate::MANIFEST_LIMIT;
 use crate::records::{self, ManifestRecord, Referrer, TagRecord};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{
-    DetachedSignature, Digest, Failure, ReadAt, Repository, Statement, Transaction, VersionId,
+    DetachedSignature, Digest, Failure, ReadAt, Repository, Statement, Transaction, VersionDocument,
+    VersionId,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -18,23 +19,40 @@ const MOST_MANIFESTS: usize = 32;
 const MOST_LAYERS: usize = 16;
 /// Tags of a manifest for which a statement about it is kept.
 const MOST_TAGS: usize = 50;
+/// Bytes of what a document is called.
+const MOST_TITLE: usize = 200;
 /// Notation's signatures.
 const NOTATION: &str = "application/vnd.cncf.notary.signature";
 
-/// A statement that lies in a manifest.
+/// An unsigned statement of in-toto.
+const IN_TOTO: &str = "application/vnd.in-toto+json";
+/// The types of what such a statement says, as they begin, and the form of what then lies in it.
+const PREDICATES: [(&str, &str); 2] = [
+    ("https://spdx.dev/Document", VersionDocument::SPDX),
+    ("https://cyclonedx.org/bom", VersionDocument::CYCLONEDX),
+];
+
+/// What is said of one manifest in another.
 struct Found {
-    kind: String,
-    bytes: Vec<u8>,
-    /// Of the manifest in which it lies.
+    said: Said,
+    /// The manifest in which it lies.
     within: Digest,
+}
+
+enum Said {
+    /// A signed statement.
+    Signed { kind: String, bytes: Vec<u8> },
+    /// What it is made of.
+    MadeOf { form: &'static str, media_type: String, title: String, digest: Digest, size: u64 },
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Document {
+struct Parts {
     artifact_type: Option<String>,
     config: Option<Descriptor>,
     layers: Vec<Descriptor>,
+    manifests: Vec<Descriptor>,
 }
 
 #[derive(Default, Deserialize)]
@@ -45,9 +63,12 @@ struct Descriptor {
     annotations: BTreeMap<String, String>,
 }
 
+/// What tags of cosign's end with.
+const KINDS: [&str; 3] = ["sig", "att", "sbom"];
+
 /// What a tag of cosign's is about.
 fn of_tag(tag: &str) -> Option<Digest> {
-    let (digest, _) = tag.rsplit_once('.').filter(|(_, kind)| matches!(*kind, "sig" | "att"))?;
+    let (digest, _) = tag.rsplit_once('.').filter(|(_, kind)| KINDS.contains(kind))?;
     Digest::new("sha256", digest.strip_prefix("sha256-")?).ok()
 }
 
@@ -73,12 +94,12 @@ pub(crate) fn attest(
         if tags.is_empty() {
             continue;
         }
-        for found in statements(repository, digest, bytes)? {
+        for found in said(repository, digest, bytes)? {
             tags.iter().for_each(|tag| state(change, image, tag, &subject, &found));
         }
     }
     if !tags.is_empty() {
-        for found in about(repository, image, digest)? {
+        for found in about(repository, image, digest, bytes)? {
             tags.iter().take(MOST_TAGS).for_each(|tag| state(change, image, tag, digest, &found));
         }
     }
@@ -119,9 +140,17 @@ pub(crate) struct Gone<'a> {
 
 fn state(change: &mut Transaction, image: &str, tag: &str, subject: &Digest, found: &Found) {
     let id = VersionId::new(image, tag);
-    let statement = Statement::new(id, &found.kind, subject.clone(), found.bytes.clone());
-    let file = format!("{image}/manifests/{tag}");
-    change.attest(&statement.of_file(file).at(path(image, &found.within)));
+    let (file, source) = (format!("{image}/manifests/{tag}"), path(image, &found.within));
+    match &found.said {
+        Said::Signed { kind, bytes } => {
+            let statement = Statement::new(id, kind, subject.clone(), bytes.clone());
+            change.attest(&statement.of_file(file).at(source));
+        }
+        Said::MadeOf { form, media_type, title, digest, size } => {
+            let document = VersionDocument::new(id, *form, media_type, digest.clone(), *size);
+            change.document(&document.of_file(file).at(source).titled(title));
+        }
+    }
 }
 
 /// Where a manifest is fetched.
@@ -136,13 +165,18 @@ fn tags_of(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<
     Ok(keys.map(|key| key.map(tag)).collect::<Result<_, _>>()?)
 }
 
-/// What is stated about a manifest by others that are here.
-fn about(repository: &Repository, image: &str, subject: &Digest) -> Result<Vec<Found>, Failure> {
-    let mut within = Vec::new();
+/// What is said about a manifest by others that are here; `bytes` are its own.
+fn about(
+    repository: &Repository,
+    image: &str,
+    subject: &Digest,
+    bytes: &[u8],
+) -> Result<Vec<Found>, Failure> {
+    let mut within = beside(bytes);
     for entry in repository.scan(records::referrers(image, subject)).take(MOST_MANIFESTS) {
         within.push(entry?.json::<Referrer>()?.value.digest);
     }
-    for kind in ["sig", "att"] {
+    for kind in KINDS {
         let tag = records::tag(image, &format!("sha256-{}.{kind}", subject.hex()));
         if let Some(entry) = repository.get_json::<TagRecord>(&tag)? {
             within.push(entry.value.digest);
@@ -151,18 +185,36 @@ fn about(repository: &Repository, image: &str, subject: &Digest) -> Result<Vec<F
     let mut found = Vec::new();
     for digest in within {
         let Some(blob) = repository.blob(&digest)? else { continue };
-        found.extend(statements(repository, &digest, &blob.read_all(MANIFEST_LIMIT)?)?);
+        found.extend(said(repository, &digest, &blob.read_all(MANIFEST_LIMIT)?)?);
     }
     Ok(found)
 }
 
-/// The statements that lie in a manifest; none where it is something else.
-fn statements(repository: &Repository, within: &Digest, bytes: &[u8]) -> Result<Vec<Found>, Failure> {
-    let document: Document = serde_json::from_slice(bytes).unwrap_or_default();
-    let config = document.config.map(|config| config.media_type);
-    let notation = document.artifact_type.or(config).is_some_and(|kind| kind == NOTATION);
+/// Of an index, the manifests that stand beside its platforms to say something of them.
+fn beside(bytes: &[u8]) -> Vec<Digest> {
+    let parts: Parts = serde_json::from_slice(bytes).unwrap_or_default();
+    let says = |part: &&Descriptor| {
+        part.annotations.get("vnd.docker.reference.type").is_some_and(|kind| kind == "attestation-manifest")
+    };
+    let said = parts.manifests.iter().filter(says).filter_map(|part| part.digest.parse().ok());
+    said.take(MOST_MANIFESTS).collect()
+}
+
+/// What lies in a manifest; nothing where it is something else.
+fn said(repository: &Repository, within: &Digest, bytes: &[u8]) -> Result<Vec<Found>, Failure> {
+    let parts: Parts = serde_json::from_slice(bytes).unwrap_or_default();
+    let config = parts.config.map(|config| config.media_type);
+    let notation = parts.artifact_type.or(config).is_some_and(|kind| kind == NOTATION);
     let mut found = Vec::new();
-    for layer in document.layers.iter().take(MOST_LAYERS) {
+    for layer in parts.layers.iter().take(MOST_LAYERS) {
+        if let Some(form) = layer.form() {
+            let Ok(digest) = layer.digest.parse::<Digest>() else { continue };
+            let Some(blob) = repository.blob(&digest)? else { continue };
+            let (media_type, title) = (layer.media_type.clone(), layer.title());
+            let said = Said::MadeOf { form, media_type, title, digest, size: blob.size()? };
+            found.push(Found { said, within: within.clone() });
+            continue;
+        }
         let kind = match layer.media_type.as_str() {
             _ if notation => NOTATION,
             Statement::SIMPLE_SIGNING | Statement::DSSE => layer.media_type.as_str(),
@@ -180,12 +232,29 @@ fn statements(repository: &Repository, within: &Digest, bytes: &[u8]) -> Result<
             Statement::SIMPLE_SIGNING | Statement::DSSE if fits => layer.apart(&bytes).write()?,
             _ => bytes,
         };
-        found.push(Found { kind: kind.to_owned(), bytes, within: within.clone() });
+        let said = Said::Signed { kind: kind.to_owned(), bytes };
+        found.push(Found { said, within: within.clone() });
     }
     Ok(found)
 }
 
 impl Descriptor {
+    /// In which language the bill of materials is written that lies there, as far as one does.
+    fn form(&self) -> Option<&'static str> {
+        if self.media_type != IN_TOTO {
+            return VersionDocument::form_of(&self.media_type);
+        }
+        let predicate = self.annotations.get("in-toto.io/predicate-type")?;
+        PREDICATES.iter().find(|(begins, _)| predicate.starts_with(begins)).map(|(_, form)| *form)
+    }
+
+    /// What it is called: as it says, else by its digest.
+    fn title(&self) -> String {
+        let said = self.annotations.get("org.opencontainers.image.title");
+        let said = said.filter(|said| !said.is_empty() && said.len() <= MOST_TITLE && !said.contains('\0'));
+        said.unwrap_or(&self.digest).clone()
+    }
+
     /// A signature as it stands apart: what was signed, and what the annotations say of it.
     fn apart(&self, signed: &[u8]) -> DetachedSignature {
         let said = |name: &str| self.annotations.get(name).cloned().unwrap_or_default();
@@ -204,13 +273,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_stands_beside_the_platforms_of_an_index_is_found() {
+        let digest = |hex: &str| format!("sha256:{}", hex.repeat(32));
+        let entry = |hex: &str, kind: &str| {
+            serde_json::json!({"mediaType": "m", "digest": digest(hex), "size": 1,
+                "platform": {"os": "unknown"}, "annotations": {"vnd.docker.reference.type": kind}})
+        };
+        let index = serde_json::json!({"schemaVersion": 2, "manifests": [
+            {"mediaType": "m", "digest": digest("aa"), "size": 1}, entry("bb", "attestation-manifest"), entry("cc", "other")]});
+        let found = beside(index.to_string().as_bytes());
+        assert_eq!(found.iter().map(Digest::to_string).collect::<Vec<_>>(), [digest("bb")]);
+        assert!(beside(b"no JSON").is_empty());
+    }
+
+    #[test]
+    fn a_statement_of_in_toto_is_of_the_form_of_what_it_says() {
+        let form = |media_type: &str, predicate: &str| {
+            let annotations = [("in-toto.io/predicate-type".to_owned(), predicate.to_owned())];
+            let (media_type, digest) = (media_type.to_owned(), String::new());
+            Descriptor { media_type, digest, annotations: annotations.into() }.form()
+        };
+        assert_eq!(form(IN_TOTO, "https://spdx.dev/Document/v2.3"), Some("spdx"));
+        assert_eq!(form(IN_TOTO, "https://cyclonedx.org/bom"), Some("cyclonedx"));
+        assert_eq!(form(IN_TOTO, "https://slsa.dev/provenance/v1"), None);
+        assert_eq!(form("application/json", "https://spdx.dev/Document"), None);
+    }
+
+    #[test]
     fn a_tag_of_cosigns_names_a_digest() {
         let hex = "ab".repeat(32);
         let named = |tag: String| of_tag(&tag).map(|digest| digest.to_string());
         assert_eq!(named(format!("sha256-{hex}.sig")), Some(format!("sha256:{hex}")));
         assert_eq!(named(format!("sha256-{hex}.att")), Some(format!("sha256:{hex}")));
+        assert_eq!(named(format!("sha256-{hex}.sbom")), Some(format!("sha256:{hex}")));
         for other in [
-            format!("sha256-{hex}.sbom"),
+            format!("sha256-{hex}.json"),
             format!("sha256-{hex}"),
             "sha256-ab.sig".to_owned(),
             "1.0".to_owned(),

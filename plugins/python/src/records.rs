@@ -103,6 +103,9 @@ pub(crate) struct FileRecord {
     /// Its provenance: the attestations that came with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provenance: Option<Digest>,
+    /// Bills of materials that it brought along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sboms: Vec<Digest>,
 }
 
 impl FileRecord {
@@ -111,6 +114,7 @@ impl FileRecord {
         let mut blobs = vec![self.sha256.clone(), self.metadata.clone()];
         blobs.extend(self.signature.clone());
         blobs.extend(self.provenance.clone());
+        blobs.extend(self.sboms.iter().cloned());
         blobs
     }
 }

@@ -11,7 +11,7 @@ use crate::version::Version;
 use crate::{FILE_LIMIT, busy, name};
 use packhouse_sdk::{
     Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy, Repository,
-    Request, Response, Settings, Statement, Step, Transaction, Version as Shown, VersionId,
+    Request, Response, Settings, Statement, Step, Transaction, Version as Shown, VersionDocument, VersionId,
 };
 
 /// Bytes of a form: besides the file it holds its metadata once more.
@@ -130,6 +130,16 @@ struct Upload {
     version: VersionRecord,
     /// Signed statements about it, by their form.
     statements: Vec<(&'static str, Vec<u8>)>,
+    /// Bills of materials that it brought along.
+    sboms: Vec<Sbom>,
+}
+
+/// A bill of materials in a wheel.
+struct Sbom {
+    title: String,
+    media_type: &'static str,
+    digest: Digest,
+    size: u64,
 }
 
 impl Upload {
@@ -156,6 +166,7 @@ impl Upload {
             statements.push((Statement::PGP, blob.read_all(form::SIGNATURE)?));
         }
         let signature = form.signature.as_ref().map(|blob| repository.keep(blob)).transpose()?;
+        let sboms = sboms(cx, found)?;
         let record = FileRecord {
             version: filename.version.to_string(),
             sha256,
@@ -167,6 +178,7 @@ impl Upload {
             metadata,
             signature,
             provenance,
+            sboms: sboms.iter().map(|sbom| sbom.digest.clone()).collect(),
         };
         let display = found.metadata.get("name").unwrap_or(&filename.project).to_owned();
         let version = VersionRecord {
@@ -181,6 +193,7 @@ impl Upload {
             project: ProjectRecord { name: display },
             version,
             statements,
+            sboms,
         })
     }
 
@@ -233,8 +246,25 @@ impl Upload {
             let statement = Statement::new(id.clone(), *kind, self.record.sha256.clone(), bytes.clone());
             change.attest(&statement.of_file(path.as_str()).at(source));
         }
+        for Sbom { title, media_type, digest, size } in &self.sboms {
+            let form = VersionDocument::form_of(media_type).unwrap_or_default();
+            let document = VersionDocument::new(id.clone(), form, *media_type, digest.clone(), *size);
+            change.document(&document.of_file(path.as_str()).titled(title));
+        }
         Ok(())
     }
+}
+
+/// Keeps the bills of materials that an archive brought along.
+fn sboms(cx: &Context, found: &Found) -> Result<Vec<Sbom>, Failure> {
+    let repository = cx.target()?;
+    let mut kept = Vec::new();
+    for (title, bytes) in &found.sboms {
+        let Some(media_type) = VersionDocument::media_type_of(title) else { continue };
+        let digest = repository.keep(&cx.write_blob(bytes)?)?;
+        kept.push(Sbom { title: title.clone(), media_type, digest, size: bytes.len() as u64 });
+    }
+    Ok(kept)
 }
 
 /// What people see of a version, without its files.

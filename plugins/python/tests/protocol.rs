@@ -66,6 +66,36 @@ fn a_refused_upload_changes_nothing() {
 }
 
 #[test]
+fn so_many_bills_of_materials_of_a_wheel_are_kept_beside_it() {
+    let (host, mount) = hosted(json!({}));
+    let names: Vec<String> =
+        (10..30).map(|number| format!("lib-1.0.dist-info/sboms/{number}.cdx.json")).collect();
+    let upload = |project: &str, more: &[(&str, &[u8])]| {
+        let form = mount.post("/").part(":action", None, "file_upload").part("name", None, project);
+        let file = wheel::wheel_with(project, "1.0", more);
+        form.part("version", None, "1.0")
+            .part("content", Some(&wheel::wheel_name(project, "1.0")), file)
+            .send()
+    };
+    let more: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"{}"[..])).collect();
+    upload("lib", &more).expect(200);
+    let documents = host.documents("packages");
+    assert_eq!(documents.len(), 16);
+    assert_eq!(
+        (documents[0].title.as_str(), documents[0].path.as_str(), documents[0].size),
+        ("10.cdx.json", "packages/lib/1.0/lib-1.0-py3-none-any.whl", 2)
+    );
+    // One that is too large is passed over, and what is no such document.
+    let large = vec![b' '; (16 << 20) + 1];
+    let inside = |name: &str| format!("big-1.0.dist-info/sboms/{name}");
+    let (first, second, text) = (inside("a.cdx.json"), inside("b.spdx.json"), inside("readme.txt"));
+    upload("big", &[(&first, &large), (&second, b"{}"), (&text, b"no")]).expect(200);
+    let documents = host.documents("packages");
+    let titles: Vec<&str> = documents.iter().skip(16).map(|one| one.title.as_str()).collect();
+    assert_eq!(titles, ["b.spdx.json"]);
+}
+
+#[test]
 fn the_operators_limit_is_of_the_file() {
     let file = wheel::wheel("lib", "1.0", "");
     for (limit, status) in [(file.len(), 200), (file.len() - 1, 413)] {

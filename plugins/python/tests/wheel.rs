@@ -112,6 +112,17 @@ pub(crate) fn wheel_files(name: &str, version: &str, more: &str) -> Vec<(String,
     files
 }
 
+/// A wheel of a project's version with these files besides.
+pub(crate) fn wheel_with(name: &str, version: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut files = wheel_files(name, version, "");
+    let lines: String = more.iter().map(|(name, _)| format!("{name},,\n")).collect();
+    if let Some((_, record)) = files.last_mut() {
+        record.extend(lines.into_bytes());
+    }
+    files.extend(more.iter().map(|(name, content)| ((*name).to_owned(), content.to_vec())));
+    zip(&borrowed(&files))
+}
+
 /// A wheel of a project's version, with more lines in its METADATA.
 pub(crate) fn wheel(name: &str, version: &str, more: &str) -> Vec<u8> {
     zip(&borrowed(&wheel_files(name, version, more)))

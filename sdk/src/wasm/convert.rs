@@ -3,7 +3,7 @@
 use super::generated::packhouse::format as wit;
 use crate::{
     BodyPlan, Digest, Error, Expectation, Failure, Freshness, Intent, Outcome, Release, ReleaseVerdict,
-    Statement, Version, VersionId,
+    Statement, Version, VersionDocument, VersionId,
 };
 
 pub(super) fn error(error: wit::types::Error) -> Error {
@@ -107,6 +107,19 @@ pub(super) fn version(version: &Version) -> wit::records::Version {
 
 pub(super) fn version_id(id: &VersionId) -> wit::records::VersionId {
     wit::records::VersionId { name: id.name.clone(), version: id.version.clone() }
+}
+
+pub(super) fn document(document: &VersionDocument) -> wit::records::Document {
+    wit::records::Document {
+        id: version_id(&document.id),
+        path: document.path.clone(),
+        source: document.source.clone(),
+        title: document.title.clone(),
+        form: document.form.clone(),
+        media_type: document.media_type.clone(),
+        digest: document.digest.to_string(),
+        size: document.size,
+    }
 }
 
 pub(super) fn statement(statement: &Statement) -> wit::records::Statement {

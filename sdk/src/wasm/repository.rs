@@ -5,7 +5,7 @@ use super::{blobs, convert};
 use crate::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Release, ReleaseVerdict,
-    Signature, Statement, Version, VersionId,
+    Signature, Statement, Version, VersionDocument, VersionId,
 };
 use std::any::Any;
 
@@ -159,6 +159,10 @@ impl HostTransaction for TransactionHandle {
 
     fn attest(&mut self, statement: &Statement) {
         self.0.attest(&convert::statement(statement));
+    }
+
+    fn document(&mut self, document: &VersionDocument) {
+        self.0.document(&convert::document(document));
     }
 
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {

@@ -1,12 +1,12 @@
 //! What is shown of a repository: versions, and the search among them.
 
 use crate::state::RepositoryState;
-use packhouse_sdk::{Matches, Statement, Version, VersionId};
+use packhouse_sdk::{Matches, Statement, Version, VersionDocument, VersionId};
 use std::collections::BTreeMap;
 
 /// A page of a search is no longer than this.
 const PAGE: usize = 250;
-/// Statements of one version that are kept.
+/// Statements of one version that are kept, and documents.
 const MAX_STATEMENTS: usize = 64;
 
 /// A change to what is shown.
@@ -15,6 +15,7 @@ pub(crate) enum CatalogChange {
     Hide(VersionId),
     HideFile(VersionId, String),
     Attest(Statement),
+    Document(VersionDocument),
 }
 
 impl RepositoryState {
@@ -24,10 +25,12 @@ impl RepositoryState {
             CatalogChange::Show(version) => self.show(version, now),
             CatalogChange::Hide(id) => {
                 self.statements.retain(|one| one.id != id);
+                self.documents.retain(|one| one.id != id);
                 self.shown.remove(&(id.name, id.version));
             }
             CatalogChange::HideFile(id, path) => self.hide_file(id, &path),
             CatalogChange::Attest(statement) => self.attest(statement),
+            CatalogChange::Document(document) => self.document(document),
         }
     }
 
@@ -52,8 +55,22 @@ impl RepositoryState {
         }
     }
 
+    /// Of what is shown; the last in one place.
+    fn document(&mut self, document: VersionDocument) {
+        let shown = self.shown.contains_key(&(document.id.name.clone(), document.id.version.clone()));
+        let of_version = self.documents.iter().filter(|one| one.id == document.id).count();
+        if shown && of_version < MAX_STATEMENTS {
+            let place = |one: &VersionDocument| {
+                (one.id.clone(), one.path.clone(), one.source.clone(), one.title.clone())
+            };
+            self.documents.retain(|one| place(one) != place(&document));
+            self.documents.push(document);
+        }
+    }
+
     fn hide_file(&mut self, id: VersionId, path: &str) {
         self.statements.retain(|one| one.id != id || (one.path != path && one.source != path));
+        self.documents.retain(|one| one.id != id || (one.path != path && one.source != path));
         let key = (id.name, id.version);
         let Some(version) = self.shown.get_mut(&key) else { return };
         version.files.retain(|file| file.path != path);

@@ -4,7 +4,7 @@ use crate::call::Rights;
 use crate::catalog::CatalogChange;
 use crate::state::{Record, RepositoryState};
 use packhouse_sdk::host::HostTransaction;
-use packhouse_sdk::{Digest, Error, Expectation, Outcome, Statement, Version, VersionId};
+use packhouse_sdk::{Digest, Error, Expectation, Outcome, Statement, Version, VersionDocument, VersionId};
 
 const MAX_CHANGES: usize = 10_000;
 const MAX_KEY: usize = 1_024;
@@ -65,6 +65,10 @@ impl MemoryTransaction {
                 ));
             }
         }
+        self.catalog.iter().try_for_each(|change| match change {
+            CatalogChange::Document(document) => check_document(document),
+            _ => Ok(()),
+        })?;
         let mut values = 0;
         for (key, _, change) in &self.changes {
             if key.is_empty() || key.len() > MAX_KEY || key.contains('\0') {
@@ -104,6 +108,20 @@ impl MemoryTransaction {
     }
 }
 
+fn check_document(document: &VersionDocument) -> Result<(), Error> {
+    for text in [&document.form, &document.media_type] {
+        if text.is_empty() || text.len() > MAX_KIND {
+            let limit = format!("form and media type of a document are 1 to {MAX_KIND} bytes: {text:?}");
+            return Err(Error::Invalid(limit));
+        }
+    }
+    if document.digest.algorithm() == "sha256" {
+        Ok(())
+    } else {
+        Err(Error::Invalid(format!("a document is named by its SHA-256: {}", document.digest)))
+    }
+}
+
 impl HostTransaction for MemoryTransaction {
     fn put(&mut self, key: &str, value: &[u8], expect: Expectation, blobs: &[Digest]) {
         self.change(key, expect, Change::Put { value: value.to_vec(), blobs: blobs.to_vec() });
@@ -131,6 +149,10 @@ impl HostTransaction for MemoryTransaction {
 
     fn attest(&mut self, statement: &Statement) {
         self.catalog.push(CatalogChange::Attest(statement.clone()));
+    }
+
+    fn document(&mut self, document: &VersionDocument) {
+        self.catalog.push(CatalogChange::Document(document.clone()));
     }
 
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {

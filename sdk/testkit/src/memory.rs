@@ -2,7 +2,7 @@
 
 use crate::effects::Effects;
 use crate::state::{Fetched, LogLine, RepositoryState, Shared, UpstreamAnswer};
-use packhouse_sdk::{LoginState, Statement, Token, Version};
+use packhouse_sdk::{LoginState, Statement, Token, Version, VersionDocument};
 
 /// A host whose storage is memory. Clones are the same host.
 #[derive(Clone)]
@@ -118,6 +118,16 @@ impl MemoryHost {
             .repositories
             .get(repository)
             .map(|state| state.statements.clone())
+            .unwrap_or_default()
+    }
+
+    /// Documents that came with what is shown of a repository, as they came.
+    pub fn documents(&self, repository: &str) -> Vec<VersionDocument> {
+        self.state
+            .borrow()
+            .repositories
+            .get(repository)
+            .map(|state| state.documents.clone())
             .unwrap_or_default()
     }
 

@@ -1,7 +1,9 @@
 //! What the memory host knows.
 
 use crate::pieces::{MemoryPiece, PieceKey};
-use packhouse_sdk::{Digest, Error, Folding, Freshness, LoginState, Statement, Token, Version};
+use packhouse_sdk::{
+    Digest, Error, Folding, Freshness, LoginState, Statement, Token, Version, VersionDocument,
+};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,6 +95,8 @@ pub(crate) struct RepositoryState {
     pub(crate) shown: BTreeMap<(String, String), Version>,
     /// Signed statements about what is shown.
     pub(crate) statements: Vec<Statement>,
+    /// Documents that came with it.
+    pub(crate) documents: Vec<VersionDocument>,
 }
 
 /// One record.

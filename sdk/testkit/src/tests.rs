@@ -9,7 +9,7 @@ use packhouse_sdk::Expectation::{Absent, Anything, Present, Revision};
 use packhouse_sdk::host::HostFetch;
 use packhouse_sdk::{
     Action, Blob, Context, Description, Digest, Error, Format, Outcome, Release, ReleaseVerdict, Repository,
-    Router, Statement, Transaction, Version, VersionId,
+    Router, Statement, Transaction, Version, VersionDocument, VersionId,
 };
 use serde_json::json;
 
@@ -272,6 +272,52 @@ fn statements_go_with_what_they_are_about() {
     let sha1 = Digest::new("sha1", &"0".repeat(40)).unwrap();
     for wrong in [Statement::new(id(), "", digest(), ""), Statement::new(id(), "kind", sha1, "")] {
         assert!(attest(&wrong).is_err());
+    }
+}
+
+#[test]
+fn documents_go_with_what_they_are_about() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let digest = || blob("x").sha256().unwrap();
+    let of = |file: &str, source: &str, size: u64| {
+        VersionDocument::new(VersionId::new("lib", "1"), "spdx", VersionDocument::SPDX_JSON, digest(), size)
+            .of_file(file)
+            .at(source)
+            .titled("bom")
+    };
+    let apply = |fill: &dyn Fn(&mut Transaction)| {
+        let mut change = r.begin().unwrap();
+        fill(&mut change);
+        change.commit().map(|outcome| assert!(matches!(outcome, Outcome::Applied(_))))
+    };
+    let listed = || host.documents("r").into_iter().map(|one| (one.path, one.size)).collect::<Vec<_>>();
+    let add = |document: &VersionDocument| {
+        apply(&|change| {
+            change.document(document);
+        })
+    };
+    add(&of("a", "", 1)).unwrap();
+    assert!(listed().is_empty(), "its version is not shown");
+    apply(&|change| {
+        change.show(&Version::new("lib", "1").file("a", digest(), 1).file("b", digest(), 1));
+        change.document(&of("a", "", 1)).document(&of("b", "at", 2)).document(&of("a", "", 3));
+    })
+    .unwrap();
+    assert_eq!(listed(), [("b".to_owned(), 2), ("a".to_owned(), 3)], "the last in one place");
+    for path in ["a", "at"] {
+        apply(&|change| {
+            change.hide_file(&VersionId::new("lib", "1"), path);
+        })
+        .unwrap();
+    }
+    assert!(listed().is_empty(), "with their file, and with where they came");
+    let sha1 = Digest::new("sha1", &"0".repeat(40)).unwrap();
+    for wrong in [
+        VersionDocument { form: String::new(), ..of("a", "", 1) },
+        VersionDocument { digest: sha1, ..of("a", "", 1) },
+    ] {
+        assert!(add(&wrong).is_err());
     }
 }
 

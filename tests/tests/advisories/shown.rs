@@ -1,8 +1,10 @@
 //! What people see, and what a second import changes.
 
 use super::*;
+use packhouse_tests::api::Token;
 use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;
+use packhouse_tests::server::PASSWORD;
 
 #[test]
 fn versions_lists_search_and_pages_say_what_is_known() {
@@ -111,6 +113,69 @@ fn what_is_held_is_exported_as_a_document() {
     let empty = NpmRepository::create(&world.server, "empty");
     let none = world.api.call("GET", &format!("/v1/sbom?repository={}", empty.id)).expect(200).json();
     assert_eq!(none["components"], json!([]));
+}
+
+#[test]
+fn what_a_token_fetched_is_exported_to_who_may_revoke_it() {
+    let world = World::start();
+    let hosted = NpmRepository::create(&world.server, "hosted");
+    let group = FormatRepository::create(
+        &world.server,
+        "npm",
+        "group",
+        &json!({"kind": "group", "members": [hosted.id]}),
+        &[&hosted.id],
+    );
+    publish(
+        &hosted,
+        &[Part::new("a", "1.0.0"), Part::new("a", "1.1.0"), Part::new("b", "1.0.0"), Part::new("c", "1.0.0")],
+    );
+    let [ours, other] = [0, 1].map(|_| world.api.create_token(&[&hosted.id, &group.id], &["read"], None));
+    let fetch = |token: &Token, path: &str| {
+        let client = world.server.anonymous().with("Authorization", &format!("Bearer {}", token.secret));
+        client.get(path).expect(200);
+    };
+    for path in ["hosted/a/-/a-1.0.0.tgz", "hosted/a/-/a-1.0.0.tgz", "group/b/-/b-1.0.0.tgz", "hosted/c"] {
+        fetch(&ours, &format!("/repositories/{path}"));
+    }
+    fetch(&other, "/repositories/hosted/c/-/c-1.0.0.tgz");
+    let asked = |token: &Token, more: &str| format!("/v1/sbom?token={}{more}", token.id);
+    let purls = |query: &str| {
+        let document = world.api.call("GET", query).expect(200).json();
+        let components = document["components"].as_array().unwrap().iter();
+        let mut purls: Vec<String> = components.map(|one| one["purl"].as_str().unwrap().to_owned()).collect();
+        purls.sort();
+        purls
+    };
+    let fetched = ["pkg:npm/a@1.0.0", "pkg:npm/b@1.0.0"];
+    eventually("what was fetched", || (purls(&asked(&ours, "")) == fetched).then_some(()));
+    assert_eq!(purls(&asked(&other, "")), ["pkg:npm/c@1.0.0"]);
+    assert_eq!(
+        purls(&asked(&ours, &format!("&repository={}", hosted.id))),
+        fetched,
+        "of a group, its member"
+    );
+    let day = 24 * 60 * 60 * 1000;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert_eq!(purls(&asked(&ours, &format!("&since={}&until={}", now - day, now + day))), fetched);
+    assert!(purls(&asked(&ours, &format!("&until={}", now - 2 * day))).is_empty());
+    assert!(purls(&asked(&ours, &format!("&since={}", now + 2 * day))).is_empty());
+    // What is gone is known by its number; and so is what a token fetched that is no more.
+    world.api.call("DELETE", &format!("/v1/repositories/{}/packages/b", hosted.id)).expect(204);
+    world.api.call("DELETE", &format!("/v1/tokens/{}", ours.id)).expect(204);
+    assert_eq!(purls(&asked(&ours, "")), fetched);
+    let spdx = world.api.call("GET", &asked(&ours, "&form=spdx")).expect(200).json();
+    assert_eq!(spdx["packages"].as_array().unwrap().len(), 2, "{spdx}");
+
+    let without = format!("/v1/sbom?since={now}");
+    for wrong in [without, asked(&ours, "&since=yesterday"), asked(&ours, "&until=-1")] {
+        world.api.call("GET", &wrong).expect(400);
+    }
+    world.api.call("GET", "/v1/sbom?token=1").expect(404);
+    let invited = json!({"email": "m@example.com", "password": PASSWORD, "permissions": {"organization": [], "repositories": []}});
+    world.api.post("/v1/members", &invited).expect(201);
+    let member = Api::sign_in_as(&world.server, "m@example.com", PASSWORD);
+    member.call("GET", &asked(&other, "")).expect(403);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Signed statements about packages: judged in every form; published as clients do it, shown with what they are worth, served as before,
-//! and gone and back with what they are about.
+//! and gone and back with what they are about. Bills of materials that come with them are beside.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +11,7 @@
 
 mod clients;
 mod demanded;
+mod documents;
 mod formats;
 mod images;
 mod judge;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use packhouse_config::repository_settings::view;
 use packhouse_runtime::{Action, Call as PluginCall, CallError, Plugin, Presentation, RequestHead};
-use packhouse_store::{Attestation, PackageSummary, Readable, RepositoryRow, Version, VersionDetails};
+use packhouse_store::{
+    Attestation, Blob, Digest, PackageSummary, Readable, RepositoryRow, Version, VersionDetails,
+    VersionDocument,
+};
 use packhouse_wire::catalogue;
 
 use super::advisories::{self, Mark};
@@ -94,6 +97,8 @@ pub struct VersionPage {
     pub presented: Presentation,
     /// Signed statements about it and its files, with what they are worth.
     pub attestations: Vec<Attestation>,
+    /// Documents that came with it and describe what it is made of.
+    pub documents: Vec<VersionDocument>,
     /// What is known to be wrong with it, the worst first.
     pub advisories: Vec<Mark>,
 }
@@ -105,17 +110,53 @@ pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> R
     let details = actor.app.store.version_details(repository.id, package, version).await?;
     let details = details.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
     let attestations = actor.app.store.attestations_of(repository.id, package, version).await?;
+    let documents = actor.app.store.documents_of(repository.id, package, version).await?;
     let numbers = [version.to_owned()];
     let advisories = advisories::of_versions(actor, &repository, package, &numbers).await?;
     let advisories = advisories.into_iter().flatten().collect();
     let Some(plugin) = actor.app.runtime.plugin_of(repository.id, &repository.format) else {
         let (install, presented) = (Vec::new(), Presentation::default());
-        return Ok(VersionPage { repository, details, install, presented, attestations, advisories });
+        return Ok(VersionPage {
+            repository,
+            details,
+            install,
+            presented,
+            attestations,
+            documents,
+            advisories,
+        });
     };
     let address = repositories::address(actor, &repository).await?;
     let install = install(plugin.description(), &repository, &address, &details);
     let presented = present(actor, &repository, &plugin, package, version).await?;
-    Ok(VersionPage { repository, details, install, presented, attestations, advisories })
+    Ok(VersionPage { repository, details, install, presented, attestations, documents, advisories })
+}
+
+/// A document that came with a version, with its bytes.
+#[derive(Debug)]
+pub struct FoundDocument {
+    /// What is known of it.
+    pub document: VersionDocument,
+    /// Its bytes.
+    pub blob: Blob,
+}
+
+/// The document of this digest that came with a version: 404 `not_found` where there is none, or no record holds its bytes any more.
+/// Needs read there.
+pub async fn document(
+    actor: &Actor,
+    id: &str,
+    package: &str,
+    version: &str,
+    digest: &str,
+) -> Result<FoundDocument, ApiError> {
+    let repository = repositories::readable(actor, id).await?;
+    let missing = || ApiError::from(&catalogue::NOT_FOUND);
+    let sha256 = digest.parse::<Digest>().ok().and_then(|digest| digest.sha256()).ok_or_else(missing)?;
+    let documents = actor.app.store.documents_of(repository.id, package, version).await?;
+    let document = documents.into_iter().find(|one| one.sha256 == sha256).ok_or_else(missing)?;
+    let blob = actor.app.store.blob(repository.id, sha256).await?.ok_or_else(missing)?;
+    Ok(FoundDocument { document, blob })
 }
 
 /// What the plugin shows of a version. A call that fails is in the log, and costs the page what it would have shown.

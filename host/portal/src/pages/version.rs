@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use packhouse_api::documents;
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::advisories::Mark;
 use packhouse_api::operations::packages::{self, VersionPage};
@@ -30,10 +31,13 @@ const ROOM: usize = 42 * 1024;
 
 /// What this file answers.
 pub(super) fn routes() -> Routes {
-    vec![(
-        "/repositories/{name}/packages/{package}/versions/{version}",
-        visit::page(show).merge(visit::form(act)),
-    )]
+    vec![
+        (
+            "/repositories/{name}/packages/{package}/versions/{version}",
+            visit::page(show).merge(visit::form(act)),
+        ),
+        ("/repositories/{name}/packages/{package}/versions/{version}/documents/{digest}", visit::page(fetch)),
+    ]
 }
 
 async fn show(seat: Arc<Seat>) -> Answer {
@@ -68,6 +72,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let behind = html! {
         @if !presented.dependencies.is_empty() { (dependencies(&told)) }
         (files(&told))
+        @if !told.documents.is_empty() { (bills(&told)) }
         @if let Some(found) = &presented.image { (image(found)) }
         (attestations(&told.attestations, &presented.attestations))
         @if !version.properties.is_empty() { (properties(version)) }
@@ -156,6 +161,34 @@ fn files(told: &VersionPage) -> Markup {
         @if files.is_empty() { p.soft { "None." } } @else { (parts::table("Files", &["File", "Size", "Downloads", "Digest"], &rows)) }
         @if files.len() > ROWS { p.soft { "And " (files.len() - ROWS) " more, which the API lists." } }
     }
+}
+
+/// What came with the version to say what it is made of.
+fn bills(told: &VersionPage) -> Markup {
+    let version = &told.details.version;
+    let page = parts::version(&told.repository.name, &version.name, &version.version);
+    let rows = html! {
+        @for one in told.documents.iter().take(ROWS) {
+            tr {
+                th scope="row" { a href={ (page) "/documents/" (one.sha256.digest().to_string()) } { (parts::short(&one.title)) } }
+                td { (parts::short(&one.form)) }
+                td { (parts::short(if one.path.is_empty() { "the version" } else { &one.path })) }
+                td.num { (parts::size(one.size)) }
+            }
+        }
+    };
+    html! {
+        h2 { "Bills of materials" }
+        (parts::table("Bills of materials", &["Document", "Form", "Of", "Size"], &rows))
+        @if told.documents.len() > ROWS { p.soft { "And " (told.documents.len() - ROWS) " more, which the API lists." } }
+    }
+}
+
+async fn fetch(seat: Arc<Seat>) -> Answer {
+    let row = named(&seat).await?;
+    let (package, number, digest) = (seat.named("package"), seat.named("version"), seat.named("digest"));
+    documents::answer(packages::document(&seat.actor, &row.id.to_string(), package, number, digest).await?)
+        .await
 }
 
 fn dependencies(told: &VersionPage) -> Markup {

@@ -167,6 +167,9 @@ taped! {
         plain hide_file(
             transaction: Resource<TransactionRep>, id: wit::records::VersionId, path: String
         ) -> Plain<()>;
+        plain document(
+            transaction: Resource<TransactionRep>, document: wit::records::Document
+        ) -> Plain<()>;
         plain attest(transaction: Resource<TransactionRep>, statement: wit::records::Statement) -> Plain<()>;
         waiting commit(transaction: Resource<TransactionRep>) -> Fails<wit::records::Outcome>;
         drop TransactionRep;

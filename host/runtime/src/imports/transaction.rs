@@ -8,7 +8,7 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::records::{
-    Expectation, HostTransaction, Outcome, Statement, Version, VersionId,
+    Document, Expectation, HostTransaction, Outcome, Statement, Version, VersionId,
 };
 use crate::description::TagKeys;
 use crate::error::CallError;
@@ -64,6 +64,23 @@ fn stated(statement: Statement) -> Result<packhouse_store::SignedStatement, Stri
     })
 }
 
+fn described(document: Document) -> Result<packhouse_store::VersionDocument, String> {
+    let digest = parsed(&document.digest)?;
+    let sha256 =
+        digest.sha256().ok_or_else(|| format!("a document is named by its sha256, not by {digest}"))?;
+    Ok(packhouse_store::VersionDocument {
+        name: document.id.name,
+        version: document.id.version,
+        path: document.path,
+        source: document.source,
+        title: document.title,
+        form: document.form,
+        media_type: document.media_type,
+        sha256,
+        size: document.size,
+    })
+}
+
 impl From<Expectation> for packhouse_store::Expectation {
     fn from(expect: Expectation) -> Self {
         match expect {
@@ -106,6 +123,7 @@ fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
         | CatalogChange::Hide { name, version }
         | CatalogChange::HideFile { name, version, .. }
         | CatalogChange::Attest(packhouse_store::SignedStatement { name, version, .. })
+        | CatalogChange::Document(packhouse_store::VersionDocument { name, version, .. })
         | CatalogChange::ShowFile(packhouse_store::ShownFile { name, version, .. }) => {
             json!({"name": name, "version": version})
         }
@@ -244,6 +262,16 @@ impl HostTransaction for HostState {
         self.step(&transaction, bytes, |it| {
             it.weigh(bytes)?;
             it.catalog.push(CatalogChange::Attest(stated(statement)?));
+            Ok(())
+        })
+    }
+
+    fn document(&mut self, transaction: Resource<TransactionRep>, document: Document) -> Result<()> {
+        let texts = [&document.path, &document.source, &document.title, &document.form, &document.media_type];
+        let bytes = texts.into_iter().map(String::len).sum();
+        self.step(&transaction, bytes, |it| {
+            it.weigh(bytes)?;
+            it.catalog.push(CatalogChange::Document(described(document)?));
             Ok(())
         })
     }

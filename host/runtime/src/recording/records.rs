@@ -15,6 +15,7 @@ records! {
     records::File { path, digest, size }
     records::VersionId { name, version }
     records::Statement { id, path, source, kind, subject, bundle }
+    records::Document { id, path, source, title, form, media_type, digest, size }
     records::Matches { names, total }
     identity::Login { id, url }
     identity::Token { id, name, hint, scope, created, expires }

@@ -66,6 +66,18 @@ pub(crate) async fn forget_activity(app: Arc<App>) {
     }
 }
 
+/// Forgets what tokens fetched long ago, until the stop; all of it where none is to be remembered.
+pub(crate) async fn forget_fetches(app: Arc<App>) {
+    loop {
+        if let Err(error) = app.store.forget_fetches(app.config.fetch_days).await {
+            tracing::warn!(%error, "what tokens fetched could not be forgotten; the next time will do");
+        }
+        if !pause(FORGET, &app.stop).await {
+            return;
+        }
+    }
+}
+
 /// Removes what deleted repositories held until the stop, which what is being removed does not hold up.
 pub(crate) async fn remove_deleted(app: Arc<App>) {
     loop {

@@ -66,6 +66,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step::of_both(include_str!("../migrations/0024_policies.sql")),
     Step::of_both(include_str!("../migrations/0025_advisories.sql")),
     Step::of_both(include_str!("../migrations/0026_policy_recordings.sql")),
+    Step::of_both(include_str!("../migrations/0027_documents.sql")),
+    Step::of_both(include_str!("../migrations/0028_fetches.sql")),
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

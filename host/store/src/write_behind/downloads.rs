@@ -59,13 +59,21 @@ impl DeferredWrite for Downloaded {
         counted: &HashMap<Downloaded, Downloads>,
         transaction: &mut Transaction,
     ) -> Result<(), StoreError> {
-        let asked = asked(counted, transaction).await?;
-        let mut found = by_path(&asked, transaction).await?;
-        let left: Vec<Asked<'_>> =
-            asked.into_iter().filter(|asked| !found.contains_key(&asked.number)).collect();
-        found.extend(by_digest(&left, transaction).await?);
+        let found = versions_of(counted.keys(), transaction).await?;
         add(counted, found, transaction).await
     }
+}
+
+/// The files that these are, by their place among them; of one that is no file of a version, none.
+pub(super) async fn versions_of<'a>(
+    fetches: impl Iterator<Item = &'a Downloaded> + Clone + Send,
+    transaction: &mut Transaction,
+) -> Result<HashMap<i64, Vec<File>>, StoreError> {
+    let asked = asked(fetches, transaction).await?;
+    let mut found = by_path(&asked, transaction).await?;
+    let left: Vec<Asked<'_>> = asked.into_iter().filter(|asked| !found.contains_key(&asked.number)).collect();
+    found.extend(by_digest(&left, transaction).await?);
+    Ok(found)
 }
 
 /// A fetch as it may be of one repository: the one that was asked, or a group's member.
@@ -79,15 +87,15 @@ struct Asked<'a> {
 }
 
 /// A file: repository, package, version, path.
-type File = (i64, String, String, String);
+pub(super) type File = (i64, String, String, String);
 
 const GROUPS: &str = "SELECT id, members FROM repositories WHERE members <> '[]' AND id IN (VALUES ";
 
 async fn asked<'a>(
-    counted: &'a HashMap<Downloaded, Downloads>,
+    fetches: impl Iterator<Item = &'a Downloaded> + Clone,
     transaction: &mut Transaction,
 ) -> Result<Vec<Asked<'a>>, StoreError> {
-    let ids: BTreeMap<RepositoryId, ()> = counted.keys().map(|what| (what.repository, ())).collect();
+    let ids: BTreeMap<RepositoryId, ()> = fetches.clone().map(|what| (what.repository, ())).collect();
     let ids = ids.into_keys().map(|id| [Value::from(id.0)]).collect();
     let mut groups: HashMap<RepositoryId, Vec<i64>> = HashMap::new();
     for row in transaction.fetch_each(vec![MultiRow::new(GROUPS, ids, ")")]).await?.iter().flatten() {
@@ -98,7 +106,7 @@ async fn asked<'a>(
         groups.insert(id, members);
     }
     let mut asked = Vec::new();
-    for (number, what) in (0..).zip(counted.keys()) {
+    for (number, what) in (0..).zip(fetches) {
         let members = groups.get(&what.repository).cloned().unwrap_or_else(|| vec![what.repository.0]);
         let of = |(position, id)| Asked { number, position, repository: RepositoryId(id), what };
         asked.extend((0..).zip(members).map(of));

@@ -1,9 +1,10 @@
 //! Write-behind: writes that may come late are gathered in memory and flushed together, so that a request costs none. They say
-//! when credentials and cached answers were last used, what was refused, and how often files were fetched.
+//! when credentials and cached answers were last used, what was refused, how often files were fetched, and by which tokens.
 
 mod answers;
 mod credentials;
 mod downloads;
+mod fetches;
 mod refusals;
 
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ use std::time::Duration;
 pub(crate) use answers::UsedAnswer;
 pub(crate) use credentials::UsedCredential;
 pub(crate) use downloads::{Downloaded, Downloads};
+pub use fetches::FETCH_DAYS;
+pub(crate) use fetches::Fetched;
 pub use refusals::Refusal;
 pub(crate) use refusals::{Count, RefusalsOfMinute};
 

@@ -7,6 +7,8 @@ use crate::attestations::statement::SignedStatement;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Digest;
+use crate::documents::VersionDocument;
+use crate::documents::rows::{self as documents, OF_FILES as DOCUMENTS_OF};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, new_id, now_ms};
 
@@ -16,7 +18,7 @@ const KEYWORDS: &str = "keywords";
 /// A version: repository, package, version.
 type Key<'a> = (RepositoryId, &'a str, &'a str);
 
-/// Changes that can be written together: first what is shown, then statements about it, then files hidden, then versions hidden.
+/// Changes that can be written together: first what is shown, then statements about it and documents of it, then files hidden, then versions hidden.
 #[derive(Default)]
 pub(super) struct Shown<'a> {
     /// Of each package the version shown last.
@@ -27,6 +29,7 @@ pub(super) struct Shown<'a> {
     touched: BTreeSet<Key<'a>>,
     published: BTreeMap<Key<'a>, u64>,
     statements: Vec<(RepositoryId, &'a SignedStatement)>,
+    documents: Vec<(RepositoryId, &'a VersionDocument)>,
     hidden_files: BTreeSet<(Key<'a>, &'a str)>,
     hidden: BTreeSet<Key<'a>>,
     by: HashMap<Key<'a>, &'a str>,
@@ -64,6 +67,7 @@ impl<'a> Shown<'a> {
                 self.files.insert((key, &file.path), (&file.digest, file.size));
             }
             CatalogChange::Attest(statement) => self.statements.push((repository, statement)),
+            CatalogChange::Document(document) => self.documents.push((repository, document)),
             CatalogChange::Hide { name, version } => {
                 self.hidden.insert((repository, name, version));
             }
@@ -88,6 +92,7 @@ impl<'a> Shown<'a> {
         let [new_packages, new_versions] = self.touched();
         let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
         changes.push(rows::insert(self.statements.iter().copied()));
+        changes.push(documents::insert(self.documents.iter().copied()));
         changes.extend(self.hidden().map(MultiRow::later));
         Ok(changes)
     }
@@ -183,7 +188,7 @@ impl<'a> Shown<'a> {
         MultiRow::new(before, self.files.iter().map(row).collect(), after)
     }
 
-    fn hidden(&self) -> [MultiRow; 6] {
+    fn hidden(&self) -> [MultiRow; 7] {
         let file = |(key, path): &(Key<'a>, &'a str)| {
             let [repository, name, version] = key_values(*key);
             [repository, name, version, Value::from(*path)]
@@ -198,6 +203,7 @@ impl<'a> Shown<'a> {
         let [packages, found] = packages_without(&touched);
         [
             MultiRow::new(OF_FILES[0], self.hidden_files.iter().map(file).collect(), OF_FILES[1]),
+            MultiRow::new(DOCUMENTS_OF[0], self.hidden_files.iter().map(file).collect(), DOCUMENTS_OF[1]),
             MultiRow::new(files, self.hidden_files.iter().map(file).collect(), ")"),
             MultiRow::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
             // With a version go its files: the schema says so.
@@ -237,6 +243,7 @@ fn name_and_rank(change: &CatalogChange) -> (&str, u8) {
         CatalogChange::Show(version) => (&version.name, 0),
         CatalogChange::ShowFile(file) => (&file.name, 0),
         CatalogChange::Attest(statement) => (&statement.name, 1),
+        CatalogChange::Document(document) => (&document.name, 1),
         CatalogChange::HideFile { name, .. } => (name, 2),
         CatalogChange::Hide { name, .. } => (name, 3),
     }

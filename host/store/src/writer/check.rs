@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::answers::AnswerChange;
 use crate::attestations::statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, SignedStatement};
 use crate::catalog::{CatalogChange, Version};
+use crate::documents::{MAX_FORM_BYTES, VersionDocument};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
@@ -77,6 +78,7 @@ fn check_catalog(change: &CatalogChange) -> Result<(), StoreError> {
         CatalogChange::Show(version) => check_version(version),
         CatalogChange::ShowFile(file) => check_names(&file.name, &file.version, &file.path),
         CatalogChange::Attest(statement) => check_statement(statement),
+        CatalogChange::Document(document) => check_document(document),
         CatalogChange::Hide { name, version } => check_names(name, version, ""),
         CatalogChange::HideFile { name, version, path } => check_names(name, version, path),
     }
@@ -92,6 +94,18 @@ fn check_statement(one: &SignedStatement) -> Result<(), StoreError> {
     }
     if one.bundle.len() > MAX_STATEMENT_BYTES {
         return Err(StoreError::Invalid(format!("a statement is at most {MAX_STATEMENT_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+fn check_document(one: &VersionDocument) -> Result<(), StoreError> {
+    check_names(&one.name, &one.version, &[one.path.as_str(), &one.source, &one.title].concat())?;
+    for text in [&one.form, &one.media_type] {
+        if text.is_empty() || text.len() > MAX_FORM_BYTES || text.contains('\0') {
+            let limit =
+                format!("form and media type of a document are 1 to {MAX_FORM_BYTES} bytes without NUL");
+            return Err(StoreError::Invalid(limit));
+        }
     }
     Ok(())
 }

@@ -295,7 +295,7 @@ impl<'a> VersionChange<'a> {
             CatalogChange::HideFile { path, .. } => {
                 self.hidden.insert(path);
             }
-            CatalogChange::Attest(_) | CatalogChange::Hide { .. } => {}
+            CatalogChange::Attest(_) | CatalogChange::Document(_) | CatalogChange::Hide { .. } => {}
         }
     }
 
@@ -375,7 +375,7 @@ fn apply<'a>(shown: &mut HashMap<Key<'a>, Shown>, key: Key<'a>, change: &'a Cata
             let now = shown.entry(key).or_default();
             now.files.insert(file.path.clone(), file.digest.to_string());
         }
-        CatalogChange::Attest(_) => {}
+        CatalogChange::Attest(_) | CatalogChange::Document(_) => {}
         CatalogChange::Hide { .. } => drop(shown.remove(&key)),
         CatalogChange::HideFile { path, .. } => {
             let emptied = shown.get_mut(&key).is_some_and(|now| {
@@ -394,6 +394,7 @@ fn key(repository: RepositoryId, change: &CatalogChange) -> Key<'_> {
         CatalogChange::Show(version) => (repository, &version.name, &version.version),
         CatalogChange::ShowFile(file) => (repository, &file.name, &file.version),
         CatalogChange::Attest(statement) => (repository, &statement.name, &statement.version),
+        CatalogChange::Document(document) => (repository, &document.name, &document.version),
         CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
             (repository, name, version)
         }

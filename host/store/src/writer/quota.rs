@@ -162,7 +162,7 @@ impl Ledger {
                     | CatalogChange::HideFile { path, .. } => {
                         paths.insert((job.repository, path.clone()));
                     }
-                    CatalogChange::Attest(_) => {}
+                    CatalogChange::Attest(_) | CatalogChange::Document(_) => {}
                     CatalogChange::Hide { name, version } => {
                         hidden.insert((job.repository, name.as_str(), version.as_str()));
                     }
@@ -234,7 +234,7 @@ impl Entry<'_> {
                 }
             }
             CatalogChange::ShowFile(file) => self.show(&file.name, &file.version, &file.path, file.size),
-            CatalogChange::Attest(_) => {}
+            CatalogChange::Attest(_) | CatalogChange::Document(_) => {}
             CatalogChange::HideFile { name, version, path } => self.hide(name, version, path),
             CatalogChange::Hide { name, version } => {
                 let version_of = (name.clone(), version.clone());

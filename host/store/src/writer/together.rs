@@ -45,6 +45,7 @@ fn version(change: &CatalogChange) -> (&str, &str) {
             (name, version)
         }
         CatalogChange::Attest(statement) => (&statement.name, &statement.version),
+        CatalogChange::Document(document) => (&document.name, &document.version),
         CatalogChange::Show(shown) => (&shown.name, &shown.version),
         CatalogChange::ShowFile(shown) => (&shown.name, &shown.version),
     }

@@ -7,6 +7,7 @@ use crate::attestations::rows::{AGAIN, INTO_TRASH};
 use crate::catalog::{CatalogChange, ShownFile};
 use crate::db::{MultiRow, Value};
 use crate::digest::Sha256;
+use crate::documents::rows as documents;
 use crate::ids::{RepositoryId, TrashId};
 
 const RECORDS: [&str; 2] = [
@@ -89,7 +90,8 @@ pub(super) fn keep(deletions: &[Deletion<'_>]) -> Vec<MultiRow> {
         MultiRow::new(BLOBS[0], blobs, BLOBS[1]),
         MultiRow::new(VERSIONS[0], versions.clone(), VERSIONS[1]),
         MultiRow::new(FILES[0], versions.clone(), FILES[1]),
-        MultiRow::new(INTO_TRASH[0], versions, INTO_TRASH[1]),
+        MultiRow::new(INTO_TRASH[0], versions.clone(), INTO_TRASH[1]),
+        MultiRow::new(documents::INTO_TRASH[0], versions, documents::INTO_TRASH[1]),
     ]
 }
 
@@ -99,12 +101,15 @@ fn hides(change: &CatalogChange) -> Option<(&str, &str)> {
         CatalogChange::Hide { name, version } | CatalogChange::HideFile { name, version, .. } => {
             Some((name, version))
         }
-        CatalogChange::Show(_) | CatalogChange::Attest(_) | CatalogChange::ShowFile(ShownFile { .. }) => None,
+        CatalogChange::Show(_)
+        | CatalogChange::Attest(_)
+        | CatalogChange::Document(_)
+        | CatalogChange::ShowFile(ShownFile { .. }) => None,
     }
 }
 
 /// What comes after an undo's own statements: with it the entry is gone.
-pub(super) fn give_back(entry: TrashId) -> [MultiRow; 5] {
-    [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, AGAIN, EMPTY]
+pub(super) fn give_back(entry: TrashId) -> [MultiRow; 6] {
+    [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, AGAIN, documents::AGAIN, EMPTY]
         .map(|[before, after]| MultiRow::new(before, vec![[Value::from(entry.0)]], after).later())
 }

@@ -8,13 +8,20 @@ use crate::filename::{Filename, Kind};
 use crate::metadata::{self, Metadata};
 use crate::name;
 use crate::version::Version;
-use packhouse_sdk::{Blob, Error, Failure};
+use packhouse_sdk::{Blob, Error, Failure, VersionDocument};
 use packhouse_zip::{Archive, ArchiveError, most};
 
 /// Bytes of a wheel's RECORD: a line for each file.
 const RECORD_LIMIT: u64 = 16 << 20;
 /// Bytes of a wheel's WHEEL: a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
+
+/// Bills of materials of a wheel that are kept beside it.
+const SBOMS: usize = 16;
+/// Bytes of all of them.
+const SBOMS_LIMIT: u64 = 16 << 20;
+/// Bytes of what one is called.
+const SBOM_NAME: usize = 200;
 
 /// The answer to who sent `file`.
 pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
@@ -32,14 +39,16 @@ pub(crate) struct Found {
     pub(crate) metadata: Metadata,
     /// Byte by byte as it lies in the archive.
     pub(crate) bytes: Vec<u8>,
+    /// A wheel's bills of materials (PEP 770), each under its name there.
+    pub(crate) sboms: Vec<Member>,
 }
 
 /// Reads and checks the archive of a file that is called so.
 pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, ArchiveError> {
-    let bytes = match filename.kind {
+    let (bytes, sboms) = match filename.kind {
         Kind::Wheel => wheel(filename, blob)?,
-        Kind::Zip => zipped_source(blob)?,
-        Kind::Tar => tar::package_info(&unpacked(blob)?)?,
+        Kind::Zip => (zipped_source(blob)?, Vec::new()),
+        Kind::Tar => (tar::package_info(&unpacked(blob)?)?, Vec::new()),
     };
     let metadata = Metadata::parse(&bytes).map_err(ArchiveError::Refused)?;
     let (project, version) = (metadata.project(), metadata.version());
@@ -49,10 +58,14 @@ pub(crate) fn inspect(filename: &Filename, blob: &Blob) -> Result<Found, Archive
             format!("its metadata are those of {said:?}, not of {} {}", filename.project, filename.version);
         return Err(ArchiveError::refused(text));
     }
-    Ok(Found { metadata, bytes })
+    Ok(Found { metadata, bytes, sboms })
 }
 
-fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
+/// A file of an archive: what it is called, and its bytes.
+type Member = (String, Vec<u8>);
+
+/// Its METADATA and its bills of materials.
+fn wheel(filename: &Filename, blob: &Blob) -> Result<(Vec<u8>, Vec<Member>), ArchiveError> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;
     let folder = dist_info(&archive, filename)?;
@@ -64,7 +77,26 @@ fn wheel(filename: &Filename, blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
     }
     let lines = archive.content(blob, &format!("{folder}/RECORD"), RECORD_LIMIT)?;
     record::check(&lines, &folder, archive.files())?;
-    archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)
+    let metadata = archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)?;
+    Ok((metadata, sboms(&archive, blob, &folder)?))
+}
+
+/// What lies in a wheel's folder `sboms`. What goes beyond the bounds stays in the wheel alone.
+fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<Member>, ArchiveError> {
+    let (inside, mut room) = (format!("{folder}/sboms/"), SBOMS_LIMIT);
+    let mut found = Vec::new();
+    for name in archive.files() {
+        let Some(called) = name.strip_prefix(&inside).filter(|called| called.len() <= SBOM_NAME) else {
+            continue;
+        };
+        let size = archive.size_of(name).unwrap_or(u64::MAX);
+        if VersionDocument::media_type_of(called).is_none() || size > room || found.len() == SBOMS {
+            continue;
+        }
+        room -= size;
+        found.push((called.to_owned(), archive.content(blob, name, size)?));
+    }
+    Ok(found)
 }
 
 /// The one folder `NAME-VERSION.dist-info`, which must be called like the wheel.

@@ -17,6 +17,7 @@ mod cache;
 mod catalog;
 mod commits;
 mod conversion;
+mod documents;
 mod failures;
 mod generation;
 mod kept_reads;

@@ -4,20 +4,22 @@
 mod cyclonedx;
 mod spdx;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{Stream, try_unfold};
 use packhouse_advisories::purl::PurlType;
 use packhouse_app::App;
-use packhouse_store::RepositoryRow;
+use packhouse_store::{Days, RepositoryRow, TokenId, Version};
 
-use super::{Actor, organization, repositories};
+use super::{Actor, organization, repositories, tokens};
 use crate::error::ApiError;
 
 /// Packages whose names are read at once.
 const NAMES: u32 = 200;
+/// Versions that a token fetched and are read at once.
+const FETCHED: u32 = 1_000;
 /// Repositories that are read at once.
 const REPOSITORIES: u32 = 200;
 /// Versions whose relations are written at once.
@@ -58,11 +60,42 @@ struct Writing {
     state: State,
     /// Those that are still to be written, the current one first.
     left: VecDeque<RepositoryRow>,
-    names: VecDeque<String>,
-    /// The last name that was read of the current repository; none before the first.
-    after: String,
+    names: VecDeque<Package>,
+    /// The last that was read of the current repository; empty before the first.
+    after: (String, String),
+    /// Whether all of the current repository was read.
+    read: bool,
+    /// Whose fetches alone are written, and of which days.
+    fetched: Option<(TokenId, Days)>,
     /// Of each version that is written, how many files are written apart from it.
     written: Vec<u16>,
+}
+
+/// A package whose versions are written.
+struct Package {
+    name: String,
+    /// Those and no others; none: all that are shown.
+    versions: Option<BTreeSet<String>>,
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The repository of this id; none: all that the actor may read.
+    pub repository: Option<&'a str>,
+    /// What the token of this id fetched, and no more.
+    pub fetched: Option<Fetched<'a>>,
+}
+
+/// What a token fetched in a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched<'a> {
+    /// Its id.
+    pub token: &'a str,
+    /// From when, in ms since 1970: the day of it, in UTC, counts as a whole.
+    pub since: i64,
+    /// To when, in the same way.
+    pub until: i64,
 }
 
 enum State {
@@ -73,13 +106,20 @@ enum State {
     End,
 }
 
-/// The document of the repository of this id, or of all that the actor may read, in this form. 404 and 403 as for any reading of a
-/// repository.
+/// The document of what is wanted, in this form, as far as the actor may read it now. 404 and 403 as for any reading of a repository, and
+/// as for any change of a token.
 pub async fn document(
     actor: &Actor,
-    repository: Option<&str>,
+    wanted: Wanted<'_>,
     form: Form,
 ) -> Result<impl Stream<Item = Result<Bytes, ApiError>> + Send + use<>, ApiError> {
+    let Wanted { repository, fetched } = wanted;
+    let fetched = match fetched {
+        Some(Fetched { token, since, until }) => {
+            Some((tokens::managed(actor, token).await?, Days::between(since, until)))
+        }
+        None => None,
+    };
     let left = match repository {
         Some(id) => VecDeque::from([repositories::readable(actor, id).await?]),
         None => all(actor).await?,
@@ -88,15 +128,22 @@ pub async fn document(
         Some(row) => row.name.clone(),
         None => organization::show(actor).await?.row.name,
     };
+    let name = match &fetched {
+        Some((token, _)) => format!("{name}, fetched by {}", token.name),
+        None => name,
+    };
+    let fetched = fetched.map(|(token, days)| (token.id, days));
     let state = State::Head(match form {
         Form::CycloneDx => cyclonedx::head(&name, actor.now),
         Form::Spdx => spdx::head(&name, &actor.app.api_url(), actor.now),
     });
     let app = Arc::clone(&actor.app);
-    let (names, after, written) = (VecDeque::new(), String::new(), Vec::new());
-    Ok(try_unfold(Writing { app, form, state, left, names, after, written }, |mut writing| async move {
-        Ok(writing.next().await?.map(|bytes| (bytes, writing)))
-    }))
+    let (names, after, written) = (VecDeque::new(), Default::default(), Vec::new());
+    let writing = Writing { app, form, state, left, names, after, read: false, fetched, written };
+    Ok(try_unfold(
+        writing,
+        |mut writing| async move { Ok(writing.next().await?.map(|bytes| (bytes, writing))) },
+    ))
 }
 
 /// Every repository that the actor may read; groups hold nothing of their own.
@@ -128,30 +175,65 @@ impl Writing {
             let Some(repository) = self.left.front().cloned() else {
                 return Ok(Some(self.end_of_versions()));
             };
-            if self.names.is_empty() {
-                let names = self.app.store.package_names(repository.id, &self.after, NAMES).await?;
-                let Some(last) = names.last() else {
-                    self.after.clear();
-                    self.left.pop_front();
-                    continue;
-                };
-                self.after.clone_from(last);
-                self.names.extend(names);
+            if self.names.is_empty() && self.read {
+                (self.after, self.read) = Default::default();
+                self.left.pop_front();
+                continue;
             }
-            let Some(name) = self.names.pop_front() else { continue };
-            let text = self.package(&repository, &name).await?;
+            if self.names.is_empty() {
+                self.read_names(&repository).await?;
+            }
+            let Some(package) = self.names.pop_front() else { continue };
+            let text = self.package(&repository, package).await?;
             if !text.is_empty() {
                 return Ok(Some(Bytes::from(text)));
             }
         }
     }
 
+    /// Reads on in the current repository.
+    async fn read_names(&mut self, repository: &RepositoryRow) -> Result<(), ApiError> {
+        let store = &self.app.store;
+        let Some((token, days)) = self.fetched else {
+            let names = store.package_names(repository.id, &self.after.0, NAMES).await?;
+            match names.last() {
+                Some(last) => self.after.0.clone_from(last),
+                None => self.read = true,
+            }
+            self.names.extend(names.into_iter().map(|name| Package { name, versions: None }));
+            return Ok(());
+        };
+        let page = store.fetched_versions(token, repository.id, days, &self.after, FETCHED).await?;
+        match page.next {
+            Some(last) => self.after = last,
+            None => self.read = true,
+        }
+        for (name, version) in page.versions {
+            match self.names.back_mut().filter(|last| last.name == name) {
+                Some(Package { versions: Some(versions), .. }) => drop(versions.insert(version)),
+                _ => self.names.push_back(Package { name, versions: Some(BTreeSet::from([version])) }),
+            }
+        }
+        Ok(())
+    }
+
+    /// The versions of a package that are to be written. One that was fetched and is not there any more is known by its number alone.
+    async fn versions(&self, repository: &RepositoryRow, package: Package) -> Result<Vec<Version>, ApiError> {
+        let shown = self.app.store.versions(repository.id, &package.name).await?;
+        let Some(mut fetched) = package.versions else { return Ok(shown) };
+        let mut versions: Vec<Version> =
+            shown.into_iter().filter(|version| fetched.remove(&version.version)).collect();
+        let gone = |version| Version { name: package.name.clone(), version, ..Version::default() };
+        versions.extend(fetched.into_iter().map(gone));
+        Ok(versions)
+    }
+
     /// The components that are versions of one package, with a comma in front of each but the document's first.
-    async fn package(&mut self, repository: &RepositoryRow, name: &str) -> Result<String, ApiError> {
+    async fn package(&mut self, repository: &RepositoryRow, package: Package) -> Result<String, ApiError> {
         let plugin = self.app.runtime.plugin_of(repository.id, &repository.format);
         let purl_type = plugin.as_ref().and_then(|plugin| PurlType::of(plugin.description()));
         let mut text = String::new();
-        for version in self.app.store.versions(repository.id, name).await? {
+        for version in self.versions(repository, package).await? {
             if !self.written.is_empty() {
                 text.push(',');
             }

@@ -54,11 +54,17 @@ pub async fn create(
 
 /// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
 pub async fn revoke(actor: &Actor, id: &str) -> Result<(), ApiError> {
-    let row = find(actor, id).await?;
-    rights::may_manage(actor, &row)?;
+    let row = managed(actor, id).await?;
     let event = actor.event("revoke_token", row.name.clone());
     actor.app.store.revoke_token(row.organization, row.id, actor.now, Some(event)).await?;
     Ok(())
+}
+
+/// The token of this id, where the actor may manage it: 404 `not_found` where there is none, 403 as for its revocation.
+pub(super) async fn managed(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
+    let row = find(actor, id).await?;
+    rights::may_manage(actor, &row)?;
+    Ok(row)
 }
 
 /// The token of this id in the actor's organization: 404 `not_found` where there is none.
