@@ -19,6 +19,7 @@ mod release;
 #[path = "../../../plugins/python/tests/wheel.rs"]
 mod wheel;
 
+mod clients;
 mod malware;
 mod osv;
 mod records;
@@ -69,9 +70,14 @@ impl World {
 
     /// What the server knows of a version of npm's, once it knows something.
     fn known(&self, package: &str, version: &str) -> Vec<String> {
+        self.known_of("npm", package, version)
+    }
+
+    /// The same of a version of this ecosystem's.
+    fn known_of(&self, ecosystem: &str, package: &str, version: &str) -> Vec<String> {
+        let question = json!({"package": {"ecosystem": ecosystem, "name": package}, "version": version});
         eventually("the server follows", || {
-            let found =
-                self.query(&json!({"package": {"ecosystem": "npm", "name": package}, "version": version}));
+            let found = self.query(&question);
             Some(ids(&found)).filter(|ids| !ids.is_empty())
         })
     }

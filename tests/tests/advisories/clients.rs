@@ -1,0 +1,93 @@
+//! Python's clients that ask about advisories by OSV's interface: pip-audit and uv, as they are installed.
+
+use super::*;
+use packhouse_tests::python::{Home, PythonRepository};
+use packhouse_tests::{checkout, skip};
+use std::process::Command;
+
+/// A server whose advisories anybody may ask for, and one of them: about what is below 2.0 of `lib`.
+fn open() -> (World, String) {
+    let world = World::of(Server::with().env("PACKHOUSE_ADVISORIES_PUBLIC", "true").start());
+    let leak = Record::new("GHSA-leak-leak-leak", "PyPI", "lib").below("2.0").high("It leaks");
+    world.import(&[leak], &[]);
+    world.known_of("PyPI", "lib", "1.0");
+    let address = format!("http://{}", world.server.api());
+    (world, address)
+}
+
+/// What a client printed, and whether it found nothing.
+fn asked(command: &mut Command) -> (String, bool) {
+    let output = command.output().expect("the client runs");
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&said).into_owned(), output.status.success())
+}
+
+#[test]
+fn pip_audit_finds_what_is_known_of_what_is_pinned() {
+    let python = checkout().join(".tools/pip-audit/bin/python");
+    if !python.is_file() {
+        return skip("pip-audit", "no .tools/pip-audit: `./bootstrap test` installs it");
+    }
+    let (_world, address) = open();
+    let folder = TempDir::new().unwrap();
+    let audit = |pinned: &str| {
+        std::fs::write(folder.path().join("requirements.txt"), pinned).unwrap();
+        let options = [
+            "-m",
+            "pip_audit",
+            "-r",
+            "requirements.txt",
+            "--no-deps",
+            "--disable-pip",
+            "--progress-spinner=off",
+        ];
+        let mut command = Command::new(&python);
+        command.args(options).args([
+            "--vulnerability-service",
+            "osv",
+            "--osv-url",
+            &format!("{address}/v1/query"),
+        ]);
+        asked(command.current_dir(folder.path()).env("HOME", folder.path()))
+    };
+    let (said, clean) = audit("lib==1.0\nother==1.0\n");
+    assert!(!clean && said.contains("Found 1 known vulnerability in 1 package"), "{said}");
+    let row = said.lines().find(|line| line.starts_with("lib")).unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>()[..4], ["lib", "1.0", "GHSA-leak-leak-leak", "2.0"]);
+    let (said, clean) = audit("lib==2.0\nother==1.0\n");
+    assert!(clean && said.contains("No known vulnerabilities found"), "{said}");
+}
+
+#[test]
+fn uv_audits_a_lock_file() {
+    let home = match Home::with("uv") {
+        Ok(home) => home,
+        Err(reason) => return skip("uv audit", &reason),
+    };
+    let (world, address) = open();
+    let python = PythonRepository::create(&world.server, "py");
+    for version in ["1.0", "2.0"] {
+        let (name, file) = (wheel::wheel_name("lib", version), wheel::wheel("lib", version, ""));
+        python.publish("lib", version, &name, &file).expect(200);
+    }
+    let audit = |pinned: &str| {
+        let project = format!(
+            "[project]\nname = \"app\"\nversion = \"0.1\"\nrequires-python = \">=3.11\"\ndependencies = [\"lib=={pinned}\"]\n"
+        );
+        home.write("app/pyproject.toml", project);
+        let (said, locked) = asked(home.command("app", "uv").args([
+            "lock",
+            "--default-index",
+            &python.index_of(&python.token.secret),
+        ]));
+        assert!(locked, "{said}");
+        asked(home.command("app", "uv").args(["audit", "--frozen", "--preview", "--service-url", &address]))
+    };
+    let (said, clean) = audit("1.0");
+    assert!(
+        !clean && said.contains("GHSA-leak-leak-leak: It leaks") && said.contains("Fixed in: 2.0"),
+        "{said}"
+    );
+    let (said, clean) = audit("2.0");
+    assert!(clean && !said.contains("GHSA-leak-leak-leak"), "{said}");
+}
