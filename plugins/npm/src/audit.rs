@@ -1,7 +1,7 @@
 //! `npm audit`: advisories, those that the operator brought in beside an upstream's, and the keys that signatures are checked with.
 
 use crate::audit_request::AuditRequest;
-use crate::{bulk, proxy};
+use crate::{bulk, proxy, tree_audit};
 use packhouse_sdk::{
     Blob, Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
 };
@@ -68,25 +68,22 @@ fn read(content: Content) -> Result<Map<String, Value>, Failure> {
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The form of older clients.
+/// The form of pnpm and older npm: the tree of a lock file.
 pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let none = json!({"info": 0, "low": 0, "moderate": 0, "high": 0, "critical": 0});
-    let counted = json!({
-        "vulnerabilities": none, "dependencies": 0, "devDependencies": 0, "optionalDependencies": 0, "totalDependencies": 0,
-    });
-    let nothing = json!({"actions": [], "advisories": {}, "muted": [], "metadata": counted});
-    let content = match cx.proxies()?.into_iter().next() {
-        Some(proxy) => {
-            let body = request.planned_body()?;
-            let question = AuditRequest::read(&body, request.header("content-encoding"), false)?;
+    let body = request.planned_body()?;
+    let question = AuditRequest::read(&body, request.header("content-encoding"), false)?;
+    let tree = match &question {
+        AuditRequest::Tree(tree) => tree.clone(),
+        AuditRequest::Bulk(_) => Map::new(),
+    };
+    let told = match cx.proxies()?.into_iter().next() {
+        Some(proxy) if !is_offline(proxy)? => {
             ask(cx, proxy, &request.path.join("/"), &Asked { request, body: &body, question })?
         }
-        None => None,
+        _ => None,
     };
-    Ok(match content {
-        Some(content) => Response::ok().content_type("application/json").content(content),
-        None => Response::json(&nothing)?,
-    })
+    let told = told.map(read).transpose()?;
+    Ok(Response::json(&tree_audit::answer(cx.target()?, &tree, told)?)?)
 }
 
 /// A question as it came, and read.

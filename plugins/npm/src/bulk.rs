@@ -25,7 +25,7 @@ pub(crate) fn known(
 }
 
 /// Whether it is about one of these versions.
-fn affects(advisory: &Advisory, versions: &[&str]) -> bool {
+pub(crate) fn affects(advisory: &Advisory, versions: &[&str]) -> bool {
     let named: Vec<&str> = advisory.affected.named().chain(versions.iter().copied()).collect();
     let places: BTreeMap<&str, Place> = named.iter().copied().zip(places(&named, Npm::version)).collect();
     let place = |version: &str| places.get(version).copied().flatten();
@@ -47,7 +47,7 @@ pub(crate) fn merge(upstream: &mut Map<String, Value>, known: BTreeMap<String, V
 }
 
 /// Whether an upstream's advisory names this one in the address of its description.
-fn is_same(other: &Value, advisory: &Advisory) -> bool {
+pub(crate) fn is_same(other: &Value, advisory: &Advisory) -> bool {
     let url = other.get("url").and_then(Value::as_str).unwrap_or_default();
     let ends = |id: &String| {
         !id.is_empty() && url.strip_suffix(id.as_str()).is_some_and(|before| before.ends_with('/'))
@@ -60,19 +60,22 @@ fn written(advisory: &Advisory) -> Value {
         let vector = Some(&cvss.vector).filter(|_| cvss.score > 0.0);
         json!({"score": cvss.score, "vectorString": vector})
     });
-    let severity = match advisory.severity.as_str() {
-        // npm has no word for what nobody says, and fails over one that it does not know.
-        "" | "unknown" => "info",
-        known => known,
-    };
     json!({
-        "id": number(&advisory.id), "url": advisory.url, "title": title(advisory), "severity": severity,
+        "id": number(&advisory.id), "url": advisory.url, "title": title(advisory), "severity": severity(advisory),
         "vulnerable_versions": range(advisory), "cwe": advisory.cwes,
         "cvss": cvss.unwrap_or_else(|| json!({"score": 0, "vectorString": null})),
     })
 }
 
-fn title(advisory: &Advisory) -> String {
+/// In npm's words. It has none for what nobody says, and fails over one that it does not know.
+pub(crate) fn severity(advisory: &Advisory) -> &str {
+    match advisory.severity.as_str() {
+        "" | "unknown" => "info",
+        known => known,
+    }
+}
+
+pub(crate) fn title(advisory: &Advisory) -> String {
     match advisory.summary.as_str() {
         "" => advisory.id.clone(),
         summary => format!("{summary} ({})", advisory.id),
@@ -80,14 +83,14 @@ fn title(advisory: &Advisory) -> String {
 }
 
 /// A number for an identifier, always the same: clients tell advisories apart by numbers. FNV-1a, of which 31 bits are kept.
-fn number(id: &str) -> u32 {
+pub(crate) fn number(id: &str) -> u32 {
     let hash =
         id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash >> 1
 }
 
 /// The affected versions as a range of node-semver, which judges it as we do.
-fn range(advisory: &Advisory) -> String {
+pub(crate) fn range(advisory: &Advisory) -> String {
     let ranges = advisory.affected.ranges.iter().filter(|range| !range.kind.eq_ignore_ascii_case("GIT"));
     let mut parts: Vec<String> = ranges.flat_map(comparators).collect();
     let listed = advisory.affected.versions.iter().filter(|version| Npm::version(version).is_some());

@@ -37,6 +37,7 @@ mod search;
 mod settings;
 mod tags;
 mod tar;
+mod tree_audit;
 mod upkeep;
 mod upstream_packument;
 mod upstream_pieces;

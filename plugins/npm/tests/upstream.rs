@@ -327,7 +327,7 @@ fn an_audit_tells_what_the_host_knows() {
         "id": "GHSA-1", "summary": "It leaks", "severity": "unknown", "malware": false, "url": "https://a.example/GHSA-1",
         "affected": {"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "2.0.0"}]}], "versions": []},
     }]);
-    host.advise("lib", known);
+    host.advise("lib", known.clone());
     host.answer_upstream("POST", &bulk[1..], 200, &[], br#"{"other":[{"id":1}]}"#);
     let ask = |mount: &Mount<Npm>, version: &str| {
         mount.post(bulk).json(&json!({"lib": [version]})).send().expect(200).json()
@@ -346,4 +346,22 @@ fn an_audit_tells_what_the_host_knows() {
     assert_eq!(ask(&away, "1.0.0"), json!({}));
     assert!(host.fetched().is_empty());
     own.post(bulk).body("[]").send().expect(400);
+    // The older form, of which the upstream says something of its own.
+    let audits = "/-/npm/v1/security/audits";
+    let tree = json!({"requires": {"a": "1"}, "dependencies": {"a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0"}}}}});
+    let (host, mount) = proxy(json!({}));
+    host.advise("lib", known);
+    let upstreams = br#"{"actions":[],"advisories":{"1":{"module_name":"a","url":"x"}},"metadata":{"vulnerabilities":{"low":1,"info":0}}}"#;
+    host.answer_upstream("POST", &audits[1..], 200, &[], upstreams);
+    let told = mount.post(audits).json(&tree).send().expect(200).json();
+    assert_eq!(told["advisories"].as_object().unwrap().len(), 2, "{told}");
+    assert_eq!(told["metadata"]["vulnerabilities"], json!({"low": 1, "info": 1}));
+    assert_eq!(told["actions"][0]["resolves"][0]["path"], "a>lib");
+    let told = own.post(audits).json(&tree).send().expect(200).json();
+    assert_eq!(
+        (&told["metadata"]["totalDependencies"], &told["metadata"]["vulnerabilities"]["info"]),
+        (&json!(2), &json!(1))
+    );
+    let sound = json!({"dependencies": {"lib": {"version": "2.0.0"}}});
+    assert_eq!(own.post(audits).json(&sound).send().expect(200).json()["advisories"], json!({}));
 }

@@ -1,4 +1,4 @@
-//! Python's clients that ask about advisories by OSV's interface: pip-audit and uv, as they are installed.
+//! Clients that ask about advisories, as they are installed: pnpm and yarn by npm's interface, pip-audit and uv by OSV's.
 
 use super::*;
 use packhouse_tests::python::{Home, PythonRepository};
@@ -20,6 +20,40 @@ fn asked(command: &mut Command) -> (String, bool) {
     let output = command.output().expect("the client runs");
     let said = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&said).into_owned(), output.status.success())
+}
+
+#[test]
+fn audits_of_pnpm_and_of_yarn_find_it_too() {
+    let world = World::start();
+    let hosted = NpmRepository::create(&world.server, "hosted");
+    publish(
+        &hosted,
+        &[Part::new("leaky", "1.0.0"), Part::new("leaky", "2.0.0"), Part::new("sound", "1.0.0")],
+    );
+    let leak = Record::new("GHSA-leak-leak-leak", "npm", "leaky").below("1.5.0").high("It leaks everything");
+    world.import(&[leak], &[]);
+    world.known("leaky", "1.0.0");
+    // The first yarn asks the registry that it was built for, whichever it installs from.
+    let audits: [(Tool, &[&str]); 2] =
+        [(Tool::Pnpm, &["audit"]), (Tool::Yarn4, &["npm", "audit", "--recursive"])];
+    for (tool, words) in audits {
+        let Some(js) = client(&world.server, tool, &hosted) else { continue };
+        for (version, found) in [("1.0.0", true), ("2.0.0", false)] {
+            let wanted = json!({"leaky": version, "sound": "1.0.0"});
+            js.package(
+                "project",
+                &json!({"name": "app", "version": "0.0.0", "private": true, "dependencies": wanted}),
+            );
+            js.install("project").well();
+            let said = js.run("project", words);
+            assert_eq!(
+                (said.success, said.text.contains("It leaks everything")),
+                (!found, found),
+                "{tool:?} {version}: {}",
+                said.text
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! The older form of an audit, which pnpm asks: the tree of a lock file, answered with what is known of it and where in the
+//! tree it stands.
+
+use crate::bulk;
+use packhouse_sdk::{Advisory, Failure, Repository};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Places of one version in a tree that are told.
+const PATHS: usize = 100;
+
+/// Where a version stands in a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// The packages that lead to it, from the project on, each place as `a>b>it`.
+    paths: Vec<String>,
+    /// Whether it is there for development alone.
+    dev: bool,
+    /// Whether the project does without it.
+    optional: bool,
+}
+
+/// What a tree is made of.
+#[derive(Default)]
+struct Tree {
+    /// By package and version.
+    found: BTreeMap<String, BTreeMap<String, Found>>,
+    /// How many there are in all, for development alone, and that the project does without.
+    counted: [u64; 3],
+}
+
+impl Tree {
+    fn of(question: &Map<String, Value>) -> Tree {
+        let mut tree = Tree::default();
+        tree.walk(question, "");
+        tree
+    }
+
+    /// The parser bounds how deep a tree may be.
+    fn walk(&mut self, object: &Map<String, Value>, before: &str) {
+        let dependencies = object.get("dependencies").and_then(Value::as_object).into_iter().flatten();
+        for (name, dependency) in dependencies {
+            let Some(dependency) = dependency.as_object() else { continue };
+            let version = dependency.get("version").and_then(Value::as_str).unwrap_or_default();
+            // An alias: the package that it stands for.
+            let alias = version.strip_prefix("npm:").and_then(|real| real.rsplit_once('@'));
+            let (name, version) = alias.unwrap_or((name, version));
+            let path = if before.is_empty() { name.to_owned() } else { format!("{before}>{name}") };
+            let is = |flag: &str| dependency.get(flag).and_then(Value::as_bool).unwrap_or_default();
+            let (dev, optional) = (is("dev"), is("optional"));
+            for (count, counts) in self.counted.iter_mut().zip([true, dev, optional]) {
+                *count += u64::from(counts);
+            }
+            let versions = self.found.entry(name.to_owned()).or_default();
+            let first = !versions.contains_key(version);
+            let found = versions.entry(version.to_owned()).or_default();
+            found.dev = dev && (first || found.dev);
+            found.optional = optional && (first || found.optional);
+            if found.paths.len() < PATHS {
+                found.paths.push(path.clone());
+            }
+            self.walk(dependency, &path);
+        }
+    }
+
+    /// Which versions of which packages there are, as the newer form asks.
+    fn question(&self) -> Map<String, Value> {
+        let versions = |(name, found): (&String, &BTreeMap<String, Found>)| {
+            (name.clone(), found.keys().cloned().collect::<Value>())
+        };
+        self.found.iter().map(versions).collect()
+    }
+}
+
+/// What is known here of a tree, added to what an upstream says of it; none: there is nobody else to ask.
+pub(crate) fn answer(
+    repository: &Repository,
+    question: &Map<String, Value>,
+    upstream: Option<Map<String, Value>>,
+) -> Result<Map<String, Value>, Failure> {
+    let tree = Tree::of(question);
+    let known = bulk::known(repository, &tree.question())?;
+    let mut told = upstream.unwrap_or_default();
+    for (member, empty) in [("actions", json!([])), ("advisories", json!({})), ("muted", json!([]))] {
+        told.entry(member).or_insert(empty);
+    }
+    let [all, dev, optional] = tree.counted;
+    let metadata = told.entry("metadata").or_insert_with(|| {
+        json!({"dependencies": all - dev.min(all), "devDependencies": dev, "optionalDependencies": optional, "totalDependencies": all})
+    });
+    if let Some(metadata) = metadata.as_object_mut() {
+        let none = json!({"info": 0, "low": 0, "moderate": 0, "high": 0, "critical": 0});
+        metadata.entry("vulnerabilities").or_insert(none);
+    }
+    for (name, advisories) in known {
+        for advisory in advisories {
+            if let Some(versions) = tree.found.get(&name) {
+                add(&mut told, &name, &advisory, versions);
+            }
+        }
+    }
+    Ok(told)
+}
+
+/// Adds one, unless the upstream tells it itself.
+fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions: &BTreeMap<String, Found>) {
+    let Some(advisories) = told.get_mut("advisories").and_then(Value::as_object_mut) else { return };
+    let of_package = |other: &&Value| other.get("module_name").and_then(Value::as_str) == Some(name);
+    if advisories.values().filter(of_package).any(|other| bulk::is_same(other, advisory)) {
+        return;
+    }
+    let affected = versions.iter().filter(|(version, _)| bulk::affects(advisory, &[version.as_str()]));
+    let affected: Vec<(&String, &Found)> = affected.collect();
+    let id = bulk::number(&advisory.id);
+    let finding = |(version, found): &(&String, &Found)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
+    let severity = bulk::severity(advisory);
+    advisories.insert(
+        id.to_string(),
+        json!({
+            "id": id, "title": bulk::title(advisory), "module_name": name, "severity": severity, "url": advisory.url,
+            "vulnerable_versions": bulk::range(advisory), "patched_versions": patched(advisory), "overview": advisory.summary,
+            "findings": affected.iter().map(finding).collect::<Value>(), "cwe": advisory.cwes, "cves": cves(advisory),
+            "recommendation": "", "references": "", "access": "public", "deleted": null,
+        }),
+    );
+    let resolution = |found: &Found, path: &String| json!({"id": id, "path": path, "dev": found.dev, "optional": found.optional, "bundled": false});
+    let resolves: Vec<Value> = affected
+        .iter()
+        .flat_map(|(_, found)| found.paths.iter().map(|path| resolution(found, path)))
+        .collect();
+    if let Some(Value::Object(metadata)) = told.get_mut("metadata")
+        && let Some(counted) = metadata.get_mut("vulnerabilities").and_then(|all| all.get_mut(severity))
+    {
+        *counted = json!(counted.as_u64().unwrap_or_default() + resolves.len() as u64);
+    }
+    if let Some(Value::Array(actions)) = told.get_mut("actions") {
+        actions.push(json!({"action": "review", "module": name, "resolves": resolves}));
+    }
+}
+
+/// From which versions on it is mended, as npm writes it; `<0.0.0` where none is.
+fn patched(advisory: &Advisory) -> String {
+    let ranges = advisory.affected.ranges.iter().filter(|range| !range.kind.eq_ignore_ascii_case("GIT"));
+    let fixed = ranges.flat_map(|range| &range.events).filter_map(|event| event.fixed.as_deref());
+    let fixed: Vec<String> = fixed.map(|version| format!(">={version}")).collect();
+    if fixed.is_empty() { "<0.0.0".to_owned() } else { fixed.join(" || ") }
+}
+
+fn cves(advisory: &Advisory) -> Vec<&String> {
+    std::iter::once(&advisory.id).chain(&advisory.aliases).filter(|id| id.starts_with("CVE-")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(object) => object,
+            _ => unreachable!("an object"),
+        }
+    }
+
+    fn advisory(id: &str) -> Advisory {
+        let affected =
+            json!({"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "2.0.0"}]}]});
+        Advisory {
+            id: id.to_owned(),
+            severity: "high".to_owned(),
+            aliases: vec!["CVE-2026-1".to_owned()],
+            affected: serde_json::from_value(affected).unwrap(),
+            ..Advisory::default()
+        }
+    }
+
+    #[test]
+    fn a_tree_is_walked_with_the_ways_to_each_version() {
+        let tree = Tree::of(&object(json!({"dependencies": {
+            "a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0", "dev": true}}},
+            "b": {"version": "1.0.0", "dev": true, "dependencies": {"lib": {"version": "2.0.0", "dev": true}}},
+            "lib": {"version": "1.0.0"}, "alias": {"version": "npm:@us/real@3.0.0", "optional": true}, "odd": 7,
+        }})));
+        let lib = &tree.found["lib"];
+        assert_eq!(lib["1.0.0"].paths, ["a>lib", "lib"]);
+        assert!(
+            !lib["1.0.0"].dev && lib["2.0.0"].dev,
+            "what is needed by anything else is not for development alone"
+        );
+        assert_eq!(tree.found["@us/real"]["3.0.0"].paths, ["@us/real"]);
+        assert_eq!(tree.counted, [6, 3, 1]);
+        assert_eq!(tree.question()["lib"], json!(["1.0.0", "2.0.0"]));
+    }
+
+    #[test]
+    fn what_is_known_stands_where_it_is_and_once() {
+        let tree = Tree::of(&object(json!({"dependencies": {
+            "a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0"}}}, "lib": {"version": "2.0.0"},
+        }})));
+        let mut told = object(json!({
+            "actions": [], "advisories": {"9": {"module_name": "lib", "url": "https://a.example/GHSA-1"}},
+            "metadata": {"vulnerabilities": {"high": 1}},
+        }));
+        add(&mut told, "lib", &advisory("GHSA-1"), &tree.found["lib"]);
+        assert_eq!(told["advisories"].as_object().unwrap().len(), 1, "the upstream tells it itself");
+        add(&mut told, "lib", &advisory("GHSA-2"), &tree.found["lib"]);
+        let id = bulk::number("GHSA-2");
+        let own = &told["advisories"][&id.to_string()];
+        assert_eq!(
+            own["findings"],
+            json!([{"version": "1.0.0", "paths": ["a>lib"], "dev": false, "optional": false, "bundled": false}])
+        );
+        assert_eq!((&own["patched_versions"], &own["cves"]), (&json!(">=2.0.0"), &json!(["CVE-2026-1"])));
+        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 2);
+        assert_eq!(told["actions"][0]["resolves"][0]["path"], "a>lib");
+    }
+}
