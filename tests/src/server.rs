@@ -82,6 +82,10 @@ impl ServerBuilder {
     pub fn start_refused(self) -> (ExitStatus, String) {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
+        // What refuses it may come behind its plugins. A folder that a test names and has not made is not made here.
+        if self.data.is_none() || data.is_dir() {
+            share_compiled(&data);
+        }
         let log = home.path().join("server.log");
         let mut child = self.spawn(&data, &log, [free_port(), free_port()]);
         let status = wait(&mut child).unwrap_or_else(|| {

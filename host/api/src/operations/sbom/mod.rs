@@ -60,7 +60,7 @@ struct Writing {
     state: State,
     /// Those that are still to be written, the current one first.
     left: VecDeque<RepositoryRow>,
-    names: VecDeque<Package>,
+    packages: VecDeque<Package>,
     /// The last that was read of the current repository; empty before the first.
     after: (String, String),
     /// Whether all of the current repository was read.
@@ -138,8 +138,8 @@ pub async fn document(
         Form::Spdx => spdx::head(&name, &actor.app.api_url(), actor.now),
     });
     let app = Arc::clone(&actor.app);
-    let (names, after, written) = (VecDeque::new(), Default::default(), Vec::new());
-    let writing = Writing { app, form, state, left, names, after, read: false, fetched, written };
+    let (packages, after, written) = (VecDeque::new(), Default::default(), Vec::new());
+    let writing = Writing { app, form, state, left, packages, after, read: false, fetched, written };
     Ok(try_unfold(
         writing,
         |mut writing| async move { Ok(writing.next().await?.map(|bytes| (bytes, writing))) },
@@ -175,15 +175,15 @@ impl Writing {
             let Some(repository) = self.left.front().cloned() else {
                 return Ok(Some(self.end_of_versions()));
             };
-            if self.names.is_empty() && self.read {
+            if self.packages.is_empty() && self.read {
                 (self.after, self.read) = Default::default();
                 self.left.pop_front();
                 continue;
             }
-            if self.names.is_empty() {
-                self.read_names(&repository).await?;
+            if self.packages.is_empty() {
+                self.read_on(&repository).await?;
             }
-            let Some(package) = self.names.pop_front() else { continue };
+            let Some(package) = self.packages.pop_front() else { continue };
             let text = self.package(&repository, package).await?;
             if !text.is_empty() {
                 return Ok(Some(Bytes::from(text)));
@@ -192,7 +192,7 @@ impl Writing {
     }
 
     /// Reads on in the current repository.
-    async fn read_names(&mut self, repository: &RepositoryRow) -> Result<(), ApiError> {
+    async fn read_on(&mut self, repository: &RepositoryRow) -> Result<(), ApiError> {
         let store = &self.app.store;
         let Some((token, days)) = self.fetched else {
             let names = store.package_names(repository.id, &self.after.0, NAMES).await?;
@@ -200,7 +200,7 @@ impl Writing {
                 Some(last) => self.after.0.clone_from(last),
                 None => self.read = true,
             }
-            self.names.extend(names.into_iter().map(|name| Package { name, versions: None }));
+            self.packages.extend(names.into_iter().map(|name| Package { name, versions: None }));
             return Ok(());
         };
         let page = store.fetched_versions(token, repository.id, days, &self.after, FETCHED).await?;
@@ -209,9 +209,9 @@ impl Writing {
             None => self.read = true,
         }
         for (name, version) in page.versions {
-            match self.names.back_mut().filter(|last| last.name == name) {
+            match self.packages.back_mut().filter(|last| last.name == name) {
                 Some(Package { versions: Some(versions), .. }) => drop(versions.insert(version)),
-                _ => self.names.push_back(Package { name, versions: Some(BTreeSet::from([version])) }),
+                _ => self.packages.push_back(Package { name, versions: Some(BTreeSet::from([version])) }),
             }
         }
         Ok(())
