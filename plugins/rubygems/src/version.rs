@@ -28,7 +28,7 @@ enum Segment<'a> {
     Number(usize, &'a str),
 }
 
-/// As Gem::Version compares them: zeros at the end count for nothing.
+/// As Gem::Version compares them: zeros at the end count for nothing, nor do those before the first word.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (one, other) = (segments(one), segments(other));
     let zero = Segment::Number(0, "");
@@ -55,6 +55,12 @@ fn segments(text: &str) -> Vec<Segment<'_>> {
             rest = after;
         }
     }
+    if let Some(word) = found.iter().position(|segment| matches!(segment, Segment::Word(_))) {
+        let numbers = found.get(..word).unwrap_or_default();
+        let left =
+            numbers.iter().rposition(|segment| *segment != Segment::Number(0, "")).map_or(0, |at| at + 1);
+        found.drain(left..word);
+    }
     found
 }
 
@@ -71,13 +77,17 @@ mod tests {
             ("1.0.a", "1.0.b"),
             ("1.0.a9", "1.0.a10"),
             ("1.0.0.beta.2", "1.0.0.rc.1"),
+            ("7.0.0.rc2", "7.0.x"),
             ("1.0", "1.0.1"),
             ("2", "10"),
         ] {
             assert_eq!(compare(lower, higher), Ordering::Less, "{lower} {higher}");
             assert_eq!(compare(higher, lower), Ordering::Greater, "{lower} {higher}");
         }
-        assert_eq!(compare("1.0", "1.0.0"), Ordering::Equal);
+        for (one, other) in [("1.0", "1.0.0"), ("1.0.rc1", "1.rc1"), ("1.0.0.a.0.b", "1.a.0.b"), ("0.a", "a")]
+        {
+            assert_eq!(compare(one, other), Ordering::Equal, "{one} {other}");
+        }
         assert!(
             is_version("1.0.0.pre1")
                 && !is_version("1..0")

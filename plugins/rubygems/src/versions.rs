@@ -7,6 +7,46 @@ use std::cmp::Ordering;
 use crate::RubyGems;
 use crate::version::{compare, is_version};
 
+/// How the words begin that a platform can begin with: processors, systems and implementations of Ruby.
+const PLATFORMS: [&str; 36] = [
+    "aarch64",
+    "aix",
+    "amd64",
+    "arm",
+    "cygwin",
+    "dalvik",
+    "darwin",
+    "dotnet",
+    "freebsd",
+    "i386",
+    "i486",
+    "i586",
+    "i686",
+    "ia64",
+    "java",
+    "jruby",
+    "linux",
+    "loongarch",
+    "macruby",
+    "mingw",
+    "mips",
+    "mswin",
+    "musl",
+    "netbsd",
+    "openbsd",
+    "powerpc",
+    "ppc",
+    "riscv",
+    "ruby",
+    "s390",
+    "solaris",
+    "sparc",
+    "truffleruby",
+    "universal",
+    "wasm",
+    "x",
+];
+
 /// The number of a gem, without its platform.
 pub struct Number(String);
 
@@ -34,9 +74,18 @@ impl Versions for RubyGems {
     type Version = Number;
 
     fn version(text: &str) -> Option<Number> {
-        let number = text.split('-').next().unwrap_or_default();
-        is_version(number).then(|| Number(number.to_owned()))
+        let number = match text.split_once('-') {
+            None => text.to_owned(),
+            Some((number, platform)) if is_platform(platform) => number.to_owned(),
+            // As `Gem::Version` reads what other tools write: what stands behind a hyphen comes before a release.
+            Some(_) => text.replace('-', ".pre."),
+        };
+        is_version(&number).then_some(Number(number))
     }
+}
+
+fn is_platform(text: &str) -> bool {
+    PLATFORMS.iter().any(|begins| text.starts_with(begins))
 }
 
 #[cfg(test)]
@@ -45,7 +94,8 @@ mod tests {
 
     #[test]
     fn versions_stand_in_their_own_order() {
-        let rising = ["1.0.a", "1.0.b2", "1.0.rc1", "1.0", "1.0.1", "1.0.10", "2"];
+        let rising =
+            ["1.0.a", "1.0.b2", "1.0-preview1", "1.0-preview3", "1.0.rc1", "1.0", "1.0.1", "1.0.10", "2"];
         for pair in rising.windows(2) {
             let [lower, higher] = [RubyGems::version(pair[0]), RubyGems::version(pair[1])];
             assert!(lower.is_some() && lower < higher, "{pair:?}");
@@ -54,7 +104,7 @@ mod tests {
             let [one, other] = [RubyGems::version(one), RubyGems::version(other)];
             assert!(one.is_some() && one == other);
         }
-        for none in ["", "x"] {
+        for none in ["", "x", "1.0-", "1.0-rc_1"] {
             assert!(RubyGems::version(none).is_none(), "{none}");
         }
     }
