@@ -156,8 +156,8 @@ impl ServerBuilder {
     }
 }
 
-/// Plugins are compiled once for all tests: a new data folder finds what another server has left.
-fn share_compiled(data: &Path) {
+/// Plugins are compiled once for all tests: a new data folder, which is made where it is not there, finds what another server has left.
+pub fn share_compiled(data: &Path) {
     if data.join("cache").exists() {
         return;
     }

@@ -152,6 +152,7 @@ fn planted(command: &str, mistake: &Mistake, folder: &Path, taken: u16) -> Said 
 fn each_mistake_is_named_with_its_place_and_what_to_do() {
     assert!(MISTAKES.len() >= 30);
     let folder = tempfile::TempDir::new().unwrap();
+    server::share_compiled(&folder.path().join("data"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().port();
     for mistake in MISTAKES {

@@ -117,6 +117,7 @@ fn what_others_set_stops_nothing() {
 #[test]
 fn a_password_is_printed_once_the_ports_are_bound() {
     let home = tempfile::tempdir().unwrap();
+    server::share_compiled(home.path());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let serve = |packages: &str| {
         let mut command = Command::new(server::program());

@@ -60,6 +60,7 @@ fn a_person_reads_three_lines_that_lead_to_a_first_token() {
     }
     let home = tempfile::TempDir::new().unwrap();
     let data = home.path().join("data");
+    server::share_compiled(&data);
     let [packages, api] = [free_port(), free_port()];
     let words = format!(
         "PACKHOUSE_LOG=error exec {} serve --data {} --packages-listen 127.0.0.1:{packages} --api-listen 127.0.0.1:{api}",
