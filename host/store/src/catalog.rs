@@ -2,7 +2,7 @@
 
 use crate::attestations::statement::SignedStatement;
 use crate::digest::Digest;
-use crate::documents::VersionDocument;
+use crate::documents::document::VersionDocument;
 
 /// A version of a package, or what changed of it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

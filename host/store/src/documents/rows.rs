@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::VersionDocument;
+use super::document::VersionDocument;
 use crate::db::{MultiRow, Value, signed};
 use crate::ids::{RepositoryId, new_id};
 

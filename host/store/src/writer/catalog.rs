@@ -7,7 +7,7 @@ use crate::attestations::statement::SignedStatement;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Digest;
-use crate::documents::VersionDocument;
+use crate::documents::document::VersionDocument;
 use crate::documents::rows::{self as documents, OF_FILES as DOCUMENTS_OF};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, new_id, now_ms};

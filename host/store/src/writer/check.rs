@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::answers::AnswerChange;
 use crate::attestations::statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, SignedStatement};
 use crate::catalog::{CatalogChange, Version};
-use crate::documents::{MAX_FORM_BYTES, VersionDocument};
+use crate::documents::document::{MAX_FORM_BYTES, VersionDocument};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 

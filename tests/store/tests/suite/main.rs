@@ -19,6 +19,7 @@ mod commits;
 mod conversion;
 mod documents;
 mod failures;
+mod fetches;
 mod generation;
 mod kept_reads;
 mod key_owners;

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use packhouse_store::{
-    ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Days, Digest,
-    Readable, RepositoryId, SearchQuery, SessionRow, Sha256, TokenId, Version, VersionFile, now_ms,
+    ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Digest, Readable,
+    RepositoryId, SearchQuery, SessionRow, Sha256, Version, VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, in_both, member, organization, repository};
 
 in_both! {
     what_is_found_follows_the_commits, exact_names_stand_first_and_pages_follow, only_what_may_be_read_is_found,
-    counters_are_what_a_count_would_be, downloads_are_counted_behind, days_are_counted_and_forgotten, what_a_token_fetched_is_known_by_day, who_showed_it_first_published_it,
+    counters_are_what_a_count_would_be, downloads_are_counted_behind, days_are_counted_and_forgotten, who_showed_it_first_published_it,
     sessions_are_listed_and_end_with_a_password, an_organization_is_renamed, a_search_among_very_many_is_quick,
 }
 
@@ -339,55 +339,6 @@ async fn days_are_counted_and_forgotten(world: &World) {
     assert_eq!(days(world, of_all).await, [(0, 1, 0)]);
     store.remove_deleted().await.unwrap();
     assert_eq!(days(world, of_own).await, []);
-}
-
-async fn what_a_token_fetched_is_known_by_day(world: &World) {
-    let (store, own, token) = (&world.store, world.repository, TokenId(7));
-    let file = |name: &str, number: &str| {
-        let path = format!("{name}/{number}");
-        version(name, number, "", &[(&path, 1)])
-    };
-    show(world, vec![file("a", "1"), file("a", "2"), file("b", "1")]).await;
-    let fetch = async |token: TokenId, path: &str, back: i64| {
-        store.fetched(token, own, Arc::from(path), None, now_ms() - back * DAY);
-        store.write_fetches().await.unwrap();
-    };
-    let fetched = async |first: i64, last: i64| {
-        let (mut found, mut after) = (Vec::new(), Default::default());
-        let days = Days::between(now_ms() - first * DAY, now_ms() - last * DAY);
-        loop {
-            let page = store.fetched_versions(token, own, days, &after, 1).await.unwrap();
-            found.extend(page.versions.into_iter().map(|(name, version)| format!("{name} {version}")));
-            match page.next {
-                Some(next) => after = next,
-                None => return found,
-            }
-        }
-    };
-    // Newer behind older, older behind newer, and further apart than a row tells of.
-    for (path, back) in
-        [("a/1", 9), ("a/1", 2), ("a/1", 5), ("a/2", 70), ("a/2", 0), ("b/1", 1), ("b/1", 80), ("x", 0)]
-    {
-        fetch(token, path, back).await;
-    }
-    fetch(TokenId(8), "b/1", 9).await;
-    assert_eq!(fetched(100, 0).await, ["a 1", "a 2", "b 1"]);
-    for (day, expected) in [
-        (9, vec!["a 1"]),
-        (8, vec![]),
-        (5, vec!["a 1"]),
-        (2, vec!["a 1"]),
-        (1, vec!["b 1"]),
-        (0, vec!["a 2"]),
-        (70, vec![]),
-    ] {
-        assert_eq!(fetched(day, day).await, expected, "{day} days ago");
-    }
-    assert_eq!((store.forget_fetches(2).await.unwrap(), store.forget_fetches(2).await.unwrap()), (2, 0));
-    assert_eq!(fetched(100, 0).await, ["a 2", "b 1"]);
-    hide(world, "b", "1").await;
-    assert_eq!(fetched(100, 0).await, ["a 2", "b 1"], "what was fetched was fetched");
-    assert_eq!(store.forget_fetches(0).await.unwrap(), 2);
 }
 
 async fn who_showed_it_first_published_it(world: &World) {
