@@ -8,9 +8,9 @@
     reason = "test code: to fail is how it speaks"
 )]
 
-use packhouse_tests::cli::{json, packhouse};
+use packhouse_tests::cli::{json, packhouse, packhouse_with};
 use packhouse_tests::digests::sha256;
-use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::server::{self, OWNER, PASSWORD};
 use packhouse_tests::{Api, MavenRepository, Server};
 use serde_json::json;
 
@@ -84,6 +84,21 @@ fn members_repositories_and_tokens_are_made_without_a_server() {
     json(&data, &["repo", "delete", "libs"]);
     assert_eq!(json(&data, &["repo", "list"]), json!([]));
     server.anonymous().basic(OWNER, PASSWORD).get("/repositories/libs/").expect(404);
+}
+
+/// As the container image ships them.
+#[test]
+fn a_compressed_plugin_is_a_format_too() {
+    let home = tempfile::TempDir::new().unwrap();
+    let (data, plugins) = (home.path().join("data"), home.path().join("plugins"));
+    std::fs::create_dir(&plugins).unwrap();
+    let component = server::program().with_file_name("plugins").join("generic.wasm");
+    let compressed = zstd::encode_all(&std::fs::read(component).unwrap()[..], 1).unwrap();
+    std::fs::write(plugins.join("generic.wasm.zst"), compressed).unwrap();
+    packhouse(&data, &["org", "create", "acme", "--base-url", "http://127.0.0.1:8080"], "").well();
+    let plugins = [("PACKHOUSE_PLUGINS_DIR", plugins.to_str().unwrap().to_owned())];
+    packhouse_with(&data, &["repo", "create", "files", "--format", "generic"], &plugins).well();
+    packhouse_with(&data, &["repo", "create", "libs", "--format", "maven"], &plugins).refused("generic");
 }
 
 #[test]

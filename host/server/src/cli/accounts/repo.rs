@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use packhouse_runtime::{Description, inspect};
+use packhouse_runtime::{Description, component_files, component_name, inspect};
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 
@@ -100,13 +100,9 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
 /// What the plugins say of themselves, up to the one that is wanted: to ask one means compiling it. Mostly its file has its name.
 pub(super) async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
     let folder = &desk.config.runtime.plugins;
-    let entries = std::fs::read_dir(folder)
+    let mut files = component_files(folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
-    let mut files: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
-        .collect();
-    files.sort_by_key(|path| path.file_stem().is_none_or(|stem| stem != wanted));
+    files.sort_by_key(|path| component_name(path).is_none_or(|name| name != wanted));
     let mut formats: Vec<Description> = Vec::new();
     for file in files {
         if formats.iter().any(|found| found.format == wanted) {
