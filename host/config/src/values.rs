@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use packhouse_store::FETCH_DAYS;
+
 use crate::Secret;
 
 /// The shortest key for sealing that an operator may choose, in bytes.
@@ -66,13 +68,13 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| "is no whole number; write digits alone, as in 10000".to_owned())
 }
 
-/// A whole number of events a second.
 /// Days of which it can be remembered what was fetched.
 pub(crate) fn fetch_days(text: &str) -> Result<i64, String> {
-    let days = text.parse::<i64>().ok().filter(|days| (0..=packhouse_store::FETCH_DAYS).contains(days));
-    days.ok_or_else(|| format!("must be a number of days up to {}", packhouse_store::FETCH_DAYS))
+    let days = i64::try_from(count(text)?).ok().filter(|days| *days <= FETCH_DAYS);
+    days.ok_or_else(|| format!("is more than {FETCH_DAYS}, which are as many days as can be remembered"))
 }
 
+/// A whole number of events a second.
 pub(crate) fn rate(text: &str) -> Result<u32, String> {
     u32::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
 }

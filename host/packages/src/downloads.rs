@@ -1,4 +1,5 @@
-//! Counting downloads, and remembering what tokens fetched: what was sent is noted in memory when its response begins, from the cache or not, and written later.
+//! Counting downloads, and remembering what tokens fetched: what was sent is noted in memory when its response begins, from the cache
+//! or not, and written later.
 
 use std::sync::Arc;
 

@@ -88,13 +88,7 @@ impl Store {
     /// Forgets days that are told of no more; how many rows. In pieces, so that no publish waits long.
     pub async fn forget_activity(&self) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - ACTIVITY_DAYS + 1;
-        let mut gone = 0;
-        loop {
-            match self.inner.db.execute_slowly(FORGET, values![before, AT_ONCE]).await? {
-                0 => return Ok(gone),
-                some => gone += some,
-            }
-        }
+        self.inner.db.delete_in_pieces(FORGET, before, AT_ONCE).await
     }
 }
 

@@ -74,13 +74,7 @@ impl Store {
     /// Forgets what was fetched last more than `days` days ago; how much that was.
     pub async fn forget_fetches(&self, days: i64) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - days + 1;
-        let mut gone = 0;
-        loop {
-            match self.inner.db.execute_slowly(FORGET, values![before, AT_ONCE]).await? {
-                0 => return Ok(gone),
-                some => gone += some,
-            }
-        }
+        self.inner.db.delete_in_pieces(FORGET, before, AT_ONCE).await
     }
 }
 

@@ -248,16 +248,10 @@ impl Store {
     /// Removes entries whose time is over, and those of deletions that came to nothing; how many. Their blobs are left to the
     /// collection of garbage.
     pub async fn empty_trash(&self) -> Result<u64, StoreError> {
-        let mut gone = 0;
-        loop {
-            // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait.
-            let sql = "DELETE FROM trash WHERE gone_at <= $1 AND id IN \
-                       (SELECT id FROM trash WHERE gone_at <= $1 ORDER BY gone_at LIMIT $2)";
-            match self.inner.db.execute_slowly(sql, values![self.now_ms(), GONE_AT_ONCE]).await? {
-                0 => break,
-                some => gone += some,
-            }
-        }
+        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait.
+        let sql = "DELETE FROM trash WHERE gone_at <= $1 AND id IN \
+                   (SELECT id FROM trash WHERE gone_at <= $1 ORDER BY gone_at LIMIT $2)";
+        let gone = self.inner.db.delete_in_pieces(sql, self.now_ms(), GONE_AT_ONCE).await?;
         let nothing = "DELETE FROM trash WHERE open = 1 AND deleted_at <= $1 \
                        AND NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id)";
         let before = self.now_ms().saturating_sub(NOTHING_AFTER_MS);

@@ -1,7 +1,8 @@
 //! `npm audit`: advisories, those that the operator brought in beside an upstream's, and the keys that signatures are checked with.
 
 use crate::audit_request::AuditRequest;
-use crate::{bulk, proxy, tree_audit};
+use crate::tree_audit::Tree;
+use crate::{bulk, proxy};
 use packhouse_sdk::{
     Blob, Content, Context, Failure, Intent, Params, ReadAt, Repository, Request, Response, Timestamp,
 };
@@ -73,8 +74,8 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     let body = request.planned_body()?;
     let question = AuditRequest::read(&body, request.header("content-encoding"), false)?;
     let tree = match &question {
-        AuditRequest::Tree(tree) => tree.clone(),
-        AuditRequest::Bulk(_) => Map::new(),
+        AuditRequest::Tree(question) => Tree::of(question),
+        AuditRequest::Bulk(_) => Tree::default(),
     };
     let told = match cx.proxies()?.into_iter().next() {
         Some(proxy) if !is_offline(proxy)? => {
@@ -83,7 +84,7 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         _ => None,
     };
     let told = told.map(read).transpose()?;
-    Ok(Response::json(&tree_audit::answer(cx.target()?, &tree, told)?)?)
+    Ok(Response::json(&tree.answer(cx.target()?, told)?)?)
 }
 
 /// A question as it came, and read.

@@ -18,18 +18,18 @@ pub(crate) fn known(
     for (name, advisories) in &mut known {
         let asked = question.get(name).and_then(Value::as_array).into_iter().flatten();
         let asked: Vec<&str> = asked.filter_map(Value::as_str).take(VERSIONS).collect();
-        advisories.retain(|advisory| affects(advisory, &asked));
+        advisories.retain(|advisory| !affected(advisory, &asked).is_empty());
     }
     known.retain(|_, advisories| !advisories.is_empty());
     Ok(known)
 }
 
-/// Whether it is about one of these versions.
-pub(crate) fn affects(advisory: &Advisory, versions: &[&str]) -> bool {
+/// Those of these versions that it is about.
+pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a str> {
     let named: Vec<&str> = advisory.affected.named().chain(versions.iter().copied()).collect();
     let places: BTreeMap<&str, Place> = named.iter().copied().zip(places(&named, Npm::version)).collect();
     let place = |version: &str| places.get(version).copied().flatten();
-    versions.iter().any(|version| advisory.affected.covers(version, place))
+    versions.iter().copied().filter(|version| advisory.affected.covers(version, place)).collect()
 }
 
 /// Adds what is known here to what an upstream says. What the upstream tells itself, by the same name, is not told twice.

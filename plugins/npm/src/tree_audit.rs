@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// Places of one version in a tree that are told.
 const PATHS: usize = 100;
+/// Bytes of all places: behind them a version stands by its name alone.
+const PATH_BYTES: usize = 4 << 20;
 
 /// Where a version stands in a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,15 +24,18 @@ struct Found {
 
 /// What a tree is made of.
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     /// By package and version.
     found: BTreeMap<String, BTreeMap<String, Found>>,
     /// How many there are in all, for development alone, and that the project does without.
     counted: [u64; 3],
+    /// Bytes of the places that are told.
+    path_bytes: usize,
 }
 
 impl Tree {
-    fn of(question: &Map<String, Value>) -> Tree {
+    /// The tree that an audit asks about.
+    pub(crate) fn of(question: &Map<String, Value>) -> Tree {
         let mut tree = Tree::default();
         tree.walk(question, "");
         tree
@@ -45,7 +50,8 @@ impl Tree {
             // An alias: the package that it stands for.
             let alias = version.strip_prefix("npm:").and_then(|real| real.rsplit_once('@'));
             let (name, version) = alias.unwrap_or((name, version));
-            let path = if before.is_empty() { name.to_owned() } else { format!("{before}>{name}") };
+            let fits = self.path_bytes + before.len() <= PATH_BYTES;
+            let path = if before.is_empty() || !fits { name.to_owned() } else { format!("{before}>{name}") };
             let is = |flag: &str| dependency.get(flag).and_then(Value::as_bool).unwrap_or_default();
             let (dev, optional) = (is("dev"), is("optional"));
             for (count, counts) in self.counted.iter_mut().zip([true, dev, optional]) {
@@ -57,6 +63,7 @@ impl Tree {
             found.dev = dev && (first || found.dev);
             found.optional = optional && (first || found.optional);
             if found.paths.len() < PATHS {
+                self.path_bytes += path.len();
                 found.paths.push(path.clone());
             }
             self.walk(dependency, &path);
@@ -70,36 +77,35 @@ impl Tree {
         };
         self.found.iter().map(versions).collect()
     }
-}
 
-/// What is known here of a tree, added to what an upstream says of it; none: there is nobody else to ask.
-pub(crate) fn answer(
-    repository: &Repository,
-    question: &Map<String, Value>,
-    upstream: Option<Map<String, Value>>,
-) -> Result<Map<String, Value>, Failure> {
-    let tree = Tree::of(question);
-    let known = bulk::known(repository, &tree.question())?;
-    let mut told = upstream.unwrap_or_default();
-    for (member, empty) in [("actions", json!([])), ("advisories", json!({})), ("muted", json!([]))] {
-        told.entry(member).or_insert(empty);
-    }
-    let [all, dev, optional] = tree.counted;
-    let metadata = told.entry("metadata").or_insert_with(|| {
-        json!({"dependencies": all - dev.min(all), "devDependencies": dev, "optionalDependencies": optional, "totalDependencies": all})
-    });
-    if let Some(metadata) = metadata.as_object_mut() {
-        let none = json!({"info": 0, "low": 0, "moderate": 0, "high": 0, "critical": 0});
-        metadata.entry("vulnerabilities").or_insert(none);
-    }
-    for (name, advisories) in known {
-        for advisory in advisories {
-            if let Some(versions) = tree.found.get(&name) {
-                add(&mut told, &name, &advisory, versions);
+    /// What is known here of a tree, added to what an upstream says of it; none: there is nobody else to ask.
+    pub(crate) fn answer(
+        &self,
+        repository: &Repository,
+        upstream: Option<Map<String, Value>>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let known = bulk::known(repository, &self.question())?;
+        let mut told = upstream.unwrap_or_default();
+        for (member, empty) in [("actions", json!([])), ("advisories", json!({})), ("muted", json!([]))] {
+            told.entry(member).or_insert(empty);
+        }
+        let [all, dev, optional] = self.counted;
+        let metadata = told.entry("metadata").or_insert_with(|| {
+            json!({"dependencies": all - dev, "devDependencies": dev, "optionalDependencies": optional, "totalDependencies": all})
+        });
+        if let Some(metadata) = metadata.as_object_mut() {
+            let none = json!({"info": 0, "low": 0, "moderate": 0, "high": 0, "critical": 0});
+            metadata.entry("vulnerabilities").or_insert(none);
+        }
+        for (name, advisories) in known {
+            for advisory in advisories {
+                if let Some(versions) = self.found.get(&name) {
+                    add(&mut told, &name, &advisory, versions);
+                }
             }
         }
+        Ok(told)
     }
-    Ok(told)
 }
 
 /// Adds one, unless the upstream tells it itself.
@@ -109,10 +115,12 @@ fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions:
     if advisories.values().filter(of_package).any(|other| bulk::is_same(other, advisory)) {
         return;
     }
-    let affected = versions.iter().filter(|(version, _)| bulk::affects(advisory, &[version.as_str()]));
-    let affected: Vec<(&String, &Found)> = affected.collect();
+    let numbers: Vec<&str> = versions.keys().map(String::as_str).collect();
+    let affected = bulk::affected(advisory, &numbers);
+    let affected: Vec<(&str, &Found)> =
+        affected.into_iter().filter_map(|version| Some((version, versions.get(version)?))).collect();
     let id = bulk::number(&advisory.id);
-    let finding = |(version, found): &(&String, &Found)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
+    let finding = |(version, found): &(&str, &Found)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
     let severity = bulk::severity(advisory);
     advisories.insert(
         id.to_string(),
@@ -189,6 +197,22 @@ mod tests {
         assert_eq!(tree.found["@us/real"]["3.0.0"].paths, ["@us/real"]);
         assert_eq!(tree.counted, [6, 3, 1]);
         assert_eq!(tree.question()["lib"], json!(["1.0.0", "2.0.0"]));
+    }
+
+    #[test]
+    fn places_are_bounded_and_no_version_is_lost() {
+        let long = "p".repeat(100_000);
+        let below: Map<String, Value> =
+            (0..60).map(|number| (format!("lib{number}"), json!({"version": "1.0.0"}))).collect();
+        let tree =
+            Tree::of(&object(json!({"dependencies": {&long: {"version": "1.0.0", "dependencies": below}}})));
+        let paths: Vec<&String> =
+            tree.found.values().flat_map(BTreeMap::values).flat_map(|found| &found.paths).collect();
+        assert_eq!(paths.len(), 61, "each stands somewhere");
+        assert!(paths.iter().map(|path| path.len()).sum::<usize>() <= PATH_BYTES + long.len());
+        assert!(
+            paths.iter().any(|path| path.starts_with("lib")) && paths.iter().any(|path| path.contains('>'))
+        );
     }
 
     #[test]

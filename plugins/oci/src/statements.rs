@@ -176,10 +176,12 @@ fn about(
     for entry in repository.scan(records::referrers(image, subject)).take(MOST_MANIFESTS) {
         within.push(entry?.json::<Referrer>()?.value.digest);
     }
-    for kind in KINDS {
-        let tag = records::tag(image, &format!("sha256-{}.{kind}", subject.hex()));
-        if let Some(entry) = repository.get_json::<TagRecord>(&tag)? {
-            within.push(entry.value.digest);
+    // One reading for all of cosign's tags, of which there mostly is none.
+    let tags = records::tag(image, &format!("sha256-{}.", subject.hex()));
+    for entry in repository.scan(tags.as_str()).take(MOST_MANIFESTS) {
+        let entry = entry?;
+        if entry.key.strip_prefix(&tags).is_some_and(|kind| KINDS.contains(&kind)) {
+            within.push(entry.json::<TagRecord>()?.value.digest);
         }
     }
     let mut found = Vec::new();

@@ -57,13 +57,15 @@ impl RepositoryState {
 
     /// Of what is shown; the last in one place.
     fn document(&mut self, document: VersionDocument) {
-        let shown = self.shown.contains_key(&(document.id.name.clone(), document.id.version.clone()));
-        let of_version = self.documents.iter().filter(|one| one.id == document.id).count();
-        if shown && of_version < MAX_STATEMENTS {
-            let place = |one: &VersionDocument| {
-                (one.id.clone(), one.path.clone(), one.source.clone(), one.title.clone())
-            };
-            self.documents.retain(|one| place(one) != place(&document));
+        let VersionDocument { id, path, source, title, .. } = &document;
+        if !self.shown.contains_key(&(id.name.clone(), id.version.clone())) {
+            return;
+        }
+        let here = |one: &VersionDocument| {
+            (&one.id, &one.path, &one.source, &one.title) == (id, path, source, title)
+        };
+        self.documents.retain(|one| !here(one));
+        if self.documents.iter().filter(|one| one.id == *id).count() < MAX_STATEMENTS {
             self.documents.push(document);
         }
     }

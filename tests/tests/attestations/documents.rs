@@ -79,7 +79,7 @@ fn a_wheels_bills_of_materials_are_listed_and_come_back_with_it() {
     assert!(page.contains("Bills of materials") && page.contains(&format!("href=\"{link}\"")), "{page}");
     assert_eq!(person.get(&link).expect(200).text(), BOM);
 
-    // What is no document of this version, or of nobody, is none; neither is another's.
+    // Of this version there is no other document: neither its own file, nor what nobody has, nor what is no digest.
     let of = |digest: &str| format!("{version}/documents/{digest}");
     for digest in
         [format!("sha256:{}", digests::sha256(&file)), format!("sha256:{}", "ab".repeat(32)), "x".to_owned()]

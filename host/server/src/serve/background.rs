@@ -54,23 +54,16 @@ pub(crate) async fn forget_audit(app: Arc<App>) {
     }
 }
 
-/// Forgets what happened on days long ago, until the stop.
+/// Forgets what happened on days long ago, and what tokens fetched then, until the stop; all of the latter where none is to be
+/// remembered.
 pub(crate) async fn forget_activity(app: Arc<App>) {
     loop {
-        if let Err(error) = app.store.forget_activity().await {
+        let forgotten = async {
+            app.store.forget_activity().await?;
+            app.store.forget_fetches(app.config.fetch_days).await
+        };
+        if let Err(error) = forgotten.await {
             tracing::warn!(%error, "what happened long ago could not be forgotten; the next time will do");
-        }
-        if !pause(FORGET, &app.stop).await {
-            return;
-        }
-    }
-}
-
-/// Forgets what tokens fetched long ago, until the stop; all of it where none is to be remembered.
-pub(crate) async fn forget_fetches(app: Arc<App>) {
-    loop {
-        if let Err(error) = app.store.forget_fetches(app.config.fetch_days).await {
-            tracing::warn!(%error, "what tokens fetched could not be forgotten; the next time will do");
         }
         if !pause(FORGET, &app.stop).await {
             return;

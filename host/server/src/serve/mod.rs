@@ -234,7 +234,6 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(background::collect(Arc::clone(app))),
         tokio::spawn(background::forget_audit(Arc::clone(app))),
         tokio::spawn(background::forget_activity(Arc::clone(app))),
-        tokio::spawn(background::forget_fetches(Arc::clone(app))),
         tokio::spawn(background::remove_deleted(Arc::clone(app))),
         tokio::spawn(background::empty_trash(Arc::clone(app))),
         tokio::spawn(packhouse_app::recordings::run(Arc::clone(app))),

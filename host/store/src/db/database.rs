@@ -176,6 +176,23 @@ impl Database {
         Ok(changed)
     }
 
+    /// Runs a deletion of `$2` rows at most that are of before `$1`, until it finds no more: few rows at a time, so that no publish
+    /// waits long. How many are gone.
+    pub(crate) async fn delete_in_pieces(
+        &self,
+        sql: &'static str,
+        before: i64,
+        at_once: i64,
+    ) -> Result<u64, StoreError> {
+        let mut gone = 0;
+        loop {
+            match self.execute_slowly(sql, vec![Value::from(before), Value::from(at_once)]).await? {
+                0 => return Ok(gone),
+                some => gone += some,
+            }
+        }
+    }
+
     async fn execute_within(
         &self,
         patience: Patience,

@@ -6,13 +6,14 @@ use super::document::VersionDocument;
 use crate::db::{MultiRow, Value, signed};
 use crate::ids::{RepositoryId, new_id};
 
-/// As many as the constant of the module says: counted are those that are there before the batch.
+/// As many as the constant of the module says: counted are those that are there before the batch, but the one whose place it takes.
 const INSERT: [&str; 2] = [
     "WITH came (id, repository, name, version, path, source, title, form, media_type, digest, size) AS (VALUES ",
     ") INSERT INTO documents (id, repository, name, version, path, source, title, form, media_type, digest, size) \
      SELECT c.id, c.repository, c.name, c.version, c.path, c.source, c.title, c.form, c.media_type, c.digest, c.size FROM came c \
      JOIN versions v ON v.repository = c.repository AND v.name = c.name AND v.version = c.version \
-     WHERE (SELECT COUNT(*) FROM documents d WHERE d.repository = c.repository AND d.name = c.name AND d.version = c.version) < 64 \
+     WHERE (SELECT COUNT(*) FROM documents d WHERE d.repository = c.repository AND d.name = c.name AND d.version = c.version \
+     AND (d.path, d.source, d.title) <> (c.path, c.source, c.title)) < 64 \
      ON CONFLICT (repository, name, version, path, source, title) DO UPDATE SET form = excluded.form, \
      media_type = excluded.media_type, digest = excluded.digest, size = excluded.size",
 ];
@@ -42,13 +43,11 @@ pub(crate) const AGAIN: [&str; 2] = [
 /// Behind the versions that they are about: it sees those of its own batch.
 pub(crate) fn insert<'a>(documents: impl Iterator<Item = (RepositoryId, &'a VersionDocument)>) -> MultiRow {
     // No statement of SQL changes a row twice: of those in one place the last counts.
-    let mut places = BTreeMap::new();
-    for (repository, one) in documents {
-        places.insert(
-            (repository, &one.name, &one.version, &one.path, &one.source, &one.title),
-            (repository, one),
-        );
-    }
+    let place = |(repository, one): (RepositoryId, &'a VersionDocument)| {
+        let place = (repository, &one.name, &one.version, &one.path, &one.source, &one.title);
+        (place, (repository, one))
+    };
+    let places: BTreeMap<_, _> = documents.map(place).collect();
     let row = |(repository, one): (RepositoryId, &'a VersionDocument)| {
         [
             Value::from(new_id()),

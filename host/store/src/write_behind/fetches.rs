@@ -10,7 +10,7 @@ use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::TokenId;
 
-/// Days that one row tells of, its last among them: as many bits.
+/// Days that one row tells of, its last among them: as many bits. The statement below has the number and their mask too.
 pub const FETCH_DAYS: i64 = 60;
 
 /// A file that was sent to who showed a token; its value is when it last was, in ms since 1970.

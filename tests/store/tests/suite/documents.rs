@@ -136,6 +136,11 @@ async fn documents_are_bounded(world: &World) {
         add(world, vec![document("1", "a.jar", "", &number.to_string())]).await;
     }
     assert_eq!(of(world, "1").await.len(), MAX_DOCUMENTS as usize);
+    // One takes the place of an earlier one though there is no room for more.
+    add(world, vec![VersionDocument { size: 99, ..document("1", "a.jar", "", "0") }]).await;
+    let sizes: Vec<u64> =
+        of(world, "1").await.into_iter().map(|one| one.size).filter(|size| *size == 99).collect();
+    assert_eq!((sizes.len(), of(world, "1").await.len()), (1, MAX_DOCUMENTS as usize));
     let good = || document("1", "a.jar", "", "a");
     let wrong = [
         VersionDocument { form: String::new(), ..good() },

@@ -16,6 +16,7 @@ use packhouse_store::{Days, RepositoryRow, TokenId, Version};
 use super::{Actor, organization, repositories, tokens};
 use crate::error::ApiError;
 
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Packages whose names are read at once.
 const NAMES: u32 = 200;
 /// Versions that a token fetched and are read at once.
@@ -116,7 +117,9 @@ pub async fn document(
     let Wanted { repository, fetched } = wanted;
     let fetched = match fetched {
         Some(Fetched { token, since, until }) => {
-            Some((tokens::managed(actor, token).await?, Days::between(since, until)))
+            // A row may tell of more days than are to be remembered.
+            let first = actor.now.saturating_sub((actor.app.config.fetch_days - 1).saturating_mul(DAY_MS));
+            Some((tokens::managed(actor, token).await?, Days::between(since.max(first), until)))
         }
         None => None,
     };
