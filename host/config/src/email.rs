@@ -36,12 +36,17 @@ fn fold(text: &str) -> Option<String> {
     if text.is_ascii() {
         return Some(text.to_ascii_lowercase());
     }
+    let folded: String = text.nfkc().collect::<String>().to_lowercase().nfkc().collect();
+    // Of some letters the lower case is none that identifiers have.
+    (is_plain(text) && is_plain(&folded)).then_some(folded)
+}
+
+/// Whether each letter stands for itself, and no part mixes scripts.
+fn is_plain(text: &str) -> bool {
     let for_itself =
         |letter: char| letter.identifier_allowed() && std::iter::once(letter).nfkc().eq([letter]);
-    let known = text.chars().all(|letter| letter.is_ascii() || for_itself(letter));
-    let one_script = text.split(['@', '.']).all(|part| part.is_single_script());
-    let folded = || text.nfkc().collect::<String>().to_lowercase().nfkc().collect();
-    (known && one_script).then(folded)
+    text.chars().all(|letter| letter.is_ascii() || for_itself(letter))
+        && text.split(['@', '.']).all(|part| part.is_single_script())
 }
 
 #[cfg(test)]
@@ -85,6 +90,7 @@ mod tests {
             "ab\u{fe0f}@example.com",
             "\u{430}dmin@example.com",
             "admin@ex\u{430}mple.com",
+            "ab@\u{10cd}",
         ] {
             assert_eq!(email(text), None, "{text:?}");
         }
