@@ -1,71 +1,28 @@
 //! Compiles components, or takes what was compiled before from the folder that is kept for it. What has to be compiled is told in the
 //! log, since a start waits for it.
-//!
-//! wasmtime keeps the compiled code by itself and cannot be asked whether it has some. So an empty file beside it marks each component
-//! that this engine compiled once.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::fs;
-use std::hash::{Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use packhouse_store::Sha256;
+use wasmtime::Engine;
 use wasmtime::component::Component;
-use wasmtime::{Cache, Engine};
 
+use crate::compiled_files::CompiledFiles;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 
 /// What this process compiles at present, by digest: its name, and since when, in ms since 1970.
 static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new());
 
-/// The folder of the marks.
-const MARKS: &str = "compiled-before";
-/// As many marks are kept; then those of other engines go.
-const MARKS_AT_MOST: usize = 500;
-
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     engine: Engine,
-    kept: Option<Arc<Kept>>,
-}
-
-/// What is kept of what was compiled.
-struct Kept {
-    cache: Cache,
-    folder: PathBuf,
-    /// Of this engine's marks: what another one compiled is of no use to it.
-    prefix: String,
-}
-
-impl Kept {
-    fn new(engine: &Engine, cache: Cache, folder: &Path) -> Kept {
-        let mut hasher = DefaultHasher::new();
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        // Beside wasmtime's folder, from which it removes what it does not know.
-        Kept { cache, folder: folder.with_file_name(MARKS), prefix: format!("{:016x}", hasher.finish()) }
-    }
-
-    fn mark(&self, digest: &str) -> PathBuf {
-        self.folder.join(format!("{}-{}", self.prefix, digest.replace(':', "-")))
-    }
-
-    /// Marks a component. Without marks, more is told to be compiled than is; so what goes wrong here is no fault.
-    fn set(&self, digest: &str) {
-        let _ = fs::create_dir_all(&self.folder);
-        let all: Vec<PathBuf> =
-            fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|mark| mark.path()).collect();
-        let own = |mark: &PathBuf| engine::file_name(mark).starts_with(&self.prefix);
-        if all.len() >= MARKS_AT_MOST {
-            all.iter().filter(|mark| !own(mark)).for_each(|mark| drop(fs::remove_file(mark)));
-        }
-        let _ = fs::write(self.mark(digest), "");
-    }
+    kept: Option<Arc<CompiledFiles>>,
 }
 
 /// A component that is being compiled.
@@ -117,11 +74,10 @@ pub struct Work {
 }
 
 impl Compiler {
-    /// With an engine for this.
-    pub(crate) fn new(options: &EngineOptions<'_>) -> Result<Compiler, LoadError> {
-        let (engine, cache) = engine::engine(options)?;
-        let kept =
-            cache.zip(options.cache).map(|(cache, folder)| Arc::new(Kept::new(&engine, cache, folder)));
+    /// With an engine for this, and what it compiles in `cache`, a folder.
+    pub(crate) fn new(options: &EngineOptions, cache: Option<&Path>) -> Result<Compiler, LoadError> {
+        let engine = engine::engine(options)?;
+        let kept = cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
         Ok(Compiler { engine, kept })
     }
 
@@ -140,25 +96,28 @@ impl Compiler {
     fn compile_here(&self, name: &str, bytes: &[u8]) -> Result<Compiled, String> {
         let hash = Sha256::of(bytes);
         let digest = hash.digest().to_string();
-        let marked = self.kept.as_ref().is_some_and(|kept| kept.mark(&digest).exists());
-        // Where nothing is kept, everything is compiled at each start, which was said already.
-        if !marked && self.kept.is_some() {
-            tracing::info!(plugin = name, digest, "compiling {name}");
-        }
-        let (started, before) = (Instant::now(), self.misses());
-        let _told = (!marked).then(|| UnderWay::begin(&digest, name));
-        let component = Component::from_binary(&self.engine, bytes).map_err(|error| format!("{error:#}"))?;
-        let work = Work { took: started.elapsed(), compiled: !marked || self.misses() > before };
-        if let Some(kept) = &self.kept
-            && !marked
-        {
-            kept.set(&digest);
-            tracing::info!(plugin = name, digest, took_ms = work.took.as_millis() as u64, "compiled {name}");
-        }
-        Ok(Compiled { component, digest: hash, work })
+        let started = Instant::now();
+        let kept = self.kept.as_ref().and_then(|kept| kept.load(&self.engine, &digest));
+        let (component, compiled) = match kept {
+            Some(component) => (component, false),
+            None => (self.compile_anew(name, &digest, bytes).map_err(|error| format!("{error:#}"))?, true),
+        };
+        Ok(Compiled { component, digest: hash, work: Work { took: started.elapsed(), compiled } })
     }
 
-    fn misses(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.cache.cache_misses())
+    fn compile_anew(&self, name: &str, digest: &str, bytes: &[u8]) -> wasmtime::Result<Component> {
+        let _told = UnderWay::begin(digest, name);
+        // Where nothing is kept, everything is compiled at each start, which was said already.
+        let Some(kept) = &self.kept else { return Component::from_binary(&self.engine, bytes) };
+        tracing::info!(plugin = name, digest, "compiling {name}");
+        let started = Instant::now();
+        let component = kept.keep(&self.engine, digest, &self.engine.precompile_component(bytes)?)?;
+        tracing::info!(
+            plugin = name,
+            digest,
+            took_ms = started.elapsed().as_millis() as u64,
+            "compiled {name}"
+        );
+        Ok(component)
     }
 }

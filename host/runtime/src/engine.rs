@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::{
-    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, Memory, MemoryType,
-    PoolingAllocationConfig, Store,
+    Config, Enabled, Engine, InstanceAllocationStrategy, Memory, MemoryType, PoolingAllocationConfig, Store,
 };
 
 use crate::component_file::component_name;
@@ -49,21 +48,17 @@ const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
 
 /// What the engine is made for.
-pub(crate) struct EngineOptions<'a> {
+pub(crate) struct EngineOptions {
     /// Instances at one time, at most [`MAX_POOL`] with [`ASIDE`], [`POLICY_PLACES`] and [`COMPARING`]; none to allocate each instance by
     /// itself.
     pub(crate) pool: Option<usize>,
     /// Largest linear memory, in bytes.
     pub(crate) memory_bytes: usize,
-    /// Folder of compiled code.
-    pub(crate) cache: Option<&'a Path>,
 }
 
-/// Makes the engine, with what keeps its compiled code, and starts its ticker, which ends with the engine.
-pub(crate) fn engine(options: &EngineOptions<'_>) -> Result<(Engine, Option<Cache>), LoadError> {
+/// Makes the engine and starts its ticker, which ends with the engine.
+pub(crate) fn engine(options: &EngineOptions) -> Result<Engine, LoadError> {
     let mut config = base();
-    let cache = options.cache.and_then(cache);
-    config.cache(cache.clone());
     if let Some(size) = options.pool {
         if pool_fits() {
             tracing::info!(instances = size, "instances come from a pool");
@@ -77,7 +72,7 @@ pub(crate) fn engine(options: &EngineOptions<'_>) -> Result<(Engine, Option<Cach
     }
     let engine = Engine::new(&config).map_err(|error| LoadError::Engine(format!("{error:#}")))?;
     start_ticker(&engine)?;
-    Ok((engine, cache))
+    Ok(engine)
 }
 
 /// Cranelift alone, wasmtime's own defaults for traps, and nothing of Wasm that a plugin has no use for.
@@ -125,26 +120,6 @@ fn pool_fits() -> bool {
     Memory::new(&mut store, memory).is_ok()
 }
 
-/// wasmtime keys what it keeps by version, configuration and processor, and compiles again what it cannot use.
-fn cache(folder: &Path) -> Option<Cache> {
-    let opened = std::fs::create_dir_all(folder)
-        .and_then(|()| folder.canonicalize())
-        .map_err(wasmtime::Error::from)
-        .and_then(|folder| {
-            let mut config = CacheConfig::new();
-            config.with_directory(folder);
-            // Else what was loaded often is compressed once more, harder, beside what the server does: a start gains nothing by
-            // that, and it takes 180 MB of memory.
-            config.with_optimized_compression_usage_counter_threshold(u64::MAX);
-            Cache::new(config)
-        });
-    opened
-        .inspect_err(|error| {
-            tracing::warn!(folder = %folder.display(), "cannot keep compiled plugins, so each start compiles them: {error:#}");
-        })
-        .ok()
-}
-
 fn start_ticker(engine: &Engine) -> Result<(), LoadError> {
     let engine = engine.weak();
     let ticker = move || {
@@ -185,12 +160,5 @@ mod tests {
         assert_eq!(share(250, 12), 250);
         assert_eq!(share(256, 20) * 20, MAX_POOL);
         assert_eq!(share(0, 0), 1);
-    }
-
-    #[test]
-    fn a_cache_that_cannot_be_kept_is_no_fault() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let options = EngineOptions { pool: None, memory_bytes: 1 << 20, cache: Some(file.path()) };
-        assert!(engine(&options).is_ok());
     }
 }

@@ -11,6 +11,7 @@ mod aside;
 mod bindings;
 mod call;
 mod clock;
+mod compiled_files;
 mod compiler;
 mod component_file;
 mod config;

@@ -59,7 +59,7 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
     let folder = &config.plugins;
     let failed = |source| LoadError::Folder { folder: folder.clone(), source };
     let files = component_files(folder).map_err(failed)?;
-    let compiler = Compiler::new(&EngineOptions {
+    let options = EngineOptions {
         pool: Some(
             engine::pool_size(config.most_concurrency(), files.len())
                 + engine::ASIDE
@@ -67,9 +67,8 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
                 + engine::COMPARING,
         ),
         memory_bytes: config.most_memory(),
-        cache: config.cache.as_deref(),
-    })?;
-    Ok((compiler, files))
+    };
+    Ok((Compiler::new(&options, config.cache.as_deref())?, files))
 }
 
 /// Compiles all files of the configured folder and asks each what it is.

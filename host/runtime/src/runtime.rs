@@ -197,7 +197,7 @@ pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
 
 fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
     let memory_bytes = Limits::default().memory_bytes;
-    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes, cache: None })?;
+    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, None)?;
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
     let loaded = executor.block_on(load::examine(&compiler, file, true, usize::MAX))?;

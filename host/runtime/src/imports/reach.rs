@@ -104,7 +104,7 @@ struct Guest {
 
 impl Guest {
     fn calling(imports: &[Import]) -> Guest {
-        let (engine, _) = engine(&EngineOptions { pool: None, memory_bytes: 1 << 20, cache: None }).unwrap();
+        let engine = engine(&EngineOptions { pool: None, memory_bytes: 1 << 20 }).unwrap();
         let component = Component::new(&engine, component(imports)).unwrap();
         let linked = super::linker(&engine, false).unwrap().instantiate_pre(&component).unwrap();
         let limits = Limits::default();

@@ -185,7 +185,7 @@ pub async fn replay_policy(
     component: Bytes,
 ) -> Result<PolicyReplayed, LoadError> {
     let memory_bytes = Limits::default().memory_bytes;
-    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes, cache: None })?;
+    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, None)?;
     let component = PolicyComponent::load(&compiler, Arc::new(Semaphore::new(1)), name, component).await?;
     let settings = recording.settings.to_string();
     let whose = (packhouse_store::RepositoryId(0), recording.context.repository.as_str().into());

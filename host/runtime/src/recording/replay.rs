@@ -116,7 +116,7 @@ impl Replayer {
 
     fn compiler(cache: Option<&Path>) -> Result<Compiler, LoadError> {
         let memory_bytes = Limits::default().memory_bytes;
-        Compiler::new(&EngineOptions { pool: None, memory_bytes, cache })
+        Compiler::new(&EngineOptions { pool: None, memory_bytes }, cache)
     }
 
     /// Runs the recording's calls, under their limits.

@@ -25,16 +25,8 @@ const STICKY: u32 = 0o1000;
 /// What SQLite keeps beside a database, by what is put behind its name.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// What lies in the data folder besides the database. Of folders that are closed nothing in them is open.
-const OWN: [&str; 8] = [
-    "sealing.key",
-    "serve.lock",
-    "packhouse-database",
-    "blobs",
-    "staging",
-    "uploads",
-    "cache",
-    "compiled-before",
-];
+const OWN: [&str; 7] =
+    ["sealing.key", "serve.lock", "packhouse-database", "blobs", "staging", "uploads", "cache"];
 
 /// What is there once a server has used the folder, besides the database.
 const SECRET: [&str; 2] = ["sealing.key", "packhouse-database"];
