@@ -49,9 +49,7 @@ impl CompiledFiles {
         let path = self.path(digest);
         let file = File::open(&path).ok()?;
         let loaded = map(engine, &path).or_else(|unmapped| {
-            // Code of a file system without execution (`noexec`) cannot be mapped; a copy in memory can be run.
-            let copied = fs::read(&path).map_err(Error::from).and_then(|code| of_own_bytes(engine, &code));
-            copied.inspect_err(|error| {
+            copy(engine, &path).inspect_err(|error| {
                 tracing::warn!(file = %path.display(), "compiled code is of no use: {unmapped:#}; {error:#}");
             })
         });
@@ -117,6 +115,12 @@ fn map(engine: &Engine, path: &Path) -> Result<Component, Error> {
     // SAFETY: nobody but this program writes into its folder, which is closed to others. It writes there what its engine compiled, puts
     // it in place whole, by renaming, and never changes it afterwards. wasmtime refuses what another version or other settings made.
     unsafe { Component::deserialize_file(engine, path) }
+}
+
+/// For a file system without execution (`noexec`), of which code cannot be mapped: a copy in memory can be run.
+#[expect(clippy::disallowed_methods, reason = "compiled code, which this program wrote")]
+fn copy(engine: &Engine, path: &Path) -> Result<Component, Error> {
+    of_own_bytes(engine, &fs::read(path)?)
 }
 
 #[expect(unsafe_code, reason = "wasmtime has no other way to load what it compiled")]
