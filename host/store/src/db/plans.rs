@@ -2,14 +2,16 @@
 
 use super::{Database, placeholders, values};
 use crate::accounts::{LOOK_UP, reached_sql};
+use crate::attestations::rows as attestations;
 use crate::config::StoreConfig;
+use crate::documents::rows as documents;
 use crate::ids::RepositoryId;
 use crate::names::{PackageName, Statement, shown_sql};
 use crate::packages;
 use crate::quotas;
 use crate::records::{keys, read};
 use crate::webhooks::queue_statements;
-use crate::writer::{answers, events, quota, sql};
+use crate::writer::{answers, events, quota, sql, trash};
 
 async fn plan(database: &Database, statement: &str) -> Vec<String> {
     let rows = database.fetch(format!("EXPLAIN QUERY PLAN {statement}"), values![]).await.unwrap();
@@ -95,6 +97,34 @@ async fn hot_statements_seek() {
                 .any(|table| step == &format!("SCAN {table}") || step.starts_with(&format!("SCAN {table} ")));
             assert!(!scans, "{statement}\n{plan:#?}");
         }
+    }
+    database.close().await;
+}
+
+/// Each goes to the versions, files and records of its own entries by their whole keys, however many the repository has.
+#[tokio::test]
+async fn a_deletion_and_its_undo_read_no_more_than_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
+    let statements = [
+        (trash::RECORDS, 4),
+        (trash::VERSIONS, 4),
+        (trash::FILES, 4),
+        (attestations::INTO_TRASH, 4),
+        (documents::INTO_TRASH, 4),
+        (trash::PUBLISHES_AGAIN, 1),
+        (trash::VERSIONS_AGAIN, 1),
+        (trash::FILES_AGAIN, 1),
+        (attestations::AGAIN, 1),
+        (documents::AGAIN, 1),
+    ];
+    for ([before, after], width) in statements {
+        let statement = format!("{before}{}{after}", placeholders(2, width));
+        let plan = plan(&database, &statement).await;
+        assert!(!plan.is_empty());
+        let of_the_repository = |step: &String| step.contains("(repository=?)");
+        let scans = |step: &String| TABLES.iter().any(|table| step.starts_with(&format!("SCAN {table} ")));
+        assert!(!plan.iter().any(|step| of_the_repository(step) || scans(step)), "{statement}\n{plan:#?}");
     }
     database.close().await;
 }

@@ -32,7 +32,7 @@ mod progress;
 pub(crate) mod quota;
 pub(crate) mod sql;
 mod together;
-mod trash;
+pub(crate) mod trash;
 mod unanswered;
 
 pub(crate) use attempt::Memory;

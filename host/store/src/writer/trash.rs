@@ -10,43 +10,44 @@ use crate::digest::Sha256;
 use crate::documents::rows as documents;
 use crate::ids::{RepositoryId, TrashId};
 
-const RECORDS: [&str; 2] = [
+pub(crate) const RECORDS: [&str; 2] = [
     "WITH gone (entry, repository, key, after) AS (VALUES ",
     ") INSERT INTO trash_records (entry, key, value, blobs, after) SELECT g.entry, g.key, r.value, r.blobs, g.after FROM gone g \
      LEFT JOIN records r ON r.repository = g.repository AND r.key = g.key WHERE g.entry IN (SELECT id FROM trash) \
      ON CONFLICT (entry, key) DO UPDATE SET after = excluded.after",
 ];
 const BLOBS: [&str; 2] = ["INSERT INTO trash_blobs (blob, entry) VALUES ", " ON CONFLICT DO NOTHING"];
-const VERSIONS: [&str; 2] = [
+pub(crate) const VERSIONS: [&str; 2] = [
     "WITH gone (entry, repository, name, version) AS (VALUES ",
     ") INSERT INTO trash_versions (entry, name, version, published, summary, properties, state, shown_at, updated_at, published_by, \
      downloads, last_downloaded_at) SELECT g.entry, v.name, v.version, v.published, v.summary, v.properties, v.state, v.shown_at, \
      v.updated_at, v.published_by, v.downloads, v.last_downloaded_at FROM gone g JOIN versions v ON v.repository = g.repository \
      AND v.name = g.name AND v.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
 ];
-const FILES: [&str; 2] = [
+pub(crate) const FILES: [&str; 2] = [
     "WITH gone (entry, repository, name, version) AS (VALUES ",
     ") INSERT INTO trash_files (entry, name, version, path, digest, size, downloads) SELECT g.entry, f.name, f.version, f.path, \
      f.digest, f.size, f.downloads FROM gone g JOIN files f ON f.repository = g.repository AND f.name = g.name \
      AND f.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
 ];
-/// What is brought back was not published anew: what the commit's own new versions have added to the days is taken away again.
-const PUBLISHES_AGAIN: [&str; 2] = [
+/// What is brought back was not published anew: what the commit's own new versions have added to the days is taken away again. `CROSS
+/// JOIN` keeps SQLite to this order: by itself it walks through all versions of the repository, and looks each up in the entry.
+pub(crate) const PUBLISHES_AGAIN: [&str; 2] = [
     "UPDATE activity SET publishes = publishes - x.times FROM (SELECT v.repository, COALESCE(v.published, v.shown_at) / 86400000 AS day, \
-     COUNT(*) AS times FROM trash_versions t JOIN trash e ON e.id = t.entry JOIN versions v ON v.repository = e.repository \
-     AND v.name = t.name AND v.version = t.version WHERE v.shown_at = v.updated_at \
+     COUNT(*) AS times FROM trash e CROSS JOIN trash_versions t CROSS JOIN versions v WHERE t.entry = e.id \
+     AND v.repository = e.repository AND v.name = t.name AND v.version = t.version AND v.shown_at = v.updated_at \
      AND COALESCE(v.published, v.shown_at) >= v.shown_at - 2592000000 AND e.id IN (VALUES ",
     ") GROUP BY v.repository, COALESCE(v.published, v.shown_at) / 86400000) x \
      WHERE activity.repository = x.repository AND activity.name = '' AND activity.day = x.day",
 ];
 /// What an undo gives back besides what a publish would show.
-const VERSIONS_AGAIN: [&str; 2] = [
+pub(crate) const VERSIONS_AGAIN: [&str; 2] = [
     "UPDATE versions SET shown_at = t.shown_at, updated_at = t.updated_at, published = t.published, published_by = t.published_by, \
      downloads = t.downloads, last_downloaded_at = t.last_downloaded_at FROM trash_versions t, trash e WHERE e.id = t.entry \
      AND versions.repository = e.repository AND versions.name = t.name AND versions.version = t.version AND e.id IN (VALUES ",
     ")",
 ];
-const FILES_AGAIN: [&str; 2] = [
+pub(crate) const FILES_AGAIN: [&str; 2] = [
     "UPDATE files SET downloads = t.downloads FROM trash_files t, trash e WHERE e.id = t.entry AND files.repository = e.repository \
      AND files.name = t.name AND files.version = t.version AND files.path = t.path AND e.id IN (VALUES ",
     ")",
