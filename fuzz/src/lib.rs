@@ -13,6 +13,9 @@ mod a_crate;
 mod chart;
 #[path = "../../plugins/rubygems/tests/gem.rs"]
 mod gem;
+#[path = "../../host/runtime/src/recording/file.rs"]
+#[allow(dead_code, reason = "each of its users takes a part of it")]
+mod recording_file;
 #[path = "../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "each of its users takes a part of it")]
 mod release;
@@ -37,6 +40,7 @@ use packhouse_python::Python;
 use packhouse_rubygems::RubyGems;
 use packhouse_sdk::VersionId;
 use packhouse_testkit::{Answer, MemoryHost};
+use recording_file::Recording;
 use release::{Release, gzip};
 use serde_json::json;
 use splitter::{Event, Head, Splitter};
@@ -62,6 +66,16 @@ pub fn npm_publish(bytes: &[u8]) {
 /// A wheel as it is uploaded, byte by byte.
 pub fn python_wheel(bytes: &[u8]) {
     upload(bytes);
+}
+
+/// A recording of a plugin's call, as `plugins replay` reads it. What is accepted comes back the same when it is written.
+pub fn recording(bytes: &[u8]) {
+    let Ok(recording) = Recording::parse(bytes) else { return };
+    let ended = recording.outcome().expect("a recording has a call");
+    let _ = (recording.function(), ended.is_failure(), ended.to_string());
+    let written = recording.to_json();
+    let again = Recording::parse(written.as_bytes()).expect("what was written is read");
+    assert_eq!(again.to_json(), written);
 }
 
 /// A README in reStructuredText. What is made of it is bounded, and holds no element that was not written for it.

@@ -37,6 +37,7 @@ fn every_seed_is_answered() {
         ("python_metadata", fuzz::python_metadata),
         ("python_upstream", fuzz::python_upstream),
         ("python_wheel", fuzz::python_wheel),
+        ("recording", fuzz::recording),
         ("rubygems_gem", fuzz::rubygems_gem),
         ("rubygems_upstream", fuzz::rubygems_upstream),
         ("readme_rst", fuzz::readme_rst),

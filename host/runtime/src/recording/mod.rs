@@ -6,6 +6,9 @@
 //! takes credentials out, `player` answers a call that `replay` runs again.
 
 mod file;
+#[cfg(test)]
+mod file_tests;
+mod head;
 mod improvised;
 mod player;
 mod recorded_plugin;

@@ -1,0 +1,36 @@
+//! A request's head as it stands in a recording, and back.
+
+use super::file::RecordedRequest;
+use crate::request::RequestHead;
+
+impl From<&RequestHead> for RecordedRequest {
+    fn from(head: &RequestHead) -> RecordedRequest {
+        RecordedRequest {
+            method: head.method.clone(),
+            claim: head.claim.clone(),
+            path: head.path.clone(),
+            query: head.query.clone(),
+            headers: head.headers.clone(),
+            address: head.address.clone(),
+            caller: head.caller.clone(),
+            request_id: head.request_id.clone(),
+        }
+    }
+}
+
+impl From<RecordedRequest> for RequestHead {
+    fn from(request: RecordedRequest) -> RequestHead {
+        let RecordedRequest { method, claim, path, query, headers, address, caller, request_id } = request;
+        RequestHead {
+            method,
+            claim,
+            path,
+            query,
+            headers,
+            address,
+            caller,
+            request_id,
+            ..RequestHead::default()
+        }
+    }
+}
