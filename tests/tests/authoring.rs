@@ -17,6 +17,7 @@ use packhouse_tests::{Api, Request, Server, checkout, long, skip};
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -168,11 +169,21 @@ impl Dev {
     }
 }
 
+impl Dev {
+    /// SIGKILL, which it cannot answer.
+    fn kill9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
 impl Drop for Dev {
     fn drop(&mut self) {
         // It ends its server with itself.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
-        let _ = self.child.wait();
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -273,7 +284,7 @@ fn what_does_not_compile_is_told(author: &Author) {
 }
 
 fn it_is_served_while_it_changes(author: &Author) {
-    let dev = Dev::start(author, "depot-2");
+    let mut dev = Dev::start(author, "depot-2");
     dev.line("depot-2 0.1.0 is served at http://");
     let curl = dev.line("curl --user");
     let words: Vec<&str> = curl.split_whitespace().collect();
@@ -299,6 +310,11 @@ fn it_is_served_while_it_changes(author: &Author) {
     dev.line("here it is");
     dev.line("GET /repositories/depot-2/a.txt 200 (read");
     dev.line("    read ");
+
+    // However it ends, its server ends with it.
+    let listens = address.trim_start_matches("http://").split('/').next().unwrap();
+    dev.kill9();
+    eventually("its server is gone", || TcpStream::connect(listens).is_err().then_some(()));
 }
 
 #[test]

@@ -242,3 +242,21 @@ fn a_port_in_use_is_said_plainly() {
     let said = run(&mut command);
     assert!(!said.success && said.text.contains(&taken), "{}", said.text);
 }
+
+/// A program that starts a server for itself may be killed: its server is not left.
+#[test]
+fn a_server_that_hangs_on_its_input_ends_with_it() {
+    let data = tempfile::TempDir::new().unwrap();
+    server::share_compiled(data.path());
+    let log = data.path().join("log");
+    let mut command = Command::new(server::program());
+    command.args(["serve", "--until-stdin-ends", "--data"]).arg(data.path());
+    command.args(["--packages-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"]);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    let serves = || std::fs::read_to_string(&log).unwrap().contains("\"serving\"").then_some(());
+    eventually("it serves", serves);
+    assert!(child.try_wait().unwrap().is_none(), "it runs as long as its input is open");
+    drop(child.stdin.take());
+    assert!(eventually("it ends", || child.try_wait().unwrap()).success());
+}

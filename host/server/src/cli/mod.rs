@@ -37,6 +37,9 @@ pub(crate) struct Cli {
 enum Command {
     /// Serve package clients and the management API.
     Serve {
+        /// End when standard input does: for a program that starts a server for itself and may be killed.
+        #[arg(long, hide = true)]
+        until_stdin_ends: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
@@ -228,7 +231,10 @@ fn program() -> anyhow::Result<PathBuf> {
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let work = async {
         match cli.command {
-            Command::Serve { settings: flags } => {
+            Command::Serve { until_stdin_ends, settings: flags } => {
+                if until_stdin_ends {
+                    serve::end_with_stdin();
+                }
                 let (inputs, program) = (flags.inputs(), program()?);
                 let config = settings_of(&inputs, &program)?;
                 serve::serve(config, Reloading::new(inputs, program, log::set)).await

@@ -19,6 +19,7 @@ mod watch;
 
 pub(crate) use acme::Shelf;
 pub(crate) use private::{as_the_author_has_it, make_files_private};
+pub(crate) use stop::end_with_stdin;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

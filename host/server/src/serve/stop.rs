@@ -67,6 +67,16 @@ pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
     watchdog.call_off();
 }
 
+/// Ends the process when standard input ends, as it does when whoever holds the other end is gone, however that was killed. Nobody is
+/// left to wait for an orderly stop.
+pub(crate) fn end_with_stdin() {
+    std::thread::spawn(|| {
+        // What comes is nothing to the server, and an input that cannot be read has ended.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+}
+
 /// Ends the process should its tasks not come to it: a thread of its own, which no task can hold up.
 struct Watchdog(mpsc::Sender<()>);
 

@@ -64,7 +64,9 @@ impl Inner {
             command.args(["--base-url", base_url]);
         }
         command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", start.password);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        // However this process ends, its end of the pipe is closed then, and the server ends too.
+        command.arg("--until-stdin-ends").stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().context("failed to start a server")?;
         let output = child.stderr.take().context("the server says nothing")?;
         let (said, lines) = unbounded_channel();
