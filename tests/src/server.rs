@@ -128,6 +128,17 @@ impl ServerBuilder {
         Err(last)
     }
 
+    /// Starts it and waits for nothing: it may not be ready for a long time.
+    pub fn begin(self) -> Server {
+        let home = TempDir::new().expect("a folder for the data");
+        let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
+        share_compiled(&data);
+        let (log, ports) = (home.path().join("server.log"), [free_port(), free_port()]);
+        let child = self.spawn(&data, &log, ports);
+        let [packages, api] = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        Server { builder: self, child, packages, api, data, log, home: Some(home) }
+    }
+
     fn spawn(&self, data: &Path, log: &Path, [packages, api]: [u16; 2]) -> Child {
         let program = program();
         let mut words = self.wrapper.clone();

@@ -19,6 +19,7 @@ use crate::call::Call;
 use crate::endpoint::Right::SignedIn;
 use crate::error::ApiError;
 use crate::operations::advisories::{self, AdvisoryPage, Answered, Mark, Question};
+use crate::operations::loaded;
 use crate::paging::{self, Page};
 
 /// Questions of one call.
@@ -195,7 +196,7 @@ async fn answered(call: &Call, question: OsvQuery) -> Result<Answered, ApiError>
     let Some(package) = question.package else { return Ok(Answered::default()) };
     let package: OsvPackage = object(package)?;
     let named = match (package.purl.as_deref(), package.ecosystem, package.name) {
-        (Some(purl), ..) => parsed(call, purl),
+        (Some(purl), ..) => parsed(call, purl)?,
         (None, Some(ecosystem), Some(name)) => Some((ecosystem, name, None)),
         _ => None,
     };
@@ -211,9 +212,14 @@ async fn answered(call: &Call, question: OsvQuery) -> Result<Answered, ApiError>
     advisories::answer(call.origin(), &Question { ecosystem, name, version, after }).await
 }
 
-fn parsed(call: &Call, purl: &str) -> Option<(String, String, Option<String>)> {
+fn parsed(call: &Call, purl: &str) -> Result<Option<(String, String, Option<String>)>, ApiError> {
     let current = call.app.runtime.current();
-    purl::parse(purl, current.plugins().iter().filter_map(|plugin| PurlType::of(plugin.description())))
+    let types = current.plugins().iter().filter_map(|plugin| PurlType::of(plugin.description()));
+    let parsed = purl::parse(purl, types);
+    if parsed.is_none() {
+        loaded::all(&call.app)?;
+    }
+    Ok(parsed)
 }
 
 /// A record is JSON already.

@@ -84,12 +84,20 @@ impl FormatView {
     }
 
     /// A format that repositories have and no plugin is loaded of.
-    fn missing(app: &App, MissingFormat { format, repositories }: MissingFormat) -> FormatView {
+    fn missing(app: &App, missing: MissingFormat) -> FormatView {
+        let MissingFormat { format, repositories, is_awaited } = missing;
         let folder = app.config.runtime.plugins.display();
-        FormatView {
-            problem: Some(format!(
+        let problem = if is_awaited {
+            format!(
+                "Plugins are being compiled, perhaps the one of this format; {repositories} repositories wait for it."
+            )
+        } else {
+            format!(
                 "No plugin of this format is in the folder {folder}; {repositories} repositories need it."
-            )),
+            )
+        };
+        FormatView {
+            problem: Some(problem),
             format,
             version: String::new(),
             kinds: Vec::new(),

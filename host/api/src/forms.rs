@@ -23,6 +23,7 @@ use crate::members::bodies::{self, Accept, ChangeMe, CreateMember, Invite, SetPe
 use crate::operations::RotationRequest;
 use crate::operations::access_keys::{AccessKeyRequest, ExpiryChange};
 use crate::operations::key_owners::KeyOwnerRequest;
+use crate::operations::loaded;
 use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
 use crate::operations::organization::OrganizationChange;
 use crate::operations::policies::{ExceptionRequest, RuleChangeRequest, RuleRequest};
@@ -60,7 +61,8 @@ pub async fn receive(
 
 /// A token that is wanted. `now` in ms since 1970.
 pub fn token(app: &App, body: Value, now: i64) -> Result<TokenRequest, ApiError> {
-    shape::<CreateToken>(body)?.request(&app.runtime.own_tokens(), now)
+    let request = shape::<CreateToken>(body)?.request(&app.runtime.own_tokens(), now);
+    request.map_err(|refused| loaded::unless_starting(app, refused))
 }
 
 /// How a token or an access key is to be rotated. `now` in ms since 1970.
@@ -72,7 +74,7 @@ pub fn rotation(body: Value, now: i64) -> Result<RotationRequest, ApiError> {
 pub fn repository(app: &App, body: Value) -> Result<NewRepository, ApiError> {
     let current = app.runtime.current();
     let formats: Vec<&Description> = current.plugins().iter().map(|plugin| plugin.description()).collect();
-    crate::repositories::from_json(&formats, body)
+    crate::repositories::from_json(&formats, body).map_err(|refused| loaded::unless_starting(app, refused))
 }
 
 /// A policy of retention that is wanted: its name and its rule.

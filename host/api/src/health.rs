@@ -31,13 +31,19 @@ struct Ready {
     request_id: String,
 }
 
-/// 200 once both hosts serve, with what is degraded; 503 before, while nothing can be served, and once the server is about to stop.
+/// 200 once both hosts serve all that there is, with what is degraded; 503 before, while nothing can be served, and once the server is
+/// about to stop.
 /// It reads what was found out in the background, and asks nothing of storage itself.
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let report = app.readiness.report(app.serving());
+    let report = app.report();
     let request_id = packhouse_wire::request_id::next();
-    let row =
-        if app.draining.is_cancelled() { &catalogue::SERVER_STOPPING } else { &catalogue::DDB_UNAVAILABLE };
+    let row = if app.draining.is_cancelled() {
+        &catalogue::SERVER_STOPPING
+    } else if app.runtime.is_whole() {
+        &catalogue::DDB_UNAVAILABLE
+    } else {
+        &catalogue::SERVER_STARTING
+    };
     let refused = (report.status == Status::Unavailable).then_some(row);
     let status = if refused.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     let body = Ready {

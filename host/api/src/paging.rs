@@ -25,6 +25,16 @@ impl<T> Page<T> {
         let next = rows.last().filter(|_| more).map(id);
         Page { items: rows.into_iter().map(view).collect(), next }
     }
+
+    /// The same where a row may have no view at present.
+    pub(crate) fn try_of<R, E>(
+        listed: Listed<R>,
+        id: impl Fn(&R) -> String,
+        view: impl Fn(R) -> Result<T, E>,
+    ) -> Result<Page<T>, E> {
+        let Page { items, next } = Page::of(listed, id, view);
+        Ok(Page { items: items.into_iter().collect::<Result<_, E>>()?, next })
+    }
 }
 
 /// The page that a call wants.

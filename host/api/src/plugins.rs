@@ -33,7 +33,7 @@ pub(crate) struct PluginView {
     version: Option<String>,
     /// The version of the contract that it was built for.
     contract: Option<String>,
-    /// `active`, `candidate`, `retired` or `refused`.
+    /// `active`, `candidate`, `retired`, `refused`, or `compiling` for one that the start has still to compile.
     state: &'static str,
     /// `upload`, the artifact in a registry by its digest, or the name of a file.
     source: String,

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use packhouse_advisories::Advisories;
-use packhouse_runtime::Runtime;
+use packhouse_runtime::{Runtime, compiling};
 use packhouse_store::{OrganizationId, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ use crate::body_budget::BodyBudget;
 use crate::certificates::CertificateProblems;
 use crate::live::LiveSettings;
 use crate::mail::Mail;
-use crate::readiness::Readiness;
+use crate::readiness::{PLUGIN, Problem, Readiness, Report};
 use crate::reload::Reloading;
 use crate::sso::Providers;
 use packhouse_config::Config;
@@ -236,9 +236,25 @@ impl App {
         self.serving.store(serving, Ordering::Release);
     }
 
-    /// Whether both hosts serve, and the server is not about to stop.
+    /// Whether both hosts serve all that there is to serve, and the server is not about to stop.
     pub fn serving(&self) -> bool {
-        self.serving.load(Ordering::Acquire) && !self.draining.is_cancelled()
+        self.serving.load(Ordering::Acquire) && !self.draining.is_cancelled() && self.runtime.is_whole()
+    }
+
+    /// What is known of this server's readiness, with the components that it has still to compile.
+    pub fn report(&self) -> Report {
+        let mut report = self.readiness.report(self.serving());
+        let current = self.runtime.current();
+        if !current.awaited().is_empty() {
+            let now = compiling();
+            report.degraded.extend(current.awaited().iter().map(|awaited| {
+                let name = &awaited.name;
+                let is_under_way = now.iter().any(|one| one.name == *name);
+                let does = if is_under_way { "is being compiled" } else { "waits to be compiled" };
+                Problem { what: PLUGIN, since: awaited.since, detail: format!("The plugin {name} {does}.") }
+            }));
+        }
+        report
     }
 
     /// The public address of the API, without a slash at its end: as configured, else where it listens.

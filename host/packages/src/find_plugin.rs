@@ -19,7 +19,8 @@ const NOT_LOADED: &str =
     "No plugin for this format is loaded; the server's operator finds why in its log and on /readyz.";
 
 /// Finds the plugin. 400 for an encoded slash that the format does not take. If the format is switched off or not loaded, the
-/// refusal of the credential comes first, then 503; at a name that is no repository's there is no format either.
+/// refusal of the credential comes first, then 503; at a name that is no repository's there is no format either. 503 at once where
+/// it may be that of a component that is still being compiled.
 pub(crate) async fn find_plugin<'a>(
     identified: &'a IdentifiedRequest<'_>,
     shadows: &Arc<Shadows>,
@@ -32,6 +33,11 @@ pub(crate) async fn find_plugin<'a>(
     };
     let description = plugin.as_ref().map(|plugin| plugin.description());
     context.set_format(description);
+    // The same at a name that is no repository's: what a format says of a refusal is not known yet.
+    if plugin.is_none() && !app.runtime.is_whole() {
+        context.set_format(awaited(identified).as_deref());
+        return Err(HttpError::of(&catalogue::SERVER_STARTING));
+    }
     if address.encoded_slash && !description.is_some_and(|description| description.encoded_slash) {
         return Err(encoded_slash());
     }
@@ -85,6 +91,19 @@ pub(crate) async fn find_plugin<'a>(
 /// The refusal of an encoded slash where it may not stand.
 pub(crate) fn encoded_slash() -> HttpError {
     HttpError::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
+}
+
+/// What the awaited component of the repository most likely says of itself, where that is known and the caller may know of the
+/// repository.
+fn awaited(identified: &IdentifiedRequest<'_>) -> Option<Arc<Description>> {
+    let row = identified.repository()?;
+    let current = identified.app.runtime.current();
+    let description = current.awaited_description(&row.format)?;
+    let (wanted, facts) =
+        (access::wanted_by_method(identified.parts.method.as_str()), access::facts(row, true));
+    let (presented, rules) = (&identified.principal.presented, access::rules(Some(&**description)));
+    let judged = access::authorize(presented, &rules, wanted, Some(facts), identified.now);
+    judged.is_ok().then(|| Arc::clone(description))
 }
 
 /// The refusal where no plugin answers. The plugin cannot be asked what the request does, so that is judged by its method.

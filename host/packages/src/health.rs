@@ -38,7 +38,7 @@ pub(crate) fn answer(app: &App, health: Health, parts: &Parts) -> Result<Respons
     }
     let status = match health {
         Health::Live => None,
-        Health::Ready => Some(app.readiness.report(app.serving()).status),
+        Health::Ready => Some(app.report().status),
     };
     let (kind, text) = match status {
         None => ("text/plain; charset=utf-8", "ok\n".to_owned()),

@@ -56,6 +56,7 @@ async fn answer_route(
         HostRoute::Root => root(request.parts),
         HostRoute::Health(health) => health::answer(request.app, *health, request.parts),
         HostRoute::NotServed => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
+        HostRoute::Awaited => Err(HttpError::of(&catalogue::SERVER_STARTING)),
         HostRoute::NotEnabled => Err(HttpError::of(&catalogue::NOT_ENABLED)),
         HostRoute::Exchange(plugin, path) => {
             let (plugin, path) = (Arc::clone(plugin), path.clone());

@@ -97,11 +97,14 @@ async fn look_up(
     identify::identify(app, query(PresentedCredential::Unreadable, None)).await
 }
 
-/// Whether credentials of this form count in the repository that was looked up.
+/// Whether credentials of this form count in the repository that was looked up. Until its component is compiled, any does: what it takes
+/// is not known, and nothing is served there.
 fn takes(app: &App, principal: &Principal, form: AuthorizationForm) -> bool {
-    let plugin =
-        principal.facts.repository.as_ref().and_then(|row| app.runtime.plugin_of(row.id, &row.format));
-    credential::counts(form, plugin.as_ref().map(|plugin| plugin.description()))
+    let current = app.runtime.current();
+    let row = principal.facts.repository.as_ref();
+    let plugin = row.and_then(|row| current.serving(row.id, &row.format));
+    let is_awaited = plugin.is_none() && row.is_some_and(|row| current.awaits(&row.format));
+    is_awaited || credential::counts(form, plugin.map(|plugin| plugin.description()))
 }
 
 impl IdentifiedRequest<'_> {

@@ -59,10 +59,14 @@ struct Item {
 
 impl RepositoryList<'_> {
     /// The page that the query asks for. 401 for another method and for a credential that is none or not taken; 400 for a query
-    /// that is wrong.
+    /// that is wrong; 503 until all formats are compiled.
     pub(crate) async fn answer(&self, context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
         if self.parts.method != Method::GET && self.parts.method != Method::HEAD {
             return Err(HttpError::of(&catalogue::UNAUTHORIZED));
+        }
+        // Which credentials are taken, and for what, all formats say together.
+        if !self.app.runtime.is_whole() {
+            return Err(HttpError::of(&catalogue::SERVER_STARTING));
         }
         let query = IdentityQuery {
             organization: self.organization,

@@ -36,6 +36,8 @@ pub(crate) enum HostRoute {
     Health(Health),
     /// Nothing that is served.
     NotServed,
+    /// Nothing that is served yet: whose it is only components tell that are still being compiled.
+    Awaited,
     /// Where this plugin's clients exchange ID tokens, by this path.
     Exchange(Arc<Plugin>, Vec<String>),
     /// A path of trusted publishing at which nothing is offered: clients then use their token.
@@ -97,8 +99,11 @@ pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
         path.starts_with(fixed) || path == fixed.trim_end_matches('/')
     };
     let current = runtime.current();
-    let claim = current.claims().filter(|(_, claim)| below(claim)).max_by_key(|(_, claim)| claim.path.len());
-    claim.map_or_else(no_format, |(plugin, _)| Arc::clone(&plugin.description().error_format))
+    let served = current.claims().map(|(plugin, claim)| (plugin.description(), claim));
+    let awaited = current.awaited_claims().map(|(description, claim)| (&**description, claim));
+    let all = served.chain(awaited).filter(|(_, claim)| below(claim));
+    all.max_by_key(|(_, claim)| claim.path.len())
+        .map_or_else(no_format, |(description, _)| Arc::clone(&description.error_format))
 }
 
 fn within_limits(parts: &Parts) -> Result<(), HttpError> {
@@ -187,7 +192,8 @@ fn claimed(path: Path, plugins: &PluginSet) -> Route {
         Some((length, name, plugin, claim))
     });
     let Some((length, name, plugin, claim)) = matches.max_by_key(|(length, ..)| *length) else {
-        return Route::Host(HostRoute::NotServed);
+        let is_whole = plugins.awaited().is_empty();
+        return Route::Host(if is_whole { HostRoute::NotServed } else { HostRoute::Awaited });
     };
     let base = claim.path.trim_end_matches('/').replace("{repository}", name.as_deref().unwrap_or_default());
     Route::Repository(RepositoryAddress {

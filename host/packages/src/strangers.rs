@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use packhouse_runtime::{Intent, Plugin, RequestHead};
 
 use crate::access_request as access;
@@ -113,8 +114,16 @@ impl Stranger<'_> {
         Ok(!self.routed(&plugins).await?.is_empty())
     }
 
-    /// The refusal: 401. For a bearer that is not taken it is 404 where a format that is switched on reads here and answers so.
+    /// The refusal: 401. For a bearer that is not taken it is 404 where a format that is switched on reads here and answers so. 503 where
+    /// a format that is still being compiled may open the request, or take the credential. Reads without any credential are not among
+    /// those: clients of formats that are served already begin so, and go on once they are asked for one.
     async fn refusal(&self) -> HttpError {
+        let IdentifiedRequest { app, parts, principal, .. } = self.identified;
+        let shows_nothing = principal.presented == ResolvedCredential::Nothing;
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        if !app.runtime.is_whole() && !(shows_nothing && reads) {
+            return HttpError::of(&catalogue::SERVER_STARTING);
+        }
         match self.refused().await {
             Ok(refused) | Err(refused) => refused,
         }

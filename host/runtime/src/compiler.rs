@@ -12,8 +12,10 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compiled_files::CompiledFiles;
+use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
+use crate::kept_descriptions::KeptDescriptions;
 
 /// What this process compiles at present, by digest: its name, and since when, in ms since 1970.
 static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new());
@@ -23,6 +25,7 @@ static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new(
 pub(crate) struct Compiler {
     engine: Engine,
     kept: Option<Arc<CompiledFiles>>,
+    descriptions: Option<Arc<KeptDescriptions>>,
 }
 
 /// A component that is being compiled.
@@ -78,7 +81,8 @@ impl Compiler {
     pub(crate) fn new(options: &EngineOptions, cache: Option<&Path>) -> Result<Compiler, LoadError> {
         let engine = engine::engine(options)?;
         let kept = cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
-        Ok(Compiler { engine, kept })
+        let descriptions = cache.map(KeptDescriptions::beside).map(Arc::new);
+        Ok(Compiler { engine, kept, descriptions })
     }
 
     /// The engine.
@@ -93,25 +97,54 @@ impl Compiler {
         compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
     }
 
+    /// Keeps what a component that was compiled said of itself, under each of these names.
+    pub(crate) async fn keep_description(&self, names: Vec<String>, text: String) {
+        let Some(descriptions) = self.descriptions.clone() else { return };
+        let keep = move || names.iter().for_each(|name| descriptions.keep(name, &text));
+        // Where it is not kept it is not known.
+        let _ = tokio::task::spawn_blocking(keep).await;
+    }
+
+    /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
+    pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
+        self.descriptions.as_ref()?.find(name)
+    }
+
+    /// The component of these bytes, if it was compiled before.
+    pub(crate) async fn kept(&self, bytes: Bytes) -> Result<Option<Compiled>, String> {
+        let own = self.clone();
+        let kept = tokio::task::spawn_blocking(move || own.kept_here(&Sha256::of(&bytes)));
+        kept.await.map_err(|error| format!("loading what was compiled of it failed: {error}"))
+    }
+
+    fn kept_here(&self, hash: &Sha256) -> Option<Compiled> {
+        let started = Instant::now();
+        let component = self.kept.as_ref()?.load(&self.engine, &hash.digest().to_string())?;
+        let work = Work { took: started.elapsed(), compiled: false };
+        Some(Compiled { component, digest: *hash, work })
+    }
+
     fn compile_here(&self, name: &str, bytes: &[u8]) -> Result<Compiled, String> {
         let hash = Sha256::of(bytes);
-        let digest = hash.digest().to_string();
+        if let Some(kept) = self.kept_here(&hash) {
+            return Ok(kept);
+        }
         let started = Instant::now();
-        let kept = self.kept.as_ref().and_then(|kept| kept.load(&self.engine, &digest));
-        let (component, compiled) = match kept {
-            Some(component) => (component, false),
-            None => (self.compile_anew(name, &digest, bytes).map_err(|error| format!("{error:#}"))?, true),
-        };
-        Ok(Compiled { component, digest: hash, work: Work { took: started.elapsed(), compiled } })
+        let component = self.compile_anew(name, &hash.digest().to_string(), bytes);
+        let component = component.map_err(|error| format!("{error:#}"))?;
+        Ok(Compiled { component, digest: hash, work: Work { took: started.elapsed(), compiled: true } })
     }
 
     fn compile_anew(&self, name: &str, digest: &str, bytes: &[u8]) -> wasmtime::Result<Component> {
         let _told = UnderWay::begin(digest, name);
         // Where nothing is kept, everything is compiled at each start, which was said already.
-        let Some(kept) = &self.kept else { return Component::from_binary(&self.engine, bytes) };
+        let Some(kept) = &self.kept else {
+            return on_own_threads(|| Component::from_binary(&self.engine, bytes));
+        };
         tracing::info!(plugin = name, digest, "compiling {name}");
         let started = Instant::now();
-        let component = kept.keep(&self.engine, digest, &self.engine.precompile_component(bytes)?)?;
+        let code = on_own_threads(|| self.engine.precompile_component(bytes))?;
+        let component = kept.keep(&self.engine, digest, &code)?;
         tracing::info!(
             plugin = name,
             digest,
@@ -119,5 +152,18 @@ impl Compiler {
             "compiled {name}"
         );
         Ok(component)
+    }
+}
+
+/// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large
+/// one would stand before those of all others.
+fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().thread_name(|at| format!("compile-{at}")).build() {
+        Ok(own) => own.install(compile),
+        // On those that all share, then.
+        Err(error) => {
+            tracing::debug!(%error, "there are no threads to be had");
+            compile()
+        }
     }
 }

@@ -20,11 +20,13 @@ mod description;
 mod engine;
 mod error;
 mod exports;
+mod folder;
 mod footprint;
 mod host_error;
 mod imports;
 mod instance;
 mod joined;
+mod kept_descriptions;
 mod limits;
 mod load;
 mod loader;
@@ -65,10 +67,11 @@ pub use description::{
 };
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
+pub use load::side_by_side;
 pub use package_bounds::PackageBounds;
 pub use packhouse_names::{AffectedVersions, JudgedReleases, Place, Release, ReleaseVerdict};
 pub use plugin::{MAX_COMPARED, Plugin};
-pub use plugin_set::{PluginSet, Serving};
+pub use plugin_set::{Awaited, AwaitedComponents, PluginSet, Serving};
 pub use policy::{
     MAX_BATCH, MAX_NAMES, PolicyAdvisory, PolicyComponent, PolicyComponents, PolicyContext,
     PolicyDescription, PolicyFacts, PolicyFile, PolicyOutcome, PolicyProvenance, PolicyPurpose,

@@ -12,7 +12,7 @@ use wasmtime::component::Component;
 
 use crate::bindings::exports::packhouse::format::{format, present, retention, upkeep, versions};
 use crate::compiler::{Compiled, Compiler, Work};
-use crate::component_file::{MAX_COMPONENT_BYTES, component_files, read_component};
+use crate::component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
 use crate::description::Description;
@@ -32,7 +32,7 @@ use crate::state::{HostState, Phase};
 const PARALLEL: usize = 4;
 
 /// Bytes of a description at most.
-const MAX_DESCRIPTION: usize = 256 << 10;
+pub(crate) const MAX_DESCRIPTION: usize = 256 << 10;
 
 /// What is found in a component.
 pub(crate) struct Loaded {
@@ -50,8 +50,25 @@ pub(crate) struct Loaded {
 pub(crate) struct Found {
     pub(crate) compiler: Compiler,
     pub(crate) files: Vec<(PathBuf, Loaded)>,
+    /// Those that have to be compiled first, the smallest first.
+    pub(crate) uncompiled: Vec<PathBuf>,
     pub(crate) refused: Vec<LoadError>,
     pub(crate) policies: PolicyComponents,
+}
+
+impl Found {
+    /// Whether there is a plugin, or a file, of each of these names, or one whose component before was of it.
+    pub(crate) fn knows<'a>(&self, mut names: impl Iterator<Item = &'a String>) -> bool {
+        let is_loaded = |name: &str| self.files.iter().any(|(_, loaded)| loaded.description.format == name);
+        let is_refused = |name: &str| self.refused.iter().any(|error| error.stem().as_deref() == Some(name));
+        let is_file = |name: &str| {
+            self.uncompiled.iter().map(|file| engine::file_name(file)).any(|file| {
+                let before = self.compiler.last_description(&file);
+                &*file == name || before.is_some_and(|before| before.format == name)
+            })
+        };
+        names.all(|name| is_loaded(name) || is_refused(name) || is_file(name))
+    }
 }
 
 /// What compiles for a server of these settings, and the files of the configured folder.
@@ -71,33 +88,43 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
     Ok((Compiler::new(&options, config.cache.as_deref())?, files))
 }
 
-/// Compiles all files of the configured folder and asks each what it is.
-pub(crate) async fn find(config: &RuntimeConfig) -> Result<Found, LoadError> {
+/// Asks each file of the configured folder what it is: those that were compiled before, and with `compile` the others too, which are
+/// compiled for it.
+pub(crate) async fn find(config: &RuntimeConfig, compile: bool) -> Result<Found, LoadError> {
     let (compiler, files) = compiler(config)?;
     let mut examining = futures::stream::iter(files)
         .map(|file| {
             let (compiler, wasi) = (&compiler, config.links_wasi(&engine::file_name(&file)));
             let most = config.most_memory();
-            async move { examine(compiler, &file, wasi, most).await.map(|loaded| (file, loaded)) }
+            async move {
+                let examined = if compile {
+                    examine(compiler, &file, wasi, most).await.map(Some)
+                } else {
+                    examine_kept(compiler, &file, wasi, most).await
+                };
+                (file, examined)
+            }
         })
         .buffer_unordered(side_by_side());
-    let (mut files, mut refused) = (Vec::new(), Vec::new());
-    while let Some(found) = examining.next().await {
-        match found {
-            Ok(found) => files.push(found),
+    let (mut files, mut uncompiled, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some((file, examined)) = examining.next().await {
+        match examined {
+            Ok(Some(loaded)) => files.push((file, loaded)),
+            Ok(None) => uncompiled.push(file),
             Err(error) => refused.push(error),
         }
     }
     drop(examining);
-    // Of two of one format the first by name is the plugin.
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    // What takes long shall not stand in the way of what does not.
+    uncompiled.sort_by_cached_key(|file| (file.metadata().map_or(0, |of| of.len()), file.clone()));
     let policies = PolicyComponents::of_folder(compiler.clone(), &config.plugins).await;
-    Ok(Found { compiler, files, refused, policies })
+    Ok(Found { compiler, files, uncompiled, refused, policies })
 }
 
-/// How many components are compiled at one time.
-pub(crate) fn side_by_side() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(PARALLEL)
+/// How many components are compiled at one time: two at least, so that one that takes long does not hold up all others.
+pub fn side_by_side() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).clamp(2, PARALLEL)
 }
 
 /// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.
@@ -107,6 +134,20 @@ pub(crate) async fn examine(
     wasi: bool,
     most: usize,
 ) -> Result<Loaded, LoadError> {
+    examine_bytes(compiler, file, read(file).await?, wasi, most).await
+}
+
+/// The same of a file that was compiled before; none for one that was not.
+async fn examine_kept(
+    compiler: &Compiler,
+    file: &Path,
+    wasi: bool,
+    most: usize,
+) -> Result<Option<Loaded>, LoadError> {
+    examine_kept_bytes(compiler, file, read(file).await?, wasi, most).await
+}
+
+async fn read(file: &Path) -> Result<Bytes, LoadError> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || read_component(&path)).await;
     let read =
@@ -115,7 +156,7 @@ pub(crate) async fn examine(
         file: file.to_owned(),
         reason: format!("cannot be read: {error}"),
     })?;
-    examine_bytes(compiler, file, bytes.into(), wasi, most).await
+    Ok(bytes.into())
 }
 
 /// The same of the bytes of a component, which errors call by this name.
@@ -128,8 +169,36 @@ pub(crate) async fn examine_bytes(
 ) -> Result<Loaded, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     check_layer(&bytes).map_err(refuse)?;
-    let (engine, compiled) = (compiler.engine(), compiler.compile(name, bytes).await);
-    let Compiled { component, digest, work } = compiled.map_err(refuse)?;
+    let compiled = compiler.compile(name, bytes).await.map_err(refuse)?;
+    ask(compiler, name, compiled, wasi, most).await
+}
+
+/// The same, if the component was compiled before.
+pub(crate) async fn examine_kept_bytes(
+    compiler: &Compiler,
+    name: &Path,
+    bytes: Bytes,
+    wasi: bool,
+    most: usize,
+) -> Result<Option<Loaded>, LoadError> {
+    let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
+    check_layer(&bytes).map_err(refuse)?;
+    match compiler.kept(bytes).await.map_err(refuse)? {
+        Some(compiled) => ask(compiler, name, compiled, wasi, most).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Asks what was compiled what it is.
+async fn ask(
+    compiler: &Compiler,
+    name: &Path,
+    compiled: Compiled,
+    wasi: bool,
+    most: usize,
+) -> Result<Loaded, LoadError> {
+    let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
+    let (engine, Compiled { component, digest, work }) = (compiler.engine(), compiled);
     footprint::fits(&component, most).map_err(refuse)?;
     let imports = names(component.component_type().imports(engine).map(|(name, _)| name));
     let exports = names(component.component_type().exports(engine).map(|(name, _)| name));
@@ -140,7 +209,11 @@ pub(crate) async fn examine_bytes(
     let code = link(engine, &component, &exports, wasi).map_err(|error| {
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;
-    let description = describe(engine, &code, name).await.map_err(refuse)?;
+    let (description, text) = describe(engine, &code, name).await.map_err(refuse)?;
+    if work.compiled {
+        let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
+        compiler.keep_description(names, text).await;
+    }
     let memory_bytes = footprint::memory_bytes(&component);
     Ok(Loaded { description, imports, exports, memory_bytes, digest, code, work })
 }
@@ -171,8 +244,8 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
     Ok(Code { linked, format, exports, upkeep, present, retention, versions })
 }
 
-/// Asks the component for its description, in an instance from which no import can be called.
-async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Description, String> {
+/// Asks the component for its description, which is answered as it was said too, in an instance from which no import can be called.
+async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<(Description, String), String> {
     let memory_bytes = footprint::to_describe(code.linked.component());
     let (limits, name) = (Limits { memory_bytes, ..Limits::default() }, engine::file_name(file));
     let places = Arc::new(Semaphore::new(limits.concurrency));
@@ -197,7 +270,7 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<Descripti
     if text.len() > MAX_DESCRIPTION {
         return Err(format!("its description has {} bytes, over {MAX_DESCRIPTION}", text.len()));
     }
-    Description::parse(&text)
+    Ok((Description::parse(&text)?, text))
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! From what was compiled to plugins over a store: with the operator's limits, and with places among the engine's instances that all
 //! versions of a format share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +13,10 @@ use tokio::sync::Semaphore;
 use crate::compiler::Compiler;
 use crate::config::{Limits, PluginConfig, RuntimeConfig};
 use crate::contract;
-use crate::description::MANIFEST;
+use crate::description::{Description, MANIFEST};
 use crate::engine;
 use crate::error::LoadError;
+use crate::folder::Folder;
 use crate::footprint;
 use crate::instance::Runner;
 use crate::load::{self, Found, Loaded};
@@ -51,10 +52,10 @@ struct Places {
     free: Arc<Semaphore>,
 }
 
-/// The plugins of a folder, by format, and why other files are none.
+/// The plugins of a folder, and what of it has to be compiled first.
 pub(crate) struct FolderPlugins {
-    pub(crate) plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
-    pub(crate) refused: Vec<LoadError>,
+    pub(crate) folder: Folder,
+    pub(crate) uncompiled: Vec<PathBuf>,
     pub(crate) policies: PolicyComponents,
 }
 
@@ -66,32 +67,48 @@ impl Loader {
         config: RuntimeConfig,
         storage: Store,
     ) -> Result<(Loader, FolderPlugins), LoadError> {
-        let Found { compiler, files, mut refused, policies } = found;
+        let Found { compiler, files, uncompiled, refused, policies } = found;
         let (memos, places) = (Arc::default(), Mutex::default());
         let (recorder, aside) = (Recorder::default(), Arc::new(Semaphore::new(engine::ASIDE)));
         let comparing = Arc::new(Semaphore::new(engine::COMPARING));
-        let count = files.len();
+        let count = files.len() + uncompiled.len();
         let loader = Loader { compiler, config, storage, memos, recorder, count, places, aside, comparing };
-        let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
+        let folder = Folder::default();
+        refused.into_iter().for_each(|error| folder.refuse(error));
         for (file, loaded) in files {
-            let plugin = match loader.plugin(Some(file), loaded) {
-                Ok(plugin) => plugin,
-                Err(error) => {
-                    refused.push(error);
-                    continue;
-                }
-            };
-            if let Some(other) = plugins.get(&plugin.format) {
-                refused.push(twice(other, &plugin));
-                continue;
+            match loader.plugin(Some(file), loaded) {
+                Ok(plugin) => folder.take_in(plugin),
+                Err(error) => folder.refuse(error),
             }
-            plugins.insert(Arc::clone(&plugin.format), Arc::new(plugin));
         }
-        check_names(&loader.config, &plugins, &refused)?;
-        for error in &refused {
-            tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
+        // Else it is found out once all are compiled.
+        let unknown = folder.unknown_name(loader.config.per_plugin.keys()).filter(|_| uncompiled.is_empty());
+        match unknown {
+            Some(unknown) => Err(unknown),
+            None => Ok((loader, FolderPlugins { folder, uncompiled, policies })),
         }
-        Ok((loader, FolderPlugins { plugins, refused, policies }))
+    }
+
+    /// Compiles a file of the folder and takes it in there.
+    pub(crate) async fn compile_file(&self, file: &Path, folder: &Folder) {
+        let (wasi, most) = (self.config.links_wasi(&engine::file_name(file)), self.config.most_memory());
+        let loaded = load::examine(&self.compiler, file, wasi, most).await;
+        match loaded.and_then(|loaded| self.plugin(Some(file.to_owned()), loaded)) {
+            Ok(plugin) => folder.take_in(plugin),
+            Err(error) => folder.refuse(error),
+        }
+    }
+
+    /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
+    pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
+        self.compiler.last_description(name)
+    }
+
+    /// Notes what is configured for a plugin that is not there, now that all are there: it is too late to end the start for it.
+    pub(crate) fn check_names(&self, folder: &Folder) {
+        if let Some(unknown) = folder.unknown_name(self.config.per_plugin.keys()) {
+            folder.refuse(unknown);
+        }
     }
 
     /// Compiles these bytes and asks them what they are: what `Plugin` says why it cannot be run here. WASI is linked where it is
@@ -99,7 +116,18 @@ impl Loader {
     pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
         let name = Path::new(name);
         let most = self.config.most_memory();
-        let loaded = load::examine_bytes(&self.compiler, name, bytes, true, most).await?;
+        self.allowed(name, load::examine_bytes(&self.compiler, name, bytes, true, most).await?)
+    }
+
+    /// The same, if they were compiled before.
+    pub(crate) async fn examine_kept(&self, name: &str, bytes: Bytes) -> Result<Option<Loaded>, LoadError> {
+        let name = Path::new(name);
+        let most = self.config.most_memory();
+        let loaded = load::examine_kept_bytes(&self.compiler, name, bytes, true, most).await?;
+        loaded.map(|loaded| self.allowed(name, loaded)).transpose()
+    }
+
+    fn allowed(&self, name: &Path, loaded: Loaded) -> Result<Loaded, LoadError> {
         let format = &loaded.description.format;
         if contract::imports_wasi(&loaded.imports) && !self.config.links_wasi(format) {
             let reason = format!("imports WASI: set `wasi = true` under [plugins.{format}] to allow it");
@@ -195,26 +223,4 @@ impl Loader {
         limits.concurrency = places.count;
         (limits, Arc::clone(&places.free))
     }
-}
-
-/// What is configured for a plugin that is not there is a mistake, but where its file is refused, which says more.
-fn check_names(
-    config: &RuntimeConfig,
-    plugins: &BTreeMap<Arc<str>, Arc<Plugin>>,
-    refused: &[LoadError],
-) -> Result<(), LoadError> {
-    let is_known = |name: &str| {
-        plugins.contains_key(name) || refused.iter().any(|error| error.stem().as_deref() == Some(name))
-    };
-    let Some(name) = config.per_plugin.keys().find(|name| !is_known(name)) else {
-        return Ok(());
-    };
-    let loaded: Vec<&str> = plugins.keys().map(AsRef::as_ref).collect();
-    Err(LoadError::Unknown { name: name.clone(), loaded: loaded.join(", ") })
-}
-
-fn twice(one: &Plugin, other: &Plugin) -> LoadError {
-    let (first, second) = if one.file < other.file { (one, other) } else { (other, one) };
-    let file = |plugin: &Plugin| plugin.file.clone().unwrap_or_default();
-    LoadError::Twice { format: first.format.as_ref().to_owned(), first: file(first), second: file(second) }
 }

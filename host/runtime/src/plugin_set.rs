@@ -1,12 +1,12 @@
 //! Which component serves what, at one moment. It is exchanged as a whole; a request keeps the plugin that it found to its end,
 //! whatever is activated meanwhile.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use packhouse_store::RepositoryId;
 
-use crate::description::Claim;
+use crate::description::{Claim, Description};
 use crate::plugin::Plugin;
 use crate::trial::{Trial, TrialMode};
 
@@ -21,6 +21,29 @@ pub struct PluginSet {
     trials: Vec<Arc<Trial>>,
     /// Those that are loaded and serve nothing yet.
     ready: Vec<Arc<Plugin>>,
+    awaited: AwaitedComponents,
+}
+
+/// A component that has to be compiled before it serves, as at the start.
+#[derive(Clone, Debug)]
+pub struct Awaited {
+    /// The file's name without its ending, by custom its format, or else a digest.
+    pub name: String,
+    /// Its format; none where only compiling it tells.
+    pub format: Option<String>,
+    /// What the component before it said of itself, where that is known: its own words are most likely the same.
+    pub description: Option<Arc<Description>>,
+    /// Since when it is awaited, in ms since 1970.
+    pub since: i64,
+}
+
+/// Components that have to be compiled before they serve, and what waits for them.
+#[derive(Clone, Debug, Default)]
+pub struct AwaitedComponents {
+    /// The components.
+    pub components: Vec<Awaited>,
+    /// Repositories that are pinned to one of them.
+    pub pinned: HashSet<RepositoryId>,
 }
 
 /// What serves a client.
@@ -54,6 +77,34 @@ impl PluginSet {
         PluginSet { trials, ..self }
     }
 
+    /// The same, with these still to come.
+    #[must_use]
+    pub fn with_awaited(self, awaited: AwaitedComponents) -> PluginSet {
+        PluginSet { awaited, ..self }
+    }
+
+    /// Components that have to be compiled before they serve; none once the start is over.
+    pub fn awaited(&self) -> &[Awaited] {
+        &self.awaited.components
+    }
+
+    /// Whether a component of this format may still come: one is awaited of which that is known, or of which nothing is.
+    pub fn awaits(&self, format: &str) -> bool {
+        self.awaited().iter().any(|awaited| awaited.format.as_deref().is_none_or(|own| own == format))
+    }
+
+    /// What a component that may be of this format, and is awaited, most likely says of itself; none where that is not known.
+    pub fn awaited_description(&self, format: &str) -> Option<&Arc<Description>> {
+        let mut known = self.awaited().iter().filter_map(|awaited| awaited.description.as_ref());
+        known.find(|description| description.format == format)
+    }
+
+    /// Every claim on a root path that components have which are awaited, as far as that is known, with what they say of themselves.
+    pub fn awaited_claims(&self) -> impl Iterator<Item = (&Arc<Description>, &Claim)> {
+        let known = self.awaited().iter().filter_map(|awaited| awaited.description.as_ref());
+        known.flat_map(|description| description.claims.iter().map(move |claim| (description, claim)))
+    }
+
     /// What is tried.
     pub fn trials(&self) -> &[Arc<Trial>] {
         &self.trials
@@ -69,8 +120,11 @@ impl PluginSet {
         self.plugins.iter().find(|plugin| *plugin.format == *format)
     }
 
-    /// The one that serves a repository of this format: its pin, or what the format runs.
+    /// The one that serves a repository of this format: its pin, or what the format runs. None while its pin is awaited.
     pub fn serving(&self, repository: RepositoryId, format: &str) -> Option<&Arc<Plugin>> {
+        if !self.awaited.pinned.is_empty() && self.awaited.pinned.contains(&repository) {
+            return None;
+        }
         let pinned = if self.pinned.is_empty() { None } else { self.pinned.get(&repository) };
         pinned.filter(|plugin| *plugin.format == *format).or_else(|| self.plugin(format))
     }

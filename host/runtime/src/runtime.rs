@@ -1,6 +1,5 @@
 //! All plugins of a server, which of them serve, and a look at one file without a server.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -13,6 +12,7 @@ use crate::contract;
 use crate::description::Description;
 use crate::engine::EngineOptions;
 use crate::error::LoadError;
+use crate::folder::Folder;
 use crate::load;
 use crate::loader::{FolderPlugins, Loader};
 use crate::plugin::Plugin;
@@ -23,17 +23,16 @@ use crate::recording::Recorder;
 /// All plugins of this server.
 pub struct Runtime {
     loader: Loader,
-    /// Those of the folder, by format.
-    folder: BTreeMap<Arc<str>, Arc<Plugin>>,
-    /// Files of the folder that are none.
-    refused: Vec<LoadError>,
+    folder: Folder,
+    /// Files of the folder that had to be compiled when this was made.
+    uncompiled: Vec<PathBuf>,
     /// Those that are loaded from the store.
     stored: Mutex<Vec<Arc<Plugin>>>,
     serving: RwLock<Arc<PluginSet>>,
     policies: PolicyComponents,
 }
 
-/// The plugins of a folder, compiled, before they have a store.
+/// The plugins of a folder, before they have a store.
 pub struct Examined {
     config: RuntimeConfig,
     found: load::Found,
@@ -44,10 +43,10 @@ impl Examined {
     /// is no file is an error.
     pub fn with(self, store: &Store) -> Result<Runtime, LoadError> {
         let (loader, folder) = Loader::of(self.found, self.config, store.clone())?;
-        let FolderPlugins { plugins, refused, policies } = folder;
-        let serving = PluginSet::new(plugins.values().cloned(), std::collections::HashMap::new());
+        let FolderPlugins { folder, uncompiled, policies } = folder;
+        let serving = PluginSet::new(folder.plugins(), std::collections::HashMap::new());
         let (stored, serving) = (Mutex::default(), RwLock::new(Arc::new(serving)));
-        Ok(Runtime { loader, folder: plugins, refused, stored, serving, policies })
+        Ok(Runtime { loader, folder, uncompiled, stored, serving, policies })
     }
 }
 
@@ -55,8 +54,8 @@ impl Runtime {
     /// Loads every `*.wasm` of the configured folder, compiling in parallel. One that cannot be loaded is an error that names the
     /// file and says what was wanted and what was found; so are two of one format, and a configured plugin that is not there.
     pub async fn load(config: RuntimeConfig, store: Store) -> Result<Runtime, LoadError> {
-        let mut runtime = Runtime::examine(config).await?.with(&store)?;
-        match runtime.refused.pop() {
+        let runtime = Runtime::examine(config).await?.with(&store)?;
+        match runtime.folder.take_refused() {
             Some(refused) => Err(refused),
             None => Ok(runtime),
         }
@@ -64,7 +63,38 @@ impl Runtime {
 
     /// The part of [`Runtime::load`] that needs no store, so that one can be opened meanwhile.
     pub async fn examine(config: RuntimeConfig) -> Result<Examined, LoadError> {
-        Ok(Examined { found: load::find(&config).await?, config })
+        Ok(Examined { found: load::find(&config, true).await?, config })
+    }
+
+    /// The same of what was compiled before. What was not is told by [`Runtime::uncompiled`]; everything is compiled all the same where
+    /// only that can tell whether a plugin is there that is configured.
+    pub async fn examine_kept(config: RuntimeConfig) -> Result<Examined, LoadError> {
+        let found = load::find(&config, false).await?;
+        if found.uncompiled.is_empty() || found.knows(config.per_plugin.keys()) {
+            return Ok(Examined { found, config });
+        }
+        Runtime::examine(config).await
+    }
+
+    /// Files of the folder that had to be compiled when this was made, the smallest first.
+    pub fn uncompiled(&self) -> &[PathBuf] {
+        &self.uncompiled
+    }
+
+    /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known: the next
+    /// version of it says most of the same.
+    pub fn last_description(&self, name: &str) -> Option<Arc<Description>> {
+        self.loader.last_description(name)
+    }
+
+    /// Compiles one of them: then it is among those of the folder, or of those that are none.
+    pub async fn compile_file(&self, file: &Path) {
+        self.loader.compile_file(file, &self.folder).await;
+    }
+
+    /// All of them were compiled: what is configured for a plugin that is not there is noted.
+    pub fn compiled_all(&self) {
+        self.loader.check_names(&self.folder);
     }
 
     /// What serves at present. Who needs several things of it takes it once.
@@ -98,6 +128,11 @@ impl Runtime {
         &self.loader.recorder
     }
 
+    /// Whether everything is loaded that is to serve.
+    pub fn is_whole(&self) -> bool {
+        self.current().awaited().is_empty()
+    }
+
     /// The plugin that this format runs.
     pub fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
         self.current().plugin(format).cloned()
@@ -109,19 +144,19 @@ impl Runtime {
     }
 
     /// Those of the folder, sorted by format, whether they serve or not.
-    pub fn folder(&self) -> impl Iterator<Item = &Arc<Plugin>> {
-        self.folder.values()
+    pub fn folder(&self) -> Vec<Arc<Plugin>> {
+        self.folder.plugins()
     }
 
     /// The folder's plugin of this format.
-    pub fn of_folder(&self, format: &str) -> Option<&Arc<Plugin>> {
-        self.folder.get(format)
+    pub fn of_folder(&self, format: &str) -> Option<Arc<Plugin>> {
+        self.folder.plugin(format)
     }
 
     /// The plugin with this digest, as `sha256:` and hex, if it is loaded.
     pub fn loaded(&self, digest: &str) -> Option<Arc<Plugin>> {
         let is_it = |plugin: &&Arc<Plugin>| plugin.digest().to_string() == digest;
-        self.folder().find(is_it).cloned().or_else(|| self.stored().iter().find(is_it).cloned())
+        self.folder().iter().find(is_it).cloned().or_else(|| self.stored().iter().find(is_it).cloned())
     }
 
     /// Loads a component of the store, under its digest as its name. It serves once it is part of a set that [`Runtime::serve`] is given,
@@ -133,6 +168,14 @@ impl Runtime {
         Ok(plugin)
     }
 
+    /// The same, if it was compiled before; none where it was not.
+    pub async fn load_kept(&self, digest: &str, bytes: Bytes) -> Result<Option<Arc<Plugin>>, LoadError> {
+        let Some(loaded) = self.loader.examine_kept(digest, bytes).await? else { return Ok(None) };
+        let plugin = Arc::new(self.loader.plugin(None, loaded)?);
+        self.stored().push(Arc::clone(&plugin));
+        Ok(Some(plugin))
+    }
+
     /// What these bytes are. `Plugin` says why they cannot be run here.
     pub async fn inspect_component(&self, name: &str, bytes: Bytes) -> Result<Inspection, LoadError> {
         let loaded = self.loader.examine(name, bytes).await?;
@@ -140,8 +183,8 @@ impl Runtime {
     }
 
     /// Why files of the folder are no plugins of this server.
-    pub fn refused(&self) -> &[LoadError] {
-        &self.refused
+    pub fn refused(&self) -> Vec<Arc<LoadError>> {
+        self.folder.refused()
     }
 
     /// The formats of which there are tokens by their descriptions, besides those that there are in any case.

@@ -7,7 +7,7 @@ use packhouse_runtime::Plugin;
 use packhouse_store::{AdvisoryFilter, ListedAdvisory, RepositoryRow};
 use packhouse_wire::catalogue;
 
-use super::{Actor, Origin};
+use super::{Actor, Origin, loaded};
 use crate::error::ApiError;
 
 /// Records of an answer to a question at most, and their bytes.
@@ -63,7 +63,7 @@ pub async fn of_format(
     versions: &[String],
 ) -> Result<Vec<Vec<Mark>>, ApiError> {
     let app = &actor.app;
-    let Some(plugin) = app.runtime.plugin(format).filter(|_| app.advisories.number() != 0) else {
+    let Some(plugin) = loaded::plugin(app, format)?.filter(|_| app.advisories.number() != 0) else {
         return Ok(vec![Vec::new(); versions.len()]);
     };
     let found = app.advisories.of_versions(&plugin, package, versions).await?;
@@ -138,6 +138,9 @@ pub async fn answer(origin: &Origin, question: &Question) -> Result<Answered, Ap
     let app = &origin.app;
     let current = app.runtime.current();
     let plugin = current.plugins().iter().find(|plugin| plugin.description().ecosystem == *ecosystem);
+    if plugin.is_none() {
+        loaded::all(app)?;
+    }
     let folding = plugin.map(|plugin| plugin.description().name_folding).unwrap_or_default();
     let known = match (plugin, version) {
         (Some(plugin), Some(version)) => of_version(origin, plugin, name, version).await?,

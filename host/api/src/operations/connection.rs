@@ -3,7 +3,7 @@
 use packhouse_runtime::{Description, Places, Purpose};
 use packhouse_store::{RepositoryRow, VersionDetails};
 
-use super::{Actor, repositories};
+use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
 /// What stands where the reader's e-mail address belongs.
@@ -52,7 +52,7 @@ pub struct InstallText {
 pub async fn connection(actor: &Actor, id: &str) -> Result<Connection, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let address = repositories::address(actor, &repository).await?;
-    let clients = match actor.app.runtime.plugin_of(repository.id, &repository.format) {
+    let clients = match loaded::plugin_of(&actor.app, &repository)? {
         Some(plugin) => clients(plugin.description(), &repository, &address),
         None => Vec::new(),
     };

@@ -7,7 +7,7 @@ use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_runtime::Plugin;
 use packhouse_wire::catalogue;
 
-use super::Actor;
+use super::{Actor, loaded};
 use crate::error::ApiError;
 
 /// A format that a plugin is loaded of.
@@ -25,6 +25,8 @@ pub struct MissingFormat {
     pub format: String,
     /// How many repositories need it.
     pub repositories: u64,
+    /// Whether a plugin of it may still come: components are being compiled.
+    pub is_awaited: bool,
 }
 
 /// Every format.
@@ -47,16 +49,20 @@ pub async fn list(actor: &Actor) -> Result<KnownFormats, ApiError> {
     };
     let loaded = app.runtime.current().plugins().iter().map(loaded).collect();
     let used = app.store.formats_in_use(Some(organization)).await?;
-    let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
-    let missing = missing.map(|(format, repositories)| MissingFormat { format, repositories });
+    let current = app.runtime.current();
+    let missing = used.into_iter().filter(|(format, _)| current.plugin(format).is_none());
+    let missing = missing.map(|(format, repositories)| {
+        let is_awaited = current.awaits(&format);
+        MissingFormat { format, repositories, is_awaited }
+    });
     Ok(KnownFormats { loaded, missing: missing.collect() })
 }
 
 /// Switches a format on or off in the actor's organization. While it is off, its repositories answer 503 `format_disabled`; nothing of
-/// them is lost. 404 `not_found` for a format that no plugin is loaded of.
+/// them is lost. 404 `not_found` for a format that no plugin is loaded of, and 503 while one may still come.
 pub async fn switch(actor: &Actor, format: &str, enabled: bool) -> Result<LoadedFormat, ApiError> {
     actor.needs(ManageOwnerAccount)?;
-    let plugin = actor.app.runtime.plugin(format).ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
+    let plugin = loaded::plugin(&actor.app, format)?.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;
     let format = plugin.description().format.as_str();
     let event = actor.event(if enabled { "enable_format" } else { "disable_format" }, format);
     actor.app.store.set_format_enabled(actor.organization(), format, enabled, Some(event)).await?;

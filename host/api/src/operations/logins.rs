@@ -10,7 +10,7 @@ use packhouse_store::{LoginRow, NewToken, RepositoryRow, Scope, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::confirmations::{Action, Confirmation};
-use super::{Actor, Origin};
+use super::{Actor, Origin, loaded};
 use crate::error::ApiError;
 
 /// How long a token waits to be fetched: a minute in ms.
@@ -47,7 +47,7 @@ pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
     let rights = actor.permissions().rights(repository.id);
     actor.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
     let kind = Kind::of(&repository.kind);
-    let own = actor.app.runtime.plugin_of(repository.id, &repository.format).and_then(|plugin| {
+    let own = loaded::plugin_of(&actor.app, &repository)?.and_then(|plugin| {
         let rules = Rules::from(plugin.description());
         rules.token_formats.first().cloned()
     });

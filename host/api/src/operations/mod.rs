@@ -14,6 +14,7 @@ pub mod connection;
 mod credentials;
 pub mod formats;
 pub mod key_owners;
+pub mod loaded;
 pub mod logins;
 pub mod members;
 pub mod organization;

@@ -13,7 +13,7 @@ use packhouse_wire::catalogue;
 use super::advisories::{self, Mark};
 use super::connection::{InstallText, install};
 use super::search::{self, Found, Query};
-use super::{Actor, repositories};
+use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
 /// Which packages are wanted.
@@ -114,7 +114,7 @@ pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> R
     let numbers = [version.to_owned()];
     let advisories = advisories::of_versions(actor, &repository, package, &numbers).await?;
     let advisories = advisories.into_iter().flatten().collect();
-    let Some(plugin) = actor.app.runtime.plugin_of(repository.id, &repository.format) else {
+    let Some(plugin) = loaded::plugin_of(&actor.app, &repository)? else {
         let (install, presented) = (Vec::new(), Presentation::default());
         return Ok(VersionPage {
             repository,

@@ -1,4 +1,5 @@
-//! The life cycle of formats' components. All of it needs manage-server, and changes go to the audit log.
+//! The life cycle of formats' components. All of it needs manage-server, and changes go to the audit log; 503 `server_starting` for a
+//! change until the start has compiled everything.
 
 use bytes::Bytes;
 use packhouse_app::plugins::{Activated, Activation, Changes, ListedPlugin, PluginError};
@@ -6,7 +7,7 @@ use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_store::RepositoryId;
 use packhouse_wire::catalogue;
 
-use super::Actor;
+use super::{Actor, loaded};
 use crate::error::ApiError;
 
 /// A component that was installed.
@@ -58,6 +59,7 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedPlugin>, ApiError> {
 /// be run here.
 pub async fn install(actor: &Actor, offered: Offered) -> Result<Installed, ApiError> {
     actor.needs(ManageServer)?;
+    loaded::all(&actor.app)?;
     let (bytes, origin) = match offered {
         Offered::Component { bytes, signature } => {
             let origin = actor.app.vouch(&bytes, "upload", signature.as_deref()).map_err(refusal)?;
@@ -81,6 +83,7 @@ pub async fn activate(
     request: &ActivationRequest,
 ) -> Result<ListedPlugin, ApiError> {
     actor.needs(ManageServer)?;
+    loaded::all(&actor.app)?;
     let ActivationRequest { digest, expected, accept_changes } = request;
     let activation =
         Activation { format, digest, expected: expected.as_deref(), accept_changes: *accept_changes };
@@ -92,6 +95,7 @@ pub async fn activate(
 /// Lets a format run what it ran before. 409 `conflict` where it ran nothing.
 pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiError> {
     actor.needs(ManageServer)?;
+    loaded::all(&actor.app)?;
     let event = |format: &str| Some(actor.event("roll_back_plugin", format));
     let Activated { digest, .. } = actor.app.roll_back_plugin(format, event).await.map_err(refusal)?;
     find(actor, &digest).await
@@ -100,6 +104,7 @@ pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiE
 /// Lets a component serve a repository of the actor's organization, whatever its format runs; with none, takes that back.
 pub async fn pin(actor: &Actor, repository: &str, digest: Option<&str>) -> Result<(), ApiError> {
     actor.needs(ManageServer)?;
+    loaded::all(&actor.app)?;
     let id: RepositoryId = repository.parse().map_err(|_| ApiError::from(&catalogue::NOT_FOUND))?;
     let event = actor.event("pin_plugin", repository);
     let pinned = actor.app.pin_plugin(actor.organization(), id, digest, Some(event));

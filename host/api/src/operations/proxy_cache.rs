@@ -6,7 +6,7 @@ use packhouse_upstream::credentials::Credentials;
 use packhouse_wire::catalogue;
 
 use super::confirmations::{Action, Confirmation};
-use super::{Actor, repositories};
+use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
 /// A part of what a proxy keeps, and how much that is in all.
@@ -80,7 +80,7 @@ pub async fn set_credentials(
 
 /// Whether proxies of the repository's format show their upstream credentials.
 fn offered(actor: &Actor, repository: &RepositoryRow) -> Result<(), ApiError> {
-    let plugin = actor.app.runtime.plugin_of(repository.id, &repository.format);
+    let plugin = loaded::plugin_of(&actor.app, repository)?;
     if plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty()) {
         return Ok(());
     }

@@ -5,8 +5,8 @@ use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_runtime::TrialMode;
 use packhouse_store::{NewTrial, RecordingId, RepositoryId, TrialRow};
 
-use super::Actor;
 use super::plugins::refusal;
+use super::{Actor, loaded};
 use crate::error::ApiError;
 
 /// What shall be tried, as somebody asked for it.
@@ -42,6 +42,7 @@ pub struct Trialed {
 /// `plugin_refused` where it is of another format or cannot be run here.
 pub async fn begin(actor: &Actor, format: &str, request: TrialRequest) -> Result<Trialed, ApiError> {
     actor.needs(ManageServer)?;
+    loaded::all(&actor.app)?;
     let TrialRequest { digest, mode, repositories, percent, max_failures, accept_changes } = request;
     let Some(known) = TrialMode::of(&mode) else {
         return Err(ApiError::invalid("`mode` is `shadow` or `canary`."));

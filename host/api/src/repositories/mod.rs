@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::endpoint::Right::{Holds, OfObject, SignedIn};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
+use crate::operations::loaded;
 use crate::operations::repositories::{self, RepositoryWithUsage};
 use crate::paging::{self, Page};
 pub use request::from_json;
@@ -38,7 +39,8 @@ async fn create(mut call: Call) -> Answer {
     call.only(&[])?;
     let current = call.app.runtime.current();
     let formats: Vec<&Description> = current.plugins().iter().map(|plugin| plugin.description()).collect();
-    let new = request::judge(&formats, &body)?;
+    let new = request::judge(&formats, &body);
+    let new = new.map_err(|refused| loaded::unless_starting(&call.app, refused))?;
     let row = repositories::create(call.actor()?, new).await?;
     Ok((StatusCode::CREATED, shown(&call, row).await?).into_response())
 }
@@ -55,7 +57,7 @@ async fn list(call: Call) -> Answer {
     let listed = repositories::list_with_usage(call.actor()?, page).await?;
     let base_url = repositories::base_url(call.actor()?).await?;
     let view = |with| RepositoryView::new(&call.app, &base_url, with);
-    Ok(Json(Page::of(listed, |with| with.row.id.to_string(), view)).into_response())
+    Ok(Json(Page::try_of(listed, |with| with.row.id.to_string(), view)?).into_response())
 }
 
 /// Shows a repository.
@@ -99,5 +101,5 @@ async fn shown(call: &Call, row: RepositoryRow) -> Result<Response, ApiError> {
     let base_url = repositories::base_url(call.actor()?).await?;
     let usage = repositories::usage_of(call.actor()?, &row).await?;
     let with = RepositoryWithUsage { row, usage };
-    Ok(Json(RepositoryView::new(&call.app, &base_url, with)).into_response())
+    Ok(Json(RepositoryView::new(&call.app, &base_url, with)?).into_response())
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::error::ApiError;
+use crate::operations::loaded;
 use crate::operations::repositories::RepositoryWithUsage;
 use packhouse_app::App;
 use packhouse_config::repository_settings;
@@ -45,12 +47,16 @@ pub(super) struct RepositoryView {
 }
 
 impl RepositoryView {
-    /// The view, under the organization's public address.
-    pub(super) fn new(app: &App, base_url: &str, with: RepositoryWithUsage) -> RepositoryView {
+    /// The view, under the organization's public address. 503 while the format, which has settings of its own, is being compiled.
+    pub(super) fn new(
+        app: &App,
+        base_url: &str,
+        with: RepositoryWithUsage,
+    ) -> Result<RepositoryView, ApiError> {
         let RepositoryWithUsage { row, usage } = with;
-        let plugin = app.runtime.plugin_of(row.id, &row.format);
+        let plugin = loaded::plugin_of(app, &row)?;
         let description = plugin.as_ref().map(|plugin| plugin.description());
-        RepositoryView {
+        Ok(RepositoryView {
             id: row.id.to_string(),
             connection_address: format!("{base_url}/repositories/{}/", row.name),
             settings: repository_settings::effective(&row.settings, row.public, description),
@@ -65,6 +71,6 @@ impl RepositoryView {
             bytes: usage.map(|usage| usage.bytes),
             downloads: usage.map(|usage| usage.downloads),
             last_published_at: usage.and_then(|usage| usage.last_published_at),
-        }
+        })
     }
 }

@@ -16,6 +16,7 @@ use crate::credentials::{Rotate, WithSecret};
 use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
+use crate::operations::loaded;
 use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
 use packhouse_wire::catalogue;
@@ -38,7 +39,8 @@ pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
 async fn create(mut call: Call) -> Answer {
     let body: CreateToken = call.body()?;
     call.only(&[])?;
-    let request = body.request(&call.app.runtime.own_tokens(), call.now)?;
+    let request = body.request(&call.app.runtime.own_tokens(), call.now);
+    let request = request.map_err(|refused| loaded::unless_starting(&call.app, refused))?;
     let confirmation = call.confirmation(body.confirmation());
     let made = tokens::create(call.actor()?, &confirmation, request).await?;
     let view = WithSecret::new(made, |token| TokenView::new(token, call.now));

@@ -53,13 +53,6 @@ pub fn register(app: &Arc<App>, hosts: [Arc<RequestMeters>; 2]) {
             metrics::counter!(ORDERS, "outcome" => outcome).increment(0);
         }
     }
-    for plugin in app.runtime.current().plugins() {
-        for kind in packhouse_runtime::CallError::KINDS {
-            let plugin = plugin.description().format.clone();
-            metrics::counter!("packhouse_plugin_failures_total", "plugin" => plugin, "kind" => kind)
-                .increment(0);
-        }
-    }
     describe();
     let app = Arc::downgrade(app);
     before_rendering(move || {
@@ -93,6 +86,7 @@ fn describe() {
         "packhouse_password_hashes_waiting_max",
         "Checks of passwords that may wait; later ones are refused"
     );
+    describe_gauge!("packhouse_plugins_awaited", "Components that have to be compiled before they serve");
     describe_gauge!("packhouse_plugin_calls_in_flight", "Calls of a plugin that run");
     describe_gauge!("packhouse_plugin_calls_waiting", "Calls of a plugin that wait for their turn");
     describe_gauge!("packhouse_plugin_calls_max", "Calls of a plugin that can run at one time");
@@ -129,6 +123,10 @@ fn describe() {
     describe_counter!("packhouse_webhook_tries_total", "Tries to tell a webhook of an event, by outcome");
     describe_counter!("packhouse_blobs_collected_total", "Blobs that were collected");
     describe_counter!("packhouse_plugin_failures_total", "Requests that a plugin failed, by kind");
+    describe_counter!(
+        "packhouse_plugin_trial_requests_total",
+        "Requests that a component on trial was put to, by outcome"
+    );
     describe_gauge!(
         "packhouse_lease_held",
         "1 while look-ups may be answered from memory, as of the last renewal"
@@ -161,7 +159,7 @@ fn describe() {
 
 /// Waits for nothing: what is asked of disk or database was asked by the watch.
 fn set(app: &App) {
-    let report = app.readiness.report(app.serving());
+    let report = app.report();
     let truth = |truth: bool| if truth { 1.0 } else { 0.0 };
     metrics::gauge!("packhouse_ready").set(truth(report.status != Status::Unavailable));
     for what in PARTS {
@@ -195,7 +193,9 @@ fn set(app: &App) {
             metrics::gauge!(ENDS, "host" => host).set(ends as f64 / 1000.0);
         }
     }
-    for plugin in app.runtime.current().plugins() {
+    let current = app.runtime.current();
+    metrics::gauge!("packhouse_plugins_awaited").set(current.awaited().len() as f64);
+    for plugin in current.plugins() {
         let (running, waiting) = plugin.calls_now();
         let name = || plugin.description().format.clone();
         metrics::gauge!("packhouse_plugin_calls_in_flight", "plugin" => name()).set(running as f64);

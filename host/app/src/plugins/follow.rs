@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use packhouse_runtime::{Plugin, PluginSet};
+use packhouse_runtime::{CallError, Plugin, PluginSet, TrialMode};
 use packhouse_store::{FormatPlugin, PluginState, StoreError};
+use tokio_util::sync::CancellationToken;
 
+use super::start::{AllUncompiled, Uncompiled};
+use super::trials;
 use crate::App;
 
 /// How often it is looked whether something changed.
@@ -22,6 +25,10 @@ pub struct Followed {
     failed: Mutex<BTreeMap<String, String>>,
     /// Rung when a canary has failed too often.
     failing: tokio::sync::Notify,
+    /// What the start has still to compile.
+    uncompiled: Mutex<AllUncompiled>,
+    /// Cancelled once that is nothing.
+    whole: CancellationToken,
 }
 
 impl Followed {
@@ -33,6 +40,35 @@ impl Followed {
     /// Who adds up what is counted of trials waits for this; whoever counts one failure too many rings it.
     pub fn failing(&self) -> &tokio::sync::Notify {
         &self.failing
+    }
+
+    /// Waits until the start has compiled everything.
+    pub async fn whole(&self) {
+        self.whole.cancelled().await;
+    }
+
+    /// What the start has still to compile.
+    pub(super) fn uncompiled(&self) -> AllUncompiled {
+        self.uncompiled_now().clone()
+    }
+
+    /// So much is to be compiled.
+    pub(super) fn await_components(&self, all: AllUncompiled) {
+        if all.is_empty() {
+            self.whole.cancel();
+        }
+        *self.uncompiled_now() = all;
+    }
+
+    /// One is compiled; true where it was the last.
+    pub(super) fn arrived(&self, one: &Uncompiled) -> bool {
+        let mut all = self.uncompiled_now();
+        all.remove(one);
+        all.is_empty()
+    }
+
+    fn uncompiled_now(&self) -> MutexGuard<'_, AllUncompiled> {
+        self.uncompiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failed_now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -51,12 +87,13 @@ impl App {
         }
         let state = self.store.plugin_state().await?;
         self.plugins.failed_now().clear();
-        let set = self.plugin_set(&state).await?.with_trials(self.trials_of(&state).await?);
-        let formats = set.plugins().iter().map(|plugin| plugin.description().format.clone());
-        self.meters.packages.serves(formats);
-        let before = self.runtime.current();
-        self.runtime.serve(set.clone());
-        self.add_up_ended(&before, &set).await;
+        self.serve_plugins(&state).await?;
+        let set = PluginSet::clone(&self.runtime.current());
+        if !set.awaited().is_empty() {
+            *followed = Some(state.number);
+            return Ok(());
+        }
+        self.plugins.whole.cancel();
         // What is likely to run next is compiled by now, so that all servers change over at once. It may take a while, and what was
         // activated serves meanwhile.
         let ready = self.made_ready(&state).await?;
@@ -66,17 +103,48 @@ impl App {
         Ok(())
     }
 
+    /// The same, whether it has changed or not.
+    pub(super) async fn follow_anew(&self) -> Result<(), StoreError> {
+        *self.plugins.number.lock().await = None;
+        self.follow_plugins().await
+    }
+
+    /// Serves with what this state says, as far as it is compiled.
+    pub(super) async fn serve_plugins(&self, state: &PluginState) -> Result<(), StoreError> {
+        // Before it is looked what is there: what arrives in between is in both, and never in neither.
+        let awaited = self.awaited(state);
+        let set = self.plugin_set(state).await?.with_trials(self.trials_of(state).await?);
+        let set = set.with_awaited(awaited);
+        let formats = set.plugins().iter().map(|plugin| plugin.description().format.clone());
+        self.meters.packages.serves(formats);
+        announce(&set);
+        let before = self.runtime.current();
+        self.runtime.serve(set.clone());
+        self.add_up_ended(&before, &set).await;
+        Ok(())
+    }
+
     async fn plugin_set(&self, state: &PluginState) -> Result<PluginSet, StoreError> {
         let before = self.runtime.current();
-        let of_folder = self.runtime.folder().map(|plugin| (plugin.description().format.clone(), plugin));
+        let of_folder = self.runtime.folder().into_iter();
         let mut active: BTreeMap<String, Arc<Plugin>> =
-            of_folder.map(|(format, plugin)| (format, Arc::clone(plugin))).collect();
+            of_folder.map(|plugin| (plugin.description().format.clone(), plugin)).collect();
         for FormatPlugin { format, active: wanted, .. } in &state.formats {
             let Some(digest) = wanted else { continue };
+            if self.is_awaited(digest) {
+                active.remove(format);
+                continue;
+            }
             let loaded = self.component(digest).await?;
             let loaded = loaded.filter(|plugin| plugin.description().format == *format);
             if let Some(plugin) = loaded.or_else(|| before.plugin(format).cloned()) {
                 active.insert(format.clone(), plugin);
+            }
+        }
+        // A client that a canary answers shall see no other version, even for a while.
+        for row in state.trials.iter().filter(|row| row.ended_at.is_none()) {
+            if row.new.mode == TrialMode::Canary.word() && self.is_awaited(&row.new.digest) {
+                active.remove(&row.new.format);
             }
         }
         let mut pinned = HashMap::new();
@@ -88,12 +156,16 @@ impl App {
         Ok(PluginSet::new(active.into_values(), pinned))
     }
 
-    /// The component of this digest, loaded if it was not; none where it cannot run here.
+    fn is_awaited(&self, digest: &str) -> bool {
+        self.plugins.uncompiled_now().contains_key(&Uncompiled::Stored(digest.to_owned()))
+    }
+
+    /// The component of this digest, loaded if it was not; none where it cannot run here, or is awaited.
     pub(super) async fn component(&self, digest: &str) -> Result<Option<Arc<Plugin>>, StoreError> {
         if let Some(plugin) = self.runtime.loaded(digest) {
             return Ok(Some(plugin));
         }
-        if self.plugins.failed_now().contains_key(digest) {
+        if self.is_awaited(digest) || self.plugins.failed_now().contains_key(digest) {
             return Ok(None);
         }
         let loaded = match self.store.component_bytes(digest).await? {
@@ -122,6 +194,18 @@ impl App {
         }
         Ok(ready)
     }
+}
+
+/// Makes what is counted of these known at 0, so that the first failure is seen as an increase.
+fn announce(set: &PluginSet) {
+    for plugin in set.plugins() {
+        for kind in CallError::KINDS {
+            let plugin = plugin.description().format.clone();
+            metrics::counter!("packhouse_plugin_failures_total", "plugin" => plugin, "kind" => kind)
+                .increment(0);
+        }
+    }
+    set.trials().iter().for_each(|trial| trials::announce(trial));
 }
 
 impl App {

@@ -2,13 +2,14 @@
 //! do it is judged by the caller.
 
 use bytes::Bytes;
-use packhouse_runtime::{Plugin, read_component};
+use packhouse_runtime::{Plugin, component_name, read_component};
 use packhouse_store::{
     AuditEvent, ComponentRow, FormatChange, FormatPlugin, NewComponent, OrganizationId, PluginState,
     RepositoryId, Sha256, StoreError,
 };
 
 use super::registry::SCHEME;
+use super::start::Uncompiled;
 use super::{Changes, PluginOrigin, Told};
 use crate::App;
 
@@ -68,6 +69,8 @@ pub enum PluginStateName {
     Retired,
     /// It cannot be run here.
     Refused,
+    /// It has to be compiled before it serves, as at the start.
+    Compiling,
 }
 
 impl PluginStateName {
@@ -79,6 +82,7 @@ impl PluginStateName {
             PluginStateName::Candidate => "candidate",
             PluginStateName::Retired => "retired",
             PluginStateName::Refused => "refused",
+            PluginStateName::Compiling => "compiling",
         }
     }
 }
@@ -105,13 +109,18 @@ pub struct ListedPlugin {
 }
 
 impl App {
-    /// Every component: those of the database, those beside the program, and files that are none.
+    /// Every component: those of the database, those beside the program, and files that are none, or of which only compiling them will
+    /// tell.
     pub async fn list_plugins(&self) -> Result<Vec<ListedPlugin>, StoreError> {
         let state = self.store.plugin_state().await?;
-        let failed = self.plugins.failed();
+        let (failed, awaited) = (self.plugins.failed(), self.plugins.uncompiled());
         let mut listed = Vec::new();
         for row in self.store.components().await? {
             let mut item = self.listed(row, &state)?;
+            let is_awaited = |digest: &String| awaited.contains_key(&Uncompiled::Stored(digest.clone()));
+            if item.digest.as_ref().is_some_and(is_awaited) {
+                item.state = PluginStateName::Compiling;
+            }
             item.error = item.digest.as_ref().and_then(|digest| failed.get(digest)).cloned();
             listed.push(item);
         }
@@ -124,23 +133,32 @@ impl App {
                     state: name,
                     format,
                     digest: Some(digest),
-                    told: Some(Told::of_plugin(plugin)),
-                    source: file_of(plugin),
+                    told: Some(Told::of_plugin(&plugin)),
+                    source: file_of(&plugin),
                     signed_by: None,
                     installed_at: None,
                     error: None,
                 });
             }
         }
-        listed.extend(self.runtime.refused().iter().map(|error| ListedPlugin {
-            format: error.stem().unwrap_or_default(),
+        let of_file = |format: Option<String>, state, source: Option<String>, error| ListedPlugin {
+            format: format.unwrap_or_default(),
             digest: None,
             told: None,
-            state: PluginStateName::Refused,
-            source: error.file_name().unwrap_or_default(),
+            state,
+            source: source.unwrap_or_default(),
             signed_by: None,
             installed_at: None,
-            error: Some(error.reason()),
+            error,
+        };
+        let refused = self.runtime.refused();
+        listed.extend(refused.iter().map(|error| {
+            of_file(error.stem(), PluginStateName::Refused, error.file_name(), Some(error.reason()))
+        }));
+        listed.extend(awaited.keys().filter_map(|one| {
+            let Uncompiled::File(file) = one else { return None };
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+            Some(of_file(component_name(file), PluginStateName::Compiling, name, None))
         }));
         listed.sort_by(|one, other| one.format.cmp(&other.format));
         Ok(listed)
@@ -332,8 +350,8 @@ impl App {
         // What lies beside the program is kept before something takes its place.
         let displaced = self.effective(state, &row.format);
         let taken_in = self.of_folder(&row.format, displaced.as_deref()).await?;
-        let is_of_folder = |plugin: &&std::sync::Arc<Plugin>| plugin.digest().to_string() == digest;
-        let back = self.runtime.of_folder(&row.format).filter(is_of_folder).is_some();
+        let of_folder = self.runtime.of_folder(&row.format);
+        let back = of_folder.is_some_and(|plugin| plugin.digest().to_string() == digest);
         let format = FormatPlugin { active: (!back).then(|| digest.to_owned()), ..row };
         let change = FormatChange { format, seen: state.number, taken_in };
         let done = self.store.change_format_plugin(change, audit).await?.is_some();
@@ -345,7 +363,8 @@ impl App {
 
     /// What a component of this format says of itself.
     pub(super) async fn told_of(&self, format: &str, digest: &str) -> Result<Told, PluginError> {
-        let of_folder = self.runtime.folder().find(|plugin| plugin.digest().to_string() == digest);
+        let of_folder = self.runtime.folder();
+        let of_folder = of_folder.iter().find(|plugin| plugin.digest().to_string() == digest);
         let (own, told) = match self.store.find_component(digest).await? {
             Some(row) => (row.format.clone(), read(&row)?),
             None => match of_folder {
@@ -420,8 +439,8 @@ impl App {
         Ok(Some(NewComponent {
             digest: digest.to_owned(),
             format: format.to_owned(),
-            told: written(&Told::of_plugin(plugin))?,
-            source: file_of(plugin),
+            told: written(&Told::of_plugin(&plugin))?,
+            source: file_of(&plugin),
             signed_by: None,
             bytes: bytes.into(),
         }))

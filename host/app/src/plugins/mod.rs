@@ -11,6 +11,7 @@ mod manage;
 mod origin;
 pub mod registry;
 pub mod signatures;
+mod start;
 mod told;
 mod trials;
 
@@ -18,5 +19,6 @@ pub use capabilities::{Capabilities, Changes};
 pub use follow::{Followed, follow_changes};
 pub use manage::{Activated, Activation, ListedPlugin, PluginError, PluginStateName};
 pub use origin::PluginOrigin;
+pub use start::compile_rest;
 pub use told::Told;
 pub use trials::{MAX_FAILURES, add_up_trials};

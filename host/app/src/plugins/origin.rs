@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use packhouse_runtime::Plugin;
 use packhouse_store::PluginState;
 use tokio::sync::Semaphore;
 
@@ -106,8 +107,8 @@ impl App {
         let ran = state.of(format).is_some_and(|row| {
             row.active.as_deref() == Some(digest) || row.history.iter().any(|before| before == digest)
         });
-        if keys.is_empty() || ran || self.runtime.folder().any(|plugin| plugin.digest().to_string() == digest)
-        {
+        let is_of_folder = |plugin: &std::sync::Arc<Plugin>| plugin.digest().to_string() == digest;
+        if keys.is_empty() || ran || self.runtime.folder().iter().any(is_of_folder) {
             return Ok(());
         }
         let row = self.store.find_component(digest).await?;

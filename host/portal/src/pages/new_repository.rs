@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maud::html;
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
-use packhouse_api::operations::repositories;
+use packhouse_api::operations::{loaded, repositories};
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ pub(super) fn routes() -> Routes {
 
 async fn show(seat: Arc<Seat>) -> Answer {
     seat.actor.needs(ManageRepositories)?;
+    loaded::all(&seat.actor.app)?;
     form(&seat, None).await
 }
 

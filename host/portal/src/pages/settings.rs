@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::confirmations::Action;
-use packhouse_api::operations::{proxy_cache, repositories};
+use packhouse_api::operations::{loaded, proxy_cache, repositories};
 use packhouse_config::repository_settings::{self, Wanted};
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ async fn managed(seat: &Seat) -> Result<RepositoryRow, ApiError> {
 /// The page; `wrong` is what the form of this name was refused with.
 async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<(&str, &ApiError)>) -> Answer {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
-    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
+    let plugin = loaded::plugin_of(&seat.actor.app, row)?;
     let shows_credentials =
         plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty());
     let proxy = row.kind == repositories::PROXY;
@@ -292,7 +292,7 @@ async fn set_credentials(seat: &Seat, row: &RepositoryRow) -> Answer {
 }
 
 async fn save(seat: &Seat, row: &RepositoryRow) -> Result<(), ApiError> {
-    let plugin = seat.actor.app.runtime.plugin_of(row.id, &row.format);
+    let plugin = loaded::plugin_of(&seat.actor.app, row)?;
     let description = plugin.as_ref().map(|plugin| plugin.description());
     let settings: Map<String, Value> = repository_settings::wanted(description)
         .into_iter()

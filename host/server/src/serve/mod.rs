@@ -1,7 +1,8 @@
 //! `packhouse serve`: everything opened in order, both hosts served, everything stopped again.
 //!
-//! What is wrong with settings, store or plugins is an error at the start and no half a server. While store and plugins are opened,
-//! which takes its time where plugins have to be compiled, the sockets are answered on by [`starting`] alone.
+//! What is wrong with settings or store is an error at the start and no half a server. Until the store is open the sockets are answered on
+//! by [`starting`] alone. Plugins that were compiled before serve from then on, and the others each once it is compiled: only then is
+//! the server said to be ready.
 
 mod acme;
 mod background;
@@ -43,7 +44,7 @@ use packhouse_app::attestations;
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
 use packhouse_app::plugins::signatures::TrustedKeys;
-use packhouse_app::plugins::{add_up_trials, follow_changes};
+use packhouse_app::plugins::{add_up_trials, compile_rest, follow_changes};
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
 use packhouse_config::Config;
@@ -83,7 +84,7 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     let starting = Starting::answer(&config, Sockets::bind(&config).await?)?;
     // Neither needs the other, and each waits: for the disk, and for compiled code.
     let (opened, examined) =
-        tokio::join!(Store::open(config.store.clone()), Runtime::examine(config.runtime.clone()));
+        tokio::join!(Store::open(config.store.clone()), Runtime::examine_kept(config.runtime.clone()));
     let store = opened.with_context(|| {
         let [database, blobs] = ["database_url", "blobs"].map(|name| config.sources.label(name));
         format!("failed to open the store; {database}, {blobs}")
@@ -94,7 +95,7 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
         .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
     app.trust.set(trust);
-    app.follow_plugins().await.context("failed to read what formats run")?;
+    app.begin_plugins().await.context("failed to read what formats run")?;
     app.follow_advisories().await.context("failed to read whether there are advisories")?;
     // Set once: this is the only place.
     let _ = app.reloading.set(reloading);
@@ -108,9 +109,17 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     let hosts = start(&app, starting.end().await, watch)?;
     app.set_serving(true);
     tokio::spawn(supervisor::watchdog());
-    supervisor::ready("serving");
-    greeting::greet(&app);
-    signals.wait(|| reload(&app)).await;
+    let ready = async {
+        app.plugins.whole().await;
+        tracing::info!("ready");
+        supervisor::ready("serving");
+        greeting::greet(&app);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = ready => {}
+        () = signals.wait(|| reload(&app)) => {}
+    }
     supervisor::stopping();
     stop::stop(&app, hosts, &mut signals).await;
     Ok(())
@@ -118,7 +127,10 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
 
 /// Reads the settings again, as somebody asked for by a signal. What is wrong with them is in the log, and nothing has changed then.
 fn reload(app: &App) {
-    supervisor::reloading();
+    let is_ready = app.runtime.is_whole();
+    if is_ready {
+        supervisor::reloading();
+    }
     let status = match app.reload() {
         Ok(_) => "serving".to_owned(),
         Err(error) => {
@@ -126,7 +138,10 @@ fn reload(app: &App) {
             format!("serving; the settings were not read again: {error}").replace('\n', " ")
         }
     };
-    supervisor::ready(&status);
+    // Whoever is not ready yet says so once, in its time.
+    if is_ready {
+        supervisor::ready(&status);
+    }
 }
 
 /// Credentials that S3 refuses end the start. Storage that does not answer does not: what lies in the database is served meanwhile.
@@ -241,9 +256,10 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(attestations::judge(Arc::clone(app))),
         tokio::spawn(packhouse_app::webhooks::deliver(Arc::clone(app))),
         tokio::spawn(packhouse_app::webhooks::tidy(Arc::clone(app))),
-        tokio::spawn(api::operations::upkeep::resume(Arc::clone(app))),
-        tokio::spawn(api::operations::retention::every_hour(Arc::clone(app))),
+        tokio::spawn(once_whole(Arc::clone(app), api::operations::upkeep::resume(Arc::clone(app)))),
+        tokio::spawn(once_whole(Arc::clone(app), api::operations::retention::every_hour(Arc::clone(app)))),
         tokio::spawn(follow_changes(Arc::clone(app))),
+        tokio::spawn(compile_rest(Arc::clone(app))),
         tokio::spawn(packhouse_app::policies::load(Arc::clone(app))),
         tokio::spawn(add_up_trials(Arc::clone(app))),
         tokio::spawn(background::tend_metrics(app.stop.clone())),
@@ -252,6 +268,14 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         tokio::spawn(watch.run()),
     ];
     Ok(Hosts { listeners, background })
+}
+
+/// Does what needs every plugin, once all are there.
+async fn once_whole(app: Arc<App>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = app.plugins.whole() => work.await,
+        () = app.stop.cancelled() => {}
+    }
 }
 
 async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meters: Arc<RequestMeters>) {

@@ -1,10 +1,13 @@
-//! What is answered while the server starts: it listens before its plugins are compiled, which may take a minute after an upgrade. It
-//! says that it lives, that it is not ready and why, and asks everybody to come back.
+//! What is answered while the store is opened, which may take its time after an upgrade. The server says that it lives, that it is not ready
+//! and why, and asks everybody to come back.
 //!
-//! A listener that speaks TLS does not answer so early: its certificate may still have to be made.
+//! A listener that speaks TLS does so with the certificates of its files. One whose certificates an authority gives does not answer so
+//! early: they lie in the store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -15,16 +18,18 @@ use hyper_util::service::TowerToHyperService;
 use packhouse_app::readiness::{PLUGIN, Problem};
 use packhouse_config::Config;
 use packhouse_config::live::Live;
+use packhouse_config::tls::CertificateFiles;
 use packhouse_runtime::compiling;
 use packhouse_wire::catalogue::SERVER_STARTING;
 use packhouse_wire::listen::{self, Rules, Windows};
 use packhouse_wire::request_id;
+use packhouse_wire::tls::Tls;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Sockets;
+use super::{Sockets, certificates};
 
 /// Connections at one time, on each listener: there is nothing to be had.
 const CONNECTIONS: usize = 256;
@@ -45,17 +50,19 @@ impl Starting {
         let rules = rules(config, &stop);
         let Sockets { packages, api, metrics, redirect } = sockets;
         let mut shared =
-            |listener: TcpListener, secured: bool, router: Router| -> anyhow::Result<TcpListener> {
-                if secured {
+            |listener: TcpListener, files: &[CertificateFiles], host: &str| -> anyhow::Result<TcpListener> {
+                let tls = secured(config, files, host)?;
+                if tls.is_none() && config.tls.acme.is_some() {
                     return Ok(listener);
                 }
                 let (kept, answered) = twice(listener)?;
+                let (router, rules) = (answers(), rules.clone().with_tls(tls));
                 let answering = move |_| TowerToHyperService::new(router.clone());
-                tasks.push(tokio::spawn(listen::serve(answered, rules.clone(), answering)));
+                tasks.push(tokio::spawn(listen::serve(answered, rules, answering)));
                 Ok(kept)
             };
-        let packages = shared(packages, config.tls.serves_packages(), answers())?;
-        let api = shared(api, config.tls.serves_api(), answers())?;
+        let packages = shared(packages, &config.tls.packages, "packages")?;
+        let api = shared(api, &config.tls.api, "api")?;
         Ok(Starting { sockets: Sockets { packages, api, metrics, redirect }, stop, tasks })
     }
 
@@ -67,6 +74,16 @@ impl Starting {
         }
         self.sockets
     }
+}
+
+/// TLS with the certificates of these files; none where there are none.
+fn secured(config: &Config, files: &[CertificateFiles], host: &str) -> anyhow::Result<Option<Arc<Tls>>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let tls = Tls::new(None).context("failed to prepare TLS")?;
+    tls.serve(certificates::load(config, files, host)?);
+    Ok(Some(Arc::new(tls)))
 }
 
 /// The same socket as two listeners: one stays open when the other ends.

@@ -189,7 +189,7 @@ async fn disk(app: Arc<App>) -> Outcome {
 /// Files that are no plugins, and the formats of repositories that no loaded plugin serves.
 async fn formats(app: Arc<App>) -> Outcome {
     let used = app.store.formats_in_use(None).await.map_err(|error| reason("not known", &error))?;
-    let refused = app.runtime.refused().iter().map(|error| Finding {
+    let refused = app.runtime.refused().into_iter().map(|error| Finding {
         what: PLUGIN,
         detail: error.to_string(),
         which: error.file_name().unwrap_or_default(),
@@ -201,7 +201,10 @@ async fn formats(app: Arc<App>) -> Outcome {
         which: digest,
         cause: String::new(),
     });
-    let missing = used.into_iter().filter(|(format, _)| app.runtime.plugin(format).is_none());
+    let current = app.runtime.current();
+    // What is still being compiled is told by itself.
+    let missing =
+        used.into_iter().filter(|(format, _)| current.plugin(format).is_none() && !current.awaits(format));
     let missing = missing.map(|(format, repositories)| Finding {
         what: PLUGIN,
         detail: format!(

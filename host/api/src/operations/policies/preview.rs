@@ -10,8 +10,8 @@ use packhouse_store::{FactsPlace, RepositoryRow, RuleMode, VersionFactsRow, now_
 
 use super::{Rule, find, reach_of};
 use crate::error::ApiError;
-use crate::operations::Actor;
 use crate::operations::retention::reached;
+use crate::operations::{Actor, loaded};
 
 /// Versions that are told.
 const ITEMS: usize = 1_000;
@@ -53,6 +53,7 @@ pub struct PreviewItem {
 /// What the rule of this id would do now. From then on it may be enforced as it is.
 pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
+    loaded::all(&actor.app)?;
     let (organization, digest) = (row.organization, row.text.digest.clone());
     let (rule_id, reach) = (row.id, reach_of(&row.text));
     let (app, now) = (&actor.app, now_ms());

@@ -8,7 +8,7 @@ use url::Url;
 use super::{managed, may_open, rules};
 use crate::error::ApiError;
 use crate::fields::Field;
-use crate::operations::Actor;
+use crate::operations::{Actor, loaded};
 
 /// What is to change, as it came; what is absent stays. What it may be depends on the repository's kind and format.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ async fn apply(
     mut row: RepositoryRow,
     change: &RepositoryChange,
 ) -> Result<RepositoryRow, ApiError> {
-    let plugin = actor.app.runtime.plugin_of(row.id, &row.format);
+    let plugin = loaded::plugin_of(&actor.app, &row)?;
     let description = plugin.as_ref().map(|plugin| plugin.description());
     let (changed, public) = rules::settings(&change.settings, description)?;
     row.settings = Value::Object(repository_settings::merge(&row.settings, changed)).to_string().into();

@@ -13,6 +13,7 @@ use packhouse_store::{JudgedPlace, JudgedVersion, OrganizationId, RepositoryId, 
 use super::rule::{Reach, Rule};
 use super::walk::{Found, Newest, Seen, Walk};
 use crate::error::ApiError;
+use crate::operations::loaded;
 use crate::operations::upkeep::done;
 
 /// Versions that are read and judged at a time.
@@ -52,8 +53,7 @@ pub(super) async fn evaluate(
     let began = app.store.now_ms();
     let mut places = Vec::new();
     for repository in reached(app, organization, &rule.repositories).await? {
-        let plugin =
-            app.runtime.plugin_of(repository.id, &repository.format).filter(|plugin| plugin.has_upkeep());
+        let plugin = loaded::plugin_of(app, &repository)?.filter(|plugin| plugin.has_upkeep());
         let Some(plugin) = plugin.filter(|_| Kind::of(&repository.kind) == Kind::Hosted) else { continue };
         places.push(Place { repository, plugin, unshown: HashMap::new() });
     }
@@ -245,7 +245,7 @@ pub(super) async fn holds_unshown(
     let Some(repository) = app.store.find_repository(organization, repository).await? else {
         return Ok(false);
     };
-    let Some(plugin) = app.runtime.plugin_of(repository.id, &repository.format) else { return Ok(true) };
+    let Some(plugin) = loaded::plugin_of(app, &repository)? else { return Ok(true) };
     let place = Place { repository, plugin, unshown: HashMap::new() };
     Ok(facts(&place, vec![(package, version)]).await?.iter().any(Option::is_some))
 }

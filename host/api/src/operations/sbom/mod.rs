@@ -13,7 +13,7 @@ use packhouse_advisories::purl::PurlType;
 use packhouse_app::App;
 use packhouse_store::{Days, RepositoryRow, TokenId, Version};
 
-use super::{Actor, organization, repositories, tokens};
+use super::{Actor, loaded, organization, repositories, tokens};
 use crate::error::ApiError;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -233,7 +233,7 @@ impl Writing {
 
     /// The components that are versions of one package, with a comma in front of each but the document's first.
     async fn package(&mut self, repository: &RepositoryRow, package: Package) -> Result<String, ApiError> {
-        let plugin = self.app.runtime.plugin_of(repository.id, &repository.format);
+        let plugin = loaded::plugin_of(&self.app, repository)?;
         let purl_type = plugin.as_ref().and_then(|plugin| PurlType::of(plugin.description()));
         let mut text = String::new();
         for version in self.versions(repository, package).await? {

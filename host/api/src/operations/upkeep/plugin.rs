@@ -9,11 +9,11 @@ use packhouse_store::{AuditEvent, RepositoryRow, TrashId};
 use packhouse_wire::catalogue::{self, Code};
 
 use crate::error::ApiError;
+use crate::operations::loaded;
 
 /// The repository's plugin, where it offers to change what is there: 405 `not_supported` otherwise.
 pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
-    let plugin =
-        app.runtime.plugin_of(repository.id, &repository.format).filter(|plugin| plugin.has_upkeep());
+    let plugin = loaded::plugin_of(app, repository)?.filter(|plugin| plugin.has_upkeep());
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
 

@@ -84,6 +84,7 @@ impl Inner {
         Ok(inner)
     }
 
+    /// It says where it listens before its component is compiled, and then that it is ready.
     async fn wait_until_it_serves(&mut self) -> anyhow::Result<()> {
         let mut before = String::new();
         while let Some(line) = self.lines.recv().await {
@@ -92,6 +93,8 @@ impl Inner {
                 && let (Ok(packages), Ok(api)) = (heard.text("packages").parse(), heard.text("api").parse())
             {
                 (self.packages, self.api) = (packages, api);
+            }
+            if heard.message() == "ready" {
                 return Ok(());
             }
             if heard.is_worth_reading() {
