@@ -53,6 +53,10 @@ fn a_canary_takes_a_share_of_the_clients_and_is_taken_back() {
     assert!(tokens.iter().any(asked_anew));
     let found = counted(&api, "calls", 1);
     assert_eq!((&found["failed"], &found["percent"]), (&json!(0), &json!(60)), "{found}");
+    eventually("the metrics count them", || {
+        measured(&server, "canary", "answered").filter(|count| *count > 0)
+    });
+    assert_eq!(measured(&server, "canary", "failed"), Some(0));
     // A pin goes before it.
     let own = active(&api);
     let pin = format!("/v1/repositories/{}/plugin", repository.id);

@@ -21,7 +21,7 @@ use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{self, eventually};
 use packhouse_tests::upstream::{Answer, Upstream};
-use packhouse_tests::{Api, Request, Response, Server, ServerBuilder, checkout, cli, long};
+use packhouse_tests::{Api, Client, Request, Response, Server, ServerBuilder, checkout, cli, long};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -99,6 +99,17 @@ fn of_components(api: &Api, known: (&str, &str), wanted: &str) -> String {
     item[wanted].as_str().unwrap().to_owned()
 }
 
+/// What the metrics say of a trial's requests of this outcome; none where they do not say it.
+fn measured(server: &Server, mode: &str, outcome: &str) -> Option<u64> {
+    let text = Client::new(server.api()).get("/metrics").expect(200).text();
+    let is_it = |line: &&str| {
+        let labels = [("plugin", "ledger"), ("mode", mode), ("outcome", outcome)];
+        line.starts_with("packhouse_plugin_trial_requests_total{")
+            && labels.iter().all(|(name, value)| line.contains(&format!("{name}=\"{value}\"")))
+    };
+    text.lines().find(is_it)?.rsplit_once(' ')?.1.parse().ok()
+}
+
 /// What a component is to its format.
 fn listed(api: &Api, digest: &str) -> String {
     of_components(api, ("digest", digest), "state")
@@ -124,8 +135,10 @@ fn a_shadow_finds_a_difference_names_it_and_harms_nobody() {
         assert_eq!(at.get("lunch").expect(200).text(), "lunch: 12");
     }
     let other_word = install(&api, b'6');
+    assert_eq!(measured(&server, "shadow", "different"), None, "nothing is tried yet");
     shadow(&api, &other_word, &repository);
     assert_eq!(listed(&api, &other_word), "candidate");
+    assert_eq!(measured(&server, "shadow", "different"), Some(0), "known before the first");
     // A kept answer is compared once.
     for _ in 0..3 {
         assert_eq!(repository.get("lunch").expect(200).text(), "lunch: 12");
@@ -143,6 +156,10 @@ fn a_shadow_finds_a_difference_names_it_and_harms_nobody() {
         "{found}"
     );
     assert_eq!(found["different"]["count"], 1, "the other repository is not compared: {found}");
+    eventually("the metrics say the same", || {
+        let counted = ["equal", "different", "failed"].map(|outcome| measured(&server, "shadow", outcome));
+        (counted == [Some(2), Some(1), Some(0)]).then_some(())
+    });
     assert!(found["times"]["candidate"]["mean_ms"].as_f64().unwrap() > 0.0, "{found}");
     let recordings = found["different"]["recordings"].as_array().unwrap().clone();
     let [id] = recordings.as_slice() else { panic!("{found}") };
