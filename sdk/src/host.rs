@@ -5,8 +5,9 @@
 //! answers in each case is said in `wit/v0.1`, whose names these are; errors are the host's.
 
 use crate::{
-    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey, Release,
-    ReleaseVerdict, Signature, Statement, Token, Version, VersionDocument, VersionId,
+    Digest, Entry, Error, Expectation, Freshness, Login, LoginState, Matches, Outcome, PublicKey,
+    ReasonedVerdict, Release, ReleaseVerdict, Signature, Statement, Token, Version, VersionDocument,
+    VersionId,
 };
 use std::any::Any;
 
@@ -113,6 +114,8 @@ pub trait HostRepository: Any {
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
     fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error>;
+    fn judge_with_reasons(&self, package: &str, releases: &[Release]) -> Result<Vec<ReasonedVerdict>, Error>;
+    fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error>;
     fn advisories(&self, packages: &[String]) -> Result<String, Error>;
     fn begin(&self) -> Result<Box<dyn HostTransaction>, Error>;
     fn blob(&self, digest: &Digest) -> Result<Option<Box<dyn HostBlob>>, Error>;

@@ -65,6 +65,7 @@ mod percent;
 mod piece;
 mod presentation;
 mod read_at;
+mod release;
 mod repository;
 mod request;
 mod response;
@@ -112,6 +113,7 @@ pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, README_BYTES, Readme, Referrer,
 };
 pub use read_at::ReadAt;
+pub use release::{Denied, ReasonedVerdict, SortedOut};
 pub use repository::{Keys, Repository, Scan};
 pub use request::{Part, Request};
 pub use response::{Content, Response};

@@ -2,8 +2,8 @@
 
 use crate::host::HostRepository;
 use crate::{
-    Advisory, Blob, Digest, Entry, Error, Login, Matches, PublicKey, Release, ReleaseVerdict, Signature,
-    Transaction, Upload,
+    Advisory, Blob, Denied, Digest, Entry, Error, Login, Matches, PublicKey, ReasonedVerdict, Release,
+    ReleaseVerdict, Signature, SortedOut, Transaction, Upload,
 };
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -147,6 +147,42 @@ impl Repository {
         let verdicts = self.judge_releases(package, &all.iter().map(release).collect::<Vec<_>>())?;
         let judged = all.into_iter().zip(verdicts);
         Ok(judged.filter(|(_, verdict)| *verdict == ReleaseVerdict::Offered).map(|(one, _)| one).collect())
+    }
+
+    /// As [`offered`](Self::offered), with those that policies withhold and why: for a list in which a client passes by what is marked, and
+    /// says so.
+    ///
+    /// # Errors
+    /// Those of [`offered`](Self::offered).
+    pub fn sorted_out<T>(
+        &self,
+        package: &str,
+        all: Vec<T>,
+        release: impl Fn(&T) -> Release,
+    ) -> Result<SortedOut<T>, Error> {
+        let releases: Vec<Release> = all.iter().map(release).collect();
+        let mut verdicts = Vec::with_capacity(releases.len());
+        for page in releases.chunks(RELEASES) {
+            verdicts.extend(self.0.judge_with_reasons(package, page)?);
+        }
+        let mut sorted = SortedOut { offered: Vec::new(), denied: Vec::new() };
+        for (one, ReasonedVerdict { verdict, because }) in all.into_iter().zip(verdicts) {
+            match because {
+                _ if verdict == ReleaseVerdict::Offered => sorted.offered.push(one),
+                Some(because) => sorted.denied.push(Denied { one, because }),
+                None => {}
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// What becomes of the one release that a request is about, as [`offered`](Self::offered) has it. Where a policy withholds it, answer as
+    /// for what is not there: the host replaces a 404 by its own words, which say why.
+    ///
+    /// # Errors
+    /// Those of [`offered`](Self::offered).
+    pub fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
+        self.0.judge_asked(package, release)
     }
 
     /// What becomes of each of these releases of a package, as [`offered`](Self::offered) has it.

@@ -66,6 +66,9 @@ async fn call(
         on_trial.handled(&request.tried(), intent, handed, &handled, &services, since.elapsed());
     }
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
+    if let (true, Some(sentence)) = (is_nothing(&handled), services.refusal()) {
+        return Err(HttpError::from(CallError::PolicyDenied(sentence)));
+    }
     let mut answer = services.fill(handled.map_err(HttpError::from)?);
     answer.reads.extend(reads);
     Ok(answer)
@@ -115,6 +118,15 @@ async fn handle_again(
     let handled = plugin.handle(call).await;
     services.end(outcome(&handled)).await;
     handled
+}
+
+/// Whether the plugin answers that what is asked for is not there.
+fn is_nothing(handled: &Result<Answer, Failure>) -> bool {
+    let status = match handled {
+        Ok(answer) => answer.status,
+        Err(failure) => failure.status,
+    };
+    status == 404
 }
 
 /// What the end of a call says of what it read.

@@ -53,6 +53,8 @@ pub(crate) struct CallServices {
     handed: Mutex<Vec<(String, Secret)>>,
     /// What notes what the call is told by others.
     heard: Option<Arc<Heard>>,
+    /// Why the version that the request is about does not come, where a policy says so.
+    refusal: Mutex<Option<String>>,
 }
 
 impl CallServices {
@@ -75,7 +77,18 @@ impl CallServices {
             asked_identity: AtomicBool::new(false),
             handed: Mutex::default(),
             heard,
+            refusal: Mutex::default(),
         })
+    }
+
+    /// Why the version that the request is about does not come, where a policy withholds it.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Of several repositories the first that would have it is heard.
+    fn note_refusal(&self, sentence: String) {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(sentence);
     }
 
     /// Whether the plugin asked for what is the caller's own.
@@ -181,6 +194,21 @@ impl UpstreamService for CallServices {
             let judged = packhouse_upstream::judge_releases(proxy, &package, &releases, now)?;
             let judged = advisories::without_malware(self, &package, &releases, judged).await?;
             policies::judge_list(self, proxy, &package, &releases, judged).await
+        })
+    }
+
+    fn judge_asked<'a>(
+        &'a self,
+        proxy: &'a RepositoryView,
+        package: String,
+        release: Release,
+        now: u64,
+    ) -> ServiceFuture<'a, JudgedReleases> {
+        Box::pin(async move {
+            let asked = std::slice::from_ref(&release);
+            let judged = packhouse_upstream::judge_releases(proxy, &package, asked, now)?;
+            let judged = advisories::without_malware(self, &package, asked, judged).await?;
+            policies::judge_asked(self, proxy, &package, &release, judged).await
         })
     }
 }

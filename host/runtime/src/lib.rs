@@ -73,9 +73,9 @@ pub use packhouse_names::{AffectedVersions, JudgedReleases, Place, Release, Rele
 pub use plugin::{MAX_COMPARED, Plugin};
 pub use plugin_set::{Awaited, AwaitedComponents, PluginSet, Serving};
 pub use policy::{
-    MAX_BATCH, MAX_NAMES, PolicyAdvisory, PolicyComponent, PolicyComponents, PolicyContext,
+    IgnoredFact, MAX_BATCH, MAX_NAMES, PolicyAdvisory, PolicyComponent, PolicyComponents, PolicyContext,
     PolicyDescription, PolicyFacts, PolicyFile, PolicyOutcome, PolicyProvenance, PolicyPurpose,
-    PolicyRecording, PolicyReplayed, RefusedPolicy, Ruling, WantedFact, replay_policy,
+    PolicyRecording, PolicyReplayed, RefusedPolicy, Ruling, WantedFact, purpose_word, replay_policy,
 };
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, Readme, Referrer,

@@ -80,7 +80,7 @@ pub(crate) fn file(
             None => return Ok(None),
         },
     };
-    if proxy.judge_release(name.as_str(), release(&line, gone))? == ReleaseVerdict::Withheld {
+    if proxy.judge_asked(name.as_str(), &release(&line, gone))? == ReleaseVerdict::Withheld {
         return Ok(None);
     }
     if !gone {

@@ -151,7 +151,7 @@ fn serve(
     kind: &str,
 ) -> Result<Option<Response>, Failure> {
     let Some(dist) = one.dist.as_ref().filter(|dist| dist.kind == kind) else { return Ok(None) };
-    if proxy.judge_release(name, release(one, withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_asked(name, &release(one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     remember(proxy, name, one, dist, withdrawn)?;

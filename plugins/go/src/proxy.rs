@@ -65,17 +65,28 @@ fn read_info(reply: Reply) -> Result<Option<Info>, Failure> {
     Ok(Some(info))
 }
 
-/// Whether a version may be offered, and what is said of it; none where it may not be, or is not there.
-fn offered(
+/// What is said of a version; none where it is not there.
+fn info(
     cx: &Context,
     proxy: &Repository,
     module: &Module,
     version: &Version,
 ) -> Result<Option<Info>, Failure> {
-    let Some(info) = read_info(ask_info(cx, proxy, module, version)?)? else { return Ok(None) };
-    Ok(Some(info)
-        .filter(|info| info.version == version.as_str())
-        .filter(|info| is_offered(proxy, module, info)))
+    let info = read_info(ask_info(cx, proxy, module, version)?)?;
+    Ok(info.filter(|info| info.version == version.as_str()))
+}
+
+/// What is said of a version that somebody asks for; none where it may not be offered, or is not there.
+fn asked(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+    version: &Version,
+) -> Result<Option<Info>, Failure> {
+    let Some(info) = info(cx, proxy, module, version)? else { return Ok(None) };
+    let release = Release::of(&info.version, info.published(), false);
+    let verdict = proxy.judge_asked(module.as_str(), &release);
+    Ok(verdict.is_ok_and(|verdict| verdict == ReleaseVerdict::Offered).then_some(info))
 }
 
 fn is_offered(proxy: &Repository, module: &Module, info: &Info) -> bool {
@@ -95,7 +106,7 @@ pub(crate) fn file(
         return Ok(None);
     }
     // What is said of it comes first: it tells how old it is.
-    let Some(info) = offered(cx, proxy, module, version)? else { return Ok(None) };
+    let Some(info) = asked(cx, proxy, module, version)? else { return Ok(None) };
     let file = path(module, version, part);
     let fetch = cx.upstream("GET", &format!("/{file}")).fresh(Freshness::Immutable);
     let (fetch, kind) = match part {
@@ -122,7 +133,7 @@ pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Resul
     }
     let all = versions(cx, proxy, module)?.unwrap_or_default();
     match all.iter().max_by(|one, other| one.rank().cmp(&other.rank())) {
-        Some(best) => offered(cx, proxy, module, best),
+        Some(best) => Ok(info(cx, proxy, module, best)?.filter(|info| is_offered(proxy, module, info))),
         None => Ok(None),
     }
 }

@@ -134,7 +134,7 @@ fn serve(
     signature: bool,
 ) -> Result<Option<Response>, Failure> {
     let (name, version) = (&one.chart.name, &one.chart.version);
-    if proxy.judge_release(name, release(one, withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_asked(name, &release(one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     if signature {

@@ -31,6 +31,7 @@ mod publish;
 mod readme;
 mod records;
 mod remove;
+mod restrictions;
 mod retention;
 mod revision;
 mod search;

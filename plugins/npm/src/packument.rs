@@ -3,6 +3,7 @@
 
 use crate::name::Name;
 use crate::readme::Readme;
+use crate::restrictions::Restrictions;
 use crate::version_piece::{Form, Piece};
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Content, Context, Error, Output, Request, Response, Timestamp};
@@ -60,6 +61,7 @@ pub(crate) struct Rendering<'a> {
     summary: Summary,
     /// What the full form repeats of its latest version, by number, while it is not known which that is.
     repeated: BTreeMap<String, Map<String, Value>>,
+    restrictions: Restrictions,
 }
 
 /// One version as a document of its own.
@@ -101,6 +103,7 @@ impl<'a> Rendering<'a> {
             begun: false,
             summary: Summary::default(),
             repeated: BTreeMap::new(),
+            restrictions: Restrictions::default(),
         })
     }
 
@@ -123,6 +126,11 @@ impl<'a> Rendering<'a> {
     /// Says what a repository says of the package besides its versions, before any of them is added.
     pub(crate) fn summary(&mut self, summary: Summary) {
         self.summary.add(summary);
+    }
+
+    /// Says which versions policies withhold, and why.
+    pub(crate) fn restrict(&mut self, denied: BTreeMap<String, String>) {
+        self.restrictions.add(denied);
     }
 
     /// Adds a version, unless a repository before had it.
@@ -206,6 +214,12 @@ impl<'a> Rendering<'a> {
         tags.retain(|_, number| self.times.contains_key(number) || self.listed.contains(number));
         let latest = tags.get("latest").cloned().unwrap_or_default();
         member(&mut self.out, "dist-tags", &tags)?;
+        // Of several repositories one may have what another does not let through.
+        if let Some(told) =
+            std::mem::take(&mut self.restrictions).told(self.name, |it| self.times.contains_key(it))
+        {
+            member(&mut self.out, "policyRestrictions", &told)?;
+        }
         match self.form {
             Form::Abbreviated if modified == 0 => {}
             Form::Abbreviated => {

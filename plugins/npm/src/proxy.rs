@@ -1,6 +1,7 @@
 //! A proxy: its upstream's packuments with addresses of its own in them, and the tarballs that those name.
 
 use crate::dist::from_integrity;
+use crate::manifest::license;
 use crate::name::Name;
 use crate::packument::{Rendering, Summary};
 use crate::pieces::MANY;
@@ -12,8 +13,8 @@ use crate::version::highest;
 use crate::version_piece::Piece;
 use crate::withdrawn;
 use packhouse_sdk::{
-    Blob, Content, Context, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
-    Timestamp,
+    Blob, Content, Context, Denied, Digest, Error, Failure, Freshness, Release, Reply, Repository, Response,
+    SortedOut, Timestamp,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,10 @@ pub(crate) struct UpstreamPackage {
     packument: Packument,
     /// When each version that is offered was published, in ms since 1970.
     offered: BTreeMap<String, u64>,
+    /// Why policies withhold others.
+    denied: BTreeMap<String, String>,
+    /// When each version was published, and more, in ms since 1970.
+    times: BTreeMap<String, u64>,
     /// All of its versions, offered or not.
     known: BTreeSet<String>,
     /// As far as what they name is offered.
@@ -52,7 +57,7 @@ impl UpstreamPackage {
             .filter_map(|(number, time)| Some((number, Timestamp::parse_rfc3339(time.as_str()?)?.to_ms()?)))
             .collect();
         let known = packument.numbers();
-        let offered = offered(proxy, name, &known, &times)?;
+        let Sorted { offered, denied } = sort_out(proxy, name, &known, &times)?;
         let tags = tags(packument.map("dist-tags")?, &offered);
         let maintainers = match packument.member("maintainers")? {
             Some(Value::Array(maintainers)) => maintainers,
@@ -73,7 +78,7 @@ impl UpstreamPackage {
             readme,
             revision: None,
         };
-        Ok(Some(Self { packument, offered, known, tags, summary }))
+        Ok(Some(Self { packument, offered, denied, times, known, tags, summary }))
     }
 
     /// The version of this number, if it is offered.
@@ -84,6 +89,16 @@ impl UpstreamPackage {
             version.piece.time = *time;
             version
         }))
+    }
+
+    /// Has the host judge a version that is asked for and not offered: by that it knows what to tell who is answered that it is not there.
+    fn judge_asked(&self, proxy: &Repository, name: &Name, number: &str) -> Result<(), Failure> {
+        let Some(version) = self.packument.version(name, number)? else { return Ok(()) };
+        let stated = serde_json::from_str(&version.piece.full).map(|members| license(&members));
+        let license = stated.ok().filter(|license| !license.is_empty());
+        let release = Release::of(number, self.times.get(number).copied(), false);
+        let _it_is_not_offered = proxy.judge_asked(name.as_str(), &Release { license, ..release })?;
+        Ok(())
     }
 }
 
@@ -108,17 +123,27 @@ fn useless(text: String) -> Failure {
     Failure::new(502, "upstream_unavailable", text)
 }
 
-/// Those versions that may be offered, and when each was published. One of which nobody says how old it is counts as new.
-fn offered(
+/// Versions that may be offered.
+struct Sorted {
+    /// When each was published, in ms since 1970.
+    offered: BTreeMap<String, u64>,
+    /// Why policies withhold others.
+    denied: BTreeMap<String, String>,
+}
+
+/// Those versions that may be offered, and why others are not. One of which nobody says how old it is counts as new.
+fn sort_out(
     proxy: &Repository,
     name: &Name,
     known: &BTreeSet<String>,
     times: &BTreeMap<String, u64>,
-) -> Result<BTreeMap<String, u64>, Failure> {
+) -> Result<Sorted, Failure> {
     let all = known.iter().map(|number| (number, times.get(number).copied())).collect();
     let release = |(number, published): &(&String, Option<u64>)| Release::of(*number, *published, false);
-    let offered = proxy.offered(name.as_str(), all, release)?;
-    Ok(offered.into_iter().map(|(number, time)| (number.clone(), time.unwrap_or_default())).collect())
+    let SortedOut { offered, denied } = proxy.sorted_out(name.as_str(), all, release)?;
+    let offered = offered.into_iter().map(|(number, time)| (number.clone(), time.unwrap_or_default()));
+    let denied = denied.into_iter().map(|Denied { one: (number, _), because }| (number.clone(), because));
+    Ok(Sorted { offered: offered.collect(), denied: denied.collect() })
 }
 
 /// Tags of what is offered. `latest` always names something.
@@ -142,6 +167,7 @@ pub(crate) fn add(
 ) -> Result<bool, Failure> {
     let Some(mut upstream) = UpstreamPackage::open(cx, proxy, name)? else { return Ok(false) };
     rendering.summary(std::mem::take(&mut upstream.summary));
+    rendering.restrict(std::mem::take(&mut upstream.denied));
     let UpstreamPackage { packument, offered, .. } = &upstream;
     if alone && packument.versions().len() >= MANY {
         let withdrawn = withdrawn::find(proxy, name, &upstream.known)?;
@@ -182,7 +208,11 @@ fn find(
     if let Some(version) = upstream.version(name, number)? {
         return Ok(Some(version));
     }
-    Ok(withdrawn::find(proxy, name, &upstream.known)?.remove(number))
+    let kept = withdrawn::find(proxy, name, &upstream.known)?.remove(number);
+    if kept.is_none() {
+        upstream.judge_asked(proxy, name, number)?;
+    }
+    Ok(kept)
 }
 
 /// The tarball of a version, which must be what the packument says of it.

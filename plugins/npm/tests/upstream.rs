@@ -175,6 +175,34 @@ fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
 }
 
 #[test]
+fn a_packument_says_what_a_policy_withholds_and_why() {
+    let (host, mount) = proxy(json!({}));
+    host.deny_version("lib", "1.1.0", "Its licence is not accepted (policy ours)");
+    assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
+    let restricted = json!({"message": "Its licence is not accepted (policy ours)",
+        "versions": {"1.1.0": {"name": "lib", "version": "1.1.0"}}});
+    let document = mount.get("/lib").send().json();
+    assert_eq!(
+        (&document["policyRestrictions"], &document["dist-tags"]["latest"]),
+        (&restricted, &json!("1.0.0"))
+    );
+    let short = mount.get("/lib").header("accept", "application/vnd.npm.install-v1+json").send().json();
+    assert_eq!(short["policyRestrictions"], restricted);
+    for path in ["/lib/1.1.0", "/lib/-/lib-1.1.0.tgz"] {
+        mount.get(path).send().expect(404);
+    }
+
+    // What another member of a group offers is offered, and nothing is told of it.
+    let group = host.mount::<Npm>("group", "group", json!({})).members(&["mirror"]);
+    assert_eq!(group.get("/lib").send().json()["policyRestrictions"], restricted);
+    publish(&host.mount::<Npm>("own", "hosted", json!({})), &Release::new("lib", "1.1.0"));
+    let group = host.mount::<Npm>("group", "group", json!({})).members(&["mirror", "own"]);
+    assert_eq!(numbers(&group, "lib"), ["1.0.0", "1.1.0"]);
+    assert_eq!(group.get("/lib").send().json()["policyRestrictions"], json!(null));
+    group.get("/lib/-/lib-1.1.0.tgz").send().expect(200);
+}
+
+#[test]
 fn a_withdrawn_version_is_marked_and_no_longer_offered() {
     for keep in [false, true] {
         let (host, mount) = proxy(json!({"keep_withdrawn": keep}));

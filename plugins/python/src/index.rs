@@ -19,6 +19,8 @@ pub(crate) struct Project {
     pub(crate) versions: Vec<String>,
     /// By version, then by name.
     pub(crate) files: Vec<File>,
+    /// Those that a policy withholds, with its words as the reason of a yank: listed where nobody offers a file of that name.
+    pub(crate) denied: Vec<File>,
 }
 
 /// A file of it; as a proxy remembers it, too.
@@ -72,6 +74,22 @@ impl Project {
     }
 
     /// Puts versions and files in their order.
+        self.denied.extend(other.denied);
+        self.sort();
+    }
+
+    /// Lists what policies withhold beside what is offered.
+    pub(crate) fn list_denied(&mut self) {
+        let mut names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
+        for file in std::mem::take(&mut self.denied) {
+            if names.insert(file.filename.clone()) {
+                self.files.push(file);
+            }
+        }
+        let known: BTreeSet<String> = self.versions.iter().map(|version| key_of(version)).collect();
+        let denied = self.files.iter().filter(|file| !known.contains(&key_of(&file.version)));
+        let denied: BTreeSet<String> = denied.map(|file| file.version.clone()).collect();
+        self.versions.extend(denied);
     pub(crate) fn sort(&mut self) {
         let Self { versions, files, .. } = self;
         let ranks = ranks(versions.iter().chain(files.iter().map(|file| &file.version)));

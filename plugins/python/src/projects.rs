@@ -68,6 +68,7 @@ fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failur
         status: repository.get_json(&records::status(name))?.map(|entry| entry.value).unwrap_or_default(),
         versions: versions.collect::<Result<_, Error>>()?,
         files,
+        denied: Vec::new(),
     };
     project.sort();
     Ok(Some(project))

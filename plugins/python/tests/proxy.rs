@@ -203,6 +203,25 @@ fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
 }
 
 #[test]
+fn a_page_says_of_what_a_policy_withholds_why() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    host.deny_version("demo", "2.0", "Its licence is not accepted (policy ours)");
+    let page = page(&proxy);
+    assert_eq!(page["versions"], json!(["1.0", "2.0"]));
+    let yanked: Vec<&Value> = page["files"].as_array().unwrap().iter().map(|file| &file["yanked"]).collect();
+    assert_eq!(yanked, [&json!(false), &json!("Its licence is not accepted (policy ours)")]);
+    assert_eq!(page["files"][1]["core-metadata"], json!(false), "it would be refused");
+    let html = proxy.get("/simple/demo/").header("accept", "text/html").send().text();
+    assert!(html.contains("data-yanked=\"Its licence is not accepted (policy ours)\""), "{html}");
+    proxy.get(&file("2.0")).send().expect(404);
+    proxy.get(&file("1.0")).send().expect(200);
+    // The newest of which PyPI's own documents tell is one that is offered.
+    assert_eq!(proxy.get("/pypi/demo/json").send().json()["info"]["version"], "1.0");
+}
+
+#[test]
 fn what_the_upstream_withdraws_is_offered_no_longer() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));

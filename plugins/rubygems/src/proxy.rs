@@ -117,7 +117,7 @@ fn known(cx: &Context, proxy: &Repository, stem: &str, anew: bool) -> Result<Opt
 pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
     let Some(known) = known(cx, proxy, stem, false)? else { return Ok(None) };
     let Known { gem, one, withdrawn } = &known;
-    if proxy.judge_release(gem, release(one, *withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_asked(gem, &release(one, *withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     remember(proxy, &known)?;
@@ -133,7 +133,7 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Optio
 /// A compressed specification, as the upstream has it.
 pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
     let Some(Known { gem, one, withdrawn }) = known(cx, proxy, stem, false)? else { return Ok(None) };
-    if proxy.judge_release(&gem, release(&one, withdrawn))? != ReleaseVerdict::Offered {
+    if proxy.judge_asked(&gem, &release(&one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");

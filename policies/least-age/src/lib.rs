@@ -44,6 +44,8 @@ impl Policy for LeastAge {
             "1.0.0",
             "What others publish is in the world for some time before it is used here",
         )
+        .ignores_provenance()
+        .ignores_advisories()
         .setting("hours", "integer", "Hours since its publication", true)
         .list("except", "Patterns of packages that pass at once, or of PACKAGE@VERSION", false)
         .setting("hosted", "boolean", "Whether previews judge what is published here too", false)

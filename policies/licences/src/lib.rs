@@ -71,6 +71,8 @@ impl Policy for Licences {
     fn describe() -> Description {
         let unknown = ["allow", "warn", "deny"];
         Description::new("licences", "1.0.0", "A version has a licence that the organization accepts")
+            .ignores_provenance()
+            .ignores_advisories()
             .list("allow", "Licences that may be, as identifiers of SPDX with * for any text; empty: all that are not denied", false)
             .list("deny", "Licences that may not be", false)
             .list("except", "Packages whose licence does not matter, by patterns", false)

@@ -48,6 +48,8 @@ impl Policy for Names {
             "Packages have names that are the organization's own, or nobody's lookalike",
         )
         .wants_names()
+        .ignores_provenance()
+        .ignores_advisories()
         .list("claimed", "Names that never come through a proxy, by patterns", false)
         .list("publish", "Names that may be published, by patterns; empty: all", false)
         .setting(

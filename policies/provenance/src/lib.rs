@@ -29,6 +29,7 @@ impl Policy for ProvenanceRequired {
             "1.0.0",
             "A version is signed by whoever built it, of a source that is known",
         )
+        .ignores_advisories()
         .list("identities", "Who may sign, by patterns of the certificate's subject", false)
         .list("issuers", "Who may vouch for the signer, by patterns", false)
         .list(

@@ -1,6 +1,8 @@
 //! Which releases of an upstream a proxy may offer: the one rule, by which the host judges for every format and the hosts of tests
 //! judge as it does.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::glob_match;
@@ -53,6 +55,8 @@ pub struct JudgedReleases {
     pub verdicts: Vec<ReleaseVerdict>,
     /// The first moment at which one of them is different, in ms since 1970; none where time changes nothing.
     pub until: Option<u64>,
+    /// Why policies withhold some of them, for whoever asks: by place.
+    pub because: BTreeMap<usize, String>,
 }
 
 /// What a proxy's settings say of releases, read from the JSON object of them all.
@@ -106,7 +110,8 @@ impl PackageRules {
 
     /// Judges several releases of the package.
     pub fn judge_all(&self, releases: &[Release], now: u64) -> JudgedReleases {
-        let mut judged = JudgedReleases { verdicts: Vec::with_capacity(releases.len()), until: None };
+        let mut judged =
+            JudgedReleases { verdicts: Vec::with_capacity(releases.len()), ..JudgedReleases::default() };
         for release in releases {
             let Judgement { verdict, until } = self.judge(release, now);
             judged.verdicts.push(verdict);
@@ -194,7 +199,10 @@ mod tests {
         let rules: PackageRules = rules(10, false).for_package("other");
         let all = [published(0), published(99_000), published(95_000), withdrawn(None), Release::default()];
         let verdicts = vec![Offered, Withheld, Withheld, Withheld, FileDecides];
-        assert_eq!(rules.judge_all(&all, NOW), JudgedReleases { verdicts, until: Some(105_000) });
+        assert_eq!(
+            rules.judge_all(&all, NOW),
+            JudgedReleases { verdicts, until: Some(105_000), ..JudgedReleases::default() }
+        );
         assert_eq!(rules.judge_all(&[], NOW), JudgedReleases::default());
     }
 }

@@ -9,6 +9,7 @@ pub struct Description {
     version: String,
     summary: String,
     wants: Vec<&'static str>,
+    ignores: Vec<&'static str>,
     required: Vec<String>,
     settings: Map<String, Value>,
 }
@@ -22,6 +23,7 @@ impl Description {
             version: version.to_owned(),
             summary: summary.to_owned(),
             wants: Vec::new(),
+            ignores: Vec::new(),
             required: Vec::new(),
             settings: Map::new(),
         }
@@ -31,6 +33,21 @@ impl Description {
     #[must_use]
     pub fn wants_names(mut self) -> Description {
         self.wants.push("names");
+        self
+    }
+
+    /// It never looks at [`Facts::provenance`](crate::Facts::provenance), which may then be empty: the host need not read and judge what
+    /// is signed of a version.
+    #[must_use]
+    pub fn ignores_provenance(mut self) -> Description {
+        self.ignores.push("provenance");
+        self
+    }
+
+    /// It never looks at [`Facts::advisories`](crate::Facts::advisories), which may then be empty.
+    #[must_use]
+    pub fn ignores_advisories(mut self) -> Description {
+        self.ignores.push("advisories");
         self
     }
 
@@ -65,6 +82,7 @@ impl Description {
     pub fn to_json(&self) -> String {
         json!({
             "name": self.name, "version": self.version, "summary": self.summary, "wants": self.wants,
+            "ignores": self.ignores,
             "settings": {
                 "type": "object", "properties": self.settings, "required": self.required, "additionalProperties": false,
             },
@@ -86,8 +104,9 @@ mod tests {
     #[test]
     fn a_description_is_a_json_object() {
         let described = Description::new("a", "1.0.0", "b").wants_names().list("allow", "which", true);
+        let described = described.ignores_provenance();
         let value: Value = serde_json::from_str(&described.to_json()).unwrap();
-        assert_eq!(value["wants"], json!(["names"]));
+        assert_eq!((&value["wants"], &value["ignores"]), (&json!(["names"]), &json!(["provenance"])));
         assert_eq!(value["settings"]["required"], json!(["allow"]));
         assert_eq!(value["settings"]["properties"]["allow"]["type"], "array");
     }

@@ -4,8 +4,8 @@ use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
 use crate::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
 use crate::{
-    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, Release, ReleaseVerdict,
-    Signature, Statement, Version, VersionDocument, VersionId,
+    Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, ReasonedVerdict, Release,
+    ReleaseVerdict, Signature, Statement, Version, VersionDocument, VersionId,
 };
 use std::any::Any;
 
@@ -68,6 +68,22 @@ impl HostRepository for Handle {
         let releases: Vec<_> = releases.iter().map(convert::release).collect();
         let verdicts = wit::releases::judge_versions(&self.0, package, &releases).map_err(convert::error)?;
         Ok(verdicts.into_iter().map(convert::verdict).collect())
+    }
+
+    fn judge_with_reasons(&self, package: &str, releases: &[Release]) -> Result<Vec<ReasonedVerdict>, Error> {
+        let releases: Vec<_> = releases.iter().map(convert::release).collect();
+        let verdicts =
+            wit::releases::judge_with_reasons(&self.0, package, &releases).map_err(convert::error)?;
+        let reasoned = |one: wit::releases::ReasonedVerdict| ReasonedVerdict {
+            verdict: convert::verdict(one.verdict),
+            because: one.because,
+        };
+        Ok(verdicts.into_iter().map(reasoned).collect())
+    }
+
+    fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
+        let verdict = wit::releases::judge_asked(&self.0, package, &convert::release(release));
+        verdict.map(convert::verdict).map_err(convert::error)
     }
 
     fn advisories(&self, packages: &[String]) -> Result<String, Error> {

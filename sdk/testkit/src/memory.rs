@@ -32,7 +32,13 @@ impl MemoryHost {
     /// From now on no proxy may offer this version, whatever its settings say: as a server decides by what else it knows of it.
     pub fn withhold_version(&self, package: &str, version: &str) {
         let version = (package.to_owned(), version.to_owned());
-        self.state.borrow_mut().withheld_versions.insert(version);
+        self.state.borrow_mut().withheld_versions.insert(version, None);
+    }
+
+    /// The same by a policy, which says why.
+    pub fn deny_version(&self, package: &str, version: &str, because: &str) {
+        let version = (package.to_owned(), version.to_owned());
+        self.state.borrow_mut().withheld_versions.insert(version, Some(because.to_owned()));
     }
 
     /// What plugins have logged.

@@ -10,7 +10,8 @@ use base64::Engine;
 use packhouse_names::ReleaseRules;
 use packhouse_sdk::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
 use packhouse_sdk::{
-    Digest, Entry, Error, Login, LoginState, Matches, PublicKey, Release, ReleaseVerdict, Signature,
+    Digest, Entry, Error, Login, LoginState, Matches, PublicKey, ReasonedVerdict, Release, ReleaseVerdict,
+    Signature,
 };
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -176,11 +177,28 @@ impl HostRepository for MemoryRepository {
         let host = self.rights.host.borrow();
         let mut verdicts = rules.for_package(package).judge_all(releases, host.now).verdicts;
         for (verdict, release) in verdicts.iter_mut().zip(releases) {
-            if host.withheld_versions.contains(&(package.to_owned(), release.version.clone())) {
+            if host.withheld_versions.contains_key(&(package.to_owned(), release.version.clone())) {
                 *verdict = ReleaseVerdict::Withheld;
             }
         }
         Ok(verdicts)
+    }
+
+    fn judge_with_reasons(&self, package: &str, releases: &[Release]) -> Result<Vec<ReasonedVerdict>, Error> {
+        let verdicts = self.judge_releases(package, releases)?;
+        let host = self.rights.host.borrow();
+        let because = |release: &Release| {
+            host.withheld_versions.get(&(package.to_owned(), release.version.clone())).cloned().flatten()
+        };
+        let reasoned = releases.iter().zip(verdicts);
+        Ok(reasoned
+            .map(|(release, verdict)| ReasonedVerdict { verdict, because: because(release) })
+            .collect())
+    }
+
+    fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
+        let verdicts = self.judge_releases(package, std::slice::from_ref(release))?;
+        verdicts.into_iter().next().ok_or_else(|| Error::Other("no verdict".to_owned()))
     }
 
     fn advisories(&self, packages: &[String]) -> Result<String, Error> {

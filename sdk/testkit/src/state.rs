@@ -52,8 +52,8 @@ pub struct Fetched {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) now: u64,
-    /// Package and version: what is withheld whatever the settings say.
-    pub(crate) withheld_versions: BTreeSet<(String, String)>,
+    /// By package and version: what is withheld whatever the settings say, and why where a policy does it.
+    pub(crate) withheld_versions: BTreeMap<(String, String), Option<String>>,
     pub(crate) repositories: BTreeMap<String, RepositoryState>,
     pub(crate) log: Vec<LogLine>,
     /// Upstreams' answers by method and target, or why there is none.

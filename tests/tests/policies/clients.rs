@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{enforced, wheel};
 
-fn flat(text: &str) -> String {
+pub(crate) fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -17,6 +17,7 @@ mod wheel;
 
 mod clients;
 mod hostile;
+mod left_out;
 mod pages;
 mod preview;
 mod proxies;

@@ -88,15 +88,6 @@ impl Near {
     }
 }
 
-/// What a format's list leaves out it says is not there; else the policy says why.
-#[track_caller]
-fn refused(format: &str, answer: &Response, words: &str) {
-    let lists = matches!(format, "npm" | "python");
-    if !(lists && answer.status == 404) {
-        denied(answer, words);
-    }
-}
-
 #[test]
 fn what_a_policy_denies_does_not_come_through_a_proxy_or_a_group() {
     let far = Far::start();
@@ -114,7 +105,7 @@ fn what_a_policy_denies_does_not_come_through_a_proxy_or_a_group() {
                 ("least-age", "docker") if answer.text().contains("Nobody says") => "Nobody says when",
                 _ => words,
             };
-            refused(format, &answer, words);
+            denied(&answer, words);
         }
         // Nobody is offered what he would be refused; of provenance and of licences npm's list knows nothing.
         let listed = |npm: &NpmRepository| npm.get("lib").text().contains("lib-1.0.0.tgz");
@@ -123,11 +114,26 @@ fn what_a_policy_denies_does_not_come_through_a_proxy_or_a_group() {
             [matches!(component, "provenance" | "licences"); 2],
             "{component}"
         );
+        // What a list leaves out it names, with why, where the format has a place for it.
+        if matches!(component, "names" | "least-age") {
+            for npm in &all.npm {
+                let told = npm.get("lib").expect(200).json()["policyRestrictions"].clone();
+                assert!(told["message"].as_str().unwrap().contains(words), "{component}: {told}");
+                assert_eq!(told["versions"]["1.0.0"], json!({"name": "lib", "version": "1.0.0"}));
+                denied(&npm.get("lib/1.0.0"), words);
+            }
+            for python in &all.python {
+                let page = python.page("lib");
+                let yanked = page["files"][0]["yanked"].as_str().unwrap_or_default().to_owned();
+                assert!(yanked.contains(words) && yanked.contains("(policy ours)"), "{component}: {page}");
+                assert_eq!(page["files"][0]["core-metadata"], false);
+            }
+        }
         let exception = except(&api, &id, "*lib");
         assert_eq!(all.npm.each_ref().map(listed), [true; 2], "{component}, excepted");
         all.are_served(&format!("{component}, excepted"));
         end_exception(&api, &id, &exception);
-        refused("npm", &all.files()[0].1, words);
+        denied(&all.files()[0].1, if component == "licences" { "licence" } else { words });
         remove(&api, &id);
         all.are_served(&format!("without {component}"));
     }
@@ -150,7 +156,7 @@ fn a_lookalike_does_not_come_and_what_looks_like_nothing_does() {
     let proxy = NpmRepository::create_as(&near, "npm", &kind);
     enforced(&api, "names", json!({}), json!([proxy.id]));
     let file = |name: &str| proxy.get(&format!("{name}/-/{name}-1.0.0.tgz"));
-    file("acme-utlis").expect(404);
+    denied(&file("acme-utlis"), "acme-utlis looks like acme-utils, which is in use here");
     let log = packhouse_tests::server::eventually("the log says why", || {
         Some(near.log()).filter(|log| log.contains("a policy refuses"))
     });

@@ -72,7 +72,7 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     assert_eq!(recorded["component"], items[0]["component"]);
     assert_eq!(recorded["settings"], json!({"publish": ["acme:*"]}));
     let context = &recorded["context"];
-    assert_eq!((&context["repository"], &context["purpose"]), (&json!("jars"), &json!("Publish")));
+    assert_eq!((&context["repository"], &context["purpose"]), (&json!("jars"), &json!("publish")));
     assert!(recorded["outcome"]["rulings"][0]["deny"].as_str().unwrap().contains("is no name"), "{text}");
     assert!(!text.contains(&jars.token.secret), "no credential is in it");
 

@@ -2,16 +2,17 @@
 //!
 //! Provenance and advisories come from records of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use packhouse_advisories::{Advisory, Severity};
-use packhouse_runtime::{Plugin, PolicyAdvisory, PolicyFacts, PolicyFile, PolicyProvenance, PolicyPurpose};
+use packhouse_runtime::{Plugin, PolicyAdvisory, PolicyFacts, PolicyFile, PolicyProvenance};
 use packhouse_store::{
     Attestation, AttestedFacts, Digest, RepositoryId, SignedStatement, StoreError, Verdict, Version,
     VersionFactsRow, VersionFile,
 };
 
-use super::Question;
+use super::judge::Wanted;
+use super::{Published, Question};
 use crate::App;
 
 /// The property in which formats show the licence that an author states.
@@ -68,28 +69,47 @@ pub(super) fn weight(facts: &PolicyFacts) -> usize {
     facts.name.len() + facts.version.len() + 200 + files + properties + signed
 }
 
-/// Adds to the facts of a repository's versions what records of their own say of them. What is signed of a version that is published is
-/// what comes with it, and was added before.
+/// Adds to the facts of a repository's versions what records of their own say of them, as far as it is wanted. What is signed of a version
+/// that is published is what comes with it.
 pub(super) async fn complete(
     app: &App,
     question: &Question,
+    published: Option<&Published<'_>>,
+    wanted: &Wanted,
     versions: &mut [PolicyFacts],
 ) -> Result<(), StoreError> {
-    let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, facts) in versions.iter().enumerate() {
-        by_name.entry(facts.name.clone()).or_default().push(at);
-    }
-    let of_store = question.purpose != PolicyPurpose::Publish;
-    let plugin = app.runtime.plugin(&question.place.format);
-    for (name, places) in by_name {
-        if of_store {
-            add_provenance(app, question.place.repository, &name, &places, versions).await?;
+    let repository = question.place.repository;
+    match published {
+        Some(Published { versions: shown, statements }) => {
+            for at in &wanted.provenance {
+                if let (Some(facts), Some(version)) = (versions.get_mut(*at), shown.get(*at)) {
+                    facts.provenance = provenance_of_publish(app, repository, version, statements).await?;
+                }
+            }
         }
-        if let Some(plugin) = &plugin {
-            add_advisories(app, plugin, &name, &places, versions).await?;
+        None => {
+            for (name, places) in by_name(&wanted.provenance, versions) {
+                add_provenance(app, repository, &name, &places, versions).await?;
+            }
+        }
+    }
+    if let Some(plugin) = app.runtime.plugin(&question.place.format) {
+        for (name, places) in by_name(&wanted.advisories, versions) {
+            add_advisories(app, &plugin, &name, &places, versions).await?;
         }
     }
     Ok(())
+}
+
+/// These places by the name of the package that stands there.
+fn by_name(places: &BTreeSet<usize>, versions: &[PolicyFacts]) -> BTreeMap<String, Vec<usize>> {
+    let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for at in places {
+        if let Some(facts) = versions.get(*at) {
+            by_name.entry(facts.name.clone()).or_default().push(*at);
+        }
+    }
+    by_name
 }
 
 async fn add_provenance(
@@ -164,32 +184,33 @@ fn claimed(facts: &AttestedFacts, subject: &Digest, verdict: Verdict) -> PolicyP
     }
 }
 
-impl App {
-    /// What is signed of a version that is about to be shown: what comes with it, judged now. What was signed of it before counts only
-    /// where no file is new, so that none comes in by what another's signer said.
-    pub async fn provenance_of_publish(
-        &self,
-        repository: RepositoryId,
-        version: &Version,
-        statements: &[&SignedStatement],
-    ) -> Result<Vec<PolicyProvenance>, StoreError> {
-        let (name, number) = (&version.name, &version.version);
-        let mut found = Vec::new();
-        for stated in statements.iter().filter(|stated| (&stated.name, &stated.version) == (name, number)) {
-            let judged = crate::attestations::judge_one(self, stated).await?;
-            found.push(claimed(&judged.facts, &stated.subject, judged.verdict));
+/// What is signed of a version that is about to be shown: what comes with it, judged now. What was signed of it before counts only
+/// where no file is new, so that none comes in by what another's signer said.
+async fn provenance_of_publish(
+    app: &App,
+    repository: RepositoryId,
+    version: &Version,
+    statements: &[&SignedStatement],
+) -> Result<Vec<PolicyProvenance>, StoreError> {
+    let (name, number) = (&version.name, &version.version);
+    let mut found = Vec::new();
+    for stated in statements {
+        if (&stated.name, &stated.version) != (name, number) {
+            continue;
         }
-        let known = self.store.version_details(repository, name, number).await?;
-        let known = known.map(|known| known.version.files).unwrap_or_default();
-        let is_known = |file: &VersionFile| {
-            known.iter().any(|known| (&known.path, &known.digest) == (&file.path, &file.digest))
-        };
-        if version.files.iter().all(is_known) {
-            let stated = self.store.attestations_of(repository, name, number).await?;
-            found.extend(stated.iter().map(provenance));
-        }
-        Ok(found)
+        let judged = crate::attestations::judge_one(app, stated).await?;
+        found.push(claimed(&judged.facts, &stated.subject, judged.verdict));
     }
+    let known = app.store.version_details(repository, name, number).await?;
+    let known = known.map(|known| known.version.files).unwrap_or_default();
+    let is_known = |file: &VersionFile| {
+        known.iter().any(|known| (&known.path, &known.digest) == (&file.path, &file.digest))
+    };
+    if version.files.iter().all(is_known) {
+        let stated = app.store.attestations_of(repository, name, number).await?;
+        found.extend(stated.iter().map(provenance));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

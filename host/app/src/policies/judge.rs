@@ -1,11 +1,13 @@
 //! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use packhouse_runtime::{
-    MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
+    IgnoredFact, MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
+    purpose_word,
 };
-use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, StoreError};
+use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version};
 use serde_json::json;
 
 use super::recorded::EndedCall;
@@ -120,6 +122,44 @@ impl Judged {
     }
 }
 
+/// What is about to be published.
+pub struct Published<'a> {
+    /// The versions that are to be shown.
+    pub versions: &'a [&'a Version],
+    /// What comes with them.
+    pub statements: &'a [&'a SignedStatement],
+}
+
+/// A rule, and where among the versions those stand that it is asked about.
+struct Asked<'a> {
+    rule: &'a Rule,
+    places: Vec<usize>,
+}
+
+/// Where among the versions those stand of which more has to be read, since a rule that is asked about them looks at it.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) provenance: BTreeSet<usize>,
+    pub(super) advisories: BTreeSet<usize>,
+}
+
+impl Wanted {
+    fn by(asked: &[Asked<'_>]) -> Wanted {
+        let mut wanted = Wanted::default();
+        for Asked { rule, places } in asked {
+            // What is not there denies whatever is known.
+            let Ok(component) = &rule.component else { continue };
+            if !component.description().ignores(IgnoredFact::Provenance) {
+                wanted.provenance.extend(places);
+            }
+            if !component.description().ignores(IgnoredFact::Advisories) {
+                wanted.advisories.extend(places);
+            }
+        }
+        wanted
+    }
+}
+
 /// What became of asking a rule about a version.
 enum Outcome {
     Ruled(Ruling),
@@ -139,33 +179,55 @@ impl App {
         self.judge_by(&rules, question, versions).await
     }
 
+    /// The same of versions that are published, with the statements that come with them.
+    pub async fn judge_publish(
+        &self,
+        set: &RuleSet,
+        question: &Question,
+        published: &Published<'_>,
+    ) -> Result<Vec<Judged>, StoreError> {
+        let rules: Vec<&Rule> =
+            set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
+        let now = u64::try_from(question.now).unwrap_or_default();
+        let of_version = |version: &&Version| facts::of_version(version, version.published.or(Some(now)));
+        let versions = published.versions.iter().map(of_version).collect();
+        self.judge_all(&rules, question, Some(published), versions).await
+    }
+
     /// The same by these rules, wherever they hold.
     pub async fn judge_by(
         &self,
         rules: &[&Rule],
         question: &Question,
+        versions: Vec<PolicyFacts>,
+    ) -> Result<Vec<Judged>, StoreError> {
+        self.judge_all(rules, question, None, versions).await
+    }
+
+    async fn judge_all(
+        &self,
+        rules: &[&Rule],
+        question: &Question,
+        published: Option<&Published<'_>>,
         mut versions: Vec<PolicyFacts>,
     ) -> Result<Vec<Judged>, StoreError> {
         let mut judged = vec![Judged::default(); versions.len()];
-        if rules.is_empty() || versions.is_empty() {
-            return Ok(judged);
-        }
-        let repository = question.place.repository;
-        facts::complete(self, question, &mut versions).await?;
+        let mut asked: Vec<Asked<'_>> = Vec::with_capacity(rules.len());
         for rule in rules {
-            let about = |(at, facts): (usize, &PolicyFacts)| {
-                let until = rule.excepted_until(repository, facts, question.now);
-                rule.is_about(&facts.name).then_some((at, until))
-            };
-            let about: Vec<(usize, Option<i64>)> = versions.iter().enumerate().filter_map(about).collect();
-            for (at, until) in &about {
-                if let Some(judged) = judged.get_mut(*at) {
-                    judged.note_until(*until);
+            let mut places = Vec::new();
+            for (at, facts) in versions.iter().enumerate().filter(|(_, facts)| rule.is_about(&facts.name)) {
+                match rule.excepted_until(question.place.repository, facts, question.now) {
+                    None => places.push(at),
+                    until => judged.get_mut(at).into_iter().for_each(|judged| judged.note_until(until)),
                 }
             }
-            let asked: Vec<usize> =
-                about.into_iter().filter(|(_, until)| until.is_none()).map(|(at, _)| at).collect();
-            for batch in batches(&asked, &versions) {
+            if !places.is_empty() {
+                asked.push(Asked { rule, places });
+            }
+        }
+        facts::complete(self, question, published, &Wanted::by(&asked), &mut versions).await?;
+        for Asked { rule, places } in asked {
+            for batch in batches(&places, &versions) {
                 let facts: Vec<PolicyFacts> =
                     batch.iter().filter_map(|at| versions.get(*at).cloned()).collect();
                 let outcomes = self.ask(rule, question, &facts).await?;
@@ -325,16 +387,6 @@ fn count(ruling: &'static str, versions: u64) {
 pub(super) fn announce() {
     for ruling in ["warn", "held", "denied", "unavailable"] {
         count(ruling, 0);
-    }
-}
-
-/// As it stands in events.
-fn purpose_word(purpose: PolicyPurpose) -> &'static str {
-    match purpose {
-        PolicyPurpose::Publish => "publish",
-        PolicyPurpose::Fetch => "fetch",
-        PolicyPurpose::List => "list",
-        PolicyPurpose::Preview => "preview",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_app::App;
-use packhouse_app::policies::{Judged, JudgedWhere, Question, facts};
+use packhouse_app::policies::{Judged, JudgedWhere, Published, Question, facts};
 use packhouse_runtime::{
     Fetch, JudgedReleases, PolicyFacts, PolicyPurpose, PolicyService, Release, ReleaseVerdict, Reply,
     ReplyLifetime, RepositoryView, RequestHead, ServiceError, ServiceFuture,
@@ -63,15 +63,10 @@ impl PolicyService for CallServices {
             if !set.reaches(repository) {
                 return Ok(());
             }
-            let now = u64::try_from(now_ms()).unwrap_or_default();
-            let published = |version: &&Version| facts::of_version(version, version.published.or(Some(now)));
-            let mut facts: Vec<PolicyFacts> = versions.iter().map(published).collect();
-            for (facts, version) in facts.iter_mut().zip(&versions) {
-                facts.provenance = self.app.provenance_of_publish(repository, version, &statements).await?;
-            }
             let name = self.caller.repository.as_deref().unwrap_or_default().into();
             let question = self.question(self.place(repository, name, "hosted"), PolicyPurpose::Publish);
-            let judged = self.app.judge(&set, &question, facts).await?;
+            let published = Published { versions: &versions, statements: &statements };
+            let judged = self.app.judge_publish(&set, &question, &published).await?;
             passed(judged.into_iter())
         })
     }
@@ -108,9 +103,41 @@ pub(super) async fn judge_list(
     for (at, ruling) in offered.into_iter().zip(rulings) {
         let until = ruling.until.and_then(|until| u64::try_from(until).ok());
         judged.until = judged.until.into_iter().chain(until).min();
-        if let (Some(verdict), true) = (judged.verdicts.get_mut(at), ruling.refusal.is_some()) {
+        if let (Some(verdict), Some(refusal)) = (judged.verdicts.get_mut(at), ruling.refusal) {
             *verdict = ReleaseVerdict::Withheld;
+            judged.because.insert(at, refusal.told());
         }
+    }
+    Ok(judged)
+}
+
+/// Withholds a release that somebody asks for as a fetch of its file would be refused, and keeps why.
+pub(super) async fn judge_asked(
+    services: &CallServices,
+    proxy: &RepositoryView,
+    package: &str,
+    release: &Release,
+    mut judged: JudgedReleases,
+) -> Result<JudgedReleases, ServiceError> {
+    let Some(number) = services.caller.policies else { return Ok(judged) };
+    let app = &services.app;
+    let set = app.rules_that_hold(services.caller.organization, number).await?;
+    let is_open = !judged.verdicts.contains(&ReleaseVerdict::Withheld) && !release.version.is_empty();
+    if !is_open || !set.reaches(proxy.id) {
+        return Ok(judged);
+    }
+    let row = app.store.facts_of_version(proxy.id, package, &release.version).await?;
+    let mut facts = row.as_ref().map_or_else(|| facts::of_name(package, &release.version), facts::of_row);
+    facts.published = release.published.or(facts.published);
+    facts.license = release.license.clone().filter(|license| !license.is_empty()).or(facts.license);
+    let question = services.proxied(proxy, PolicyPurpose::Fetch);
+    let ruling = app.judge(&set, &question, vec![facts]).await?.into_iter().next().unwrap_or_default();
+    let until = ruling.until.and_then(|until| u64::try_from(until).ok());
+    judged.until = judged.until.into_iter().chain(until).min();
+    if let Some(refusal) = ruling.refusal {
+        judged.verdicts = vec![ReleaseVerdict::Withheld];
+        judged.because.insert(0, refusal.told());
+        services.note_refusal(refusal.told());
     }
     Ok(judged)
 }

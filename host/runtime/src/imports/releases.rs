@@ -1,6 +1,6 @@
 //! `releases`: which of an upstream's releases a proxy may offer. The server's services judge.
 
-use packhouse_names::{Release, ReleaseVerdict};
+use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -21,7 +21,8 @@ impl Host for HostState {
         releases: Vec<wit::Release>,
     ) -> Result<Vec<Verdict>, HostError> {
         let unnamed = |release: wit::Release| Release::of("", release.published, release.withdrawn);
-        judge(self, proxy, package, releases.into_iter().map(unnamed).collect()).await
+        let judged = judge(self, &proxy, package, Judged::All(releases.into_iter().map(unnamed).collect()));
+        Ok(judged.await?.verdicts.into_iter().map(verdict).collect())
     }
 
     async fn judge_versions(
@@ -30,20 +31,65 @@ impl Host for HostState {
         package: String,
         versions: Vec<wit::KnownVersion>,
     ) -> Result<Vec<Verdict>, HostError> {
-        judge(self, proxy, package, versions.into_iter().map(named).collect()).await
+        let judged = judge(self, &proxy, package, Judged::All(versions.into_iter().map(named).collect()));
+        Ok(judged.await?.verdicts.into_iter().map(verdict).collect())
+    }
+
+    async fn judge_with_reasons(
+        &mut self,
+        proxy: Resource<RepositoryRep>,
+        package: String,
+        versions: Vec<wit::KnownVersion>,
+    ) -> Result<Vec<wit::ReasonedVerdict>, HostError> {
+        let judged = judge(self, &proxy, package, Judged::All(versions.into_iter().map(named).collect()));
+        let JudgedReleases { verdicts, mut because, .. } = judged.await?;
+        let reasoned = |(at, judged): (usize, ReleaseVerdict)| wit::ReasonedVerdict {
+            verdict: verdict(judged),
+            because: because.remove(&at),
+        };
+        Ok(verdicts.into_iter().enumerate().map(reasoned).collect())
+    }
+
+    async fn judge_asked(
+        &mut self,
+        proxy: Resource<RepositoryRep>,
+        package: String,
+        version: wit::KnownVersion,
+    ) -> Result<Verdict, HostError> {
+        let judged = judge(self, &proxy, package, Judged::Asked(named(version))).await?;
+        // What is judged by nobody is not offered.
+        Ok(judged.verdicts.into_iter().next().map_or(Verdict::Withheld, verdict))
+    }
+}
+
+/// What is to be judged.
+enum Judged {
+    /// What is listed.
+    All(Vec<Release>),
+    /// What somebody asks for.
+    Asked(Release),
+}
+
+impl Judged {
+    fn releases(&self) -> &[Release] {
+        match self {
+            Judged::All(releases) => releases,
+            Judged::Asked(release) => std::slice::from_ref(release),
+        }
     }
 }
 
 async fn judge(
     state: &mut HostState,
-    proxy: Resource<RepositoryRep>,
+    proxy: &Resource<RepositoryRep>,
     package: String,
-    releases: Vec<Release>,
-) -> Result<Vec<Verdict>, HostError> {
+    what: Judged,
+) -> Result<JudgedReleases, HostError> {
     let too_long = |release: &Release| {
         release.version.len() > MAX_TEXT_BYTES
             || release.license.as_ref().is_some_and(|license| license.len() > MAX_TEXT_BYTES)
     };
+    let releases = what.releases();
     if releases.len() > MAX_RELEASES || package.len() > MAX_TEXT_BYTES || releases.iter().any(too_long) {
         let (count, bytes) = (releases.len(), package.len());
         let text = format!(
@@ -52,15 +98,18 @@ async fn judge(
         return Err(HostError::invalid(text));
     }
     let now = state.host.now();
-    let view = state.held(&proxy)?.view.clone();
+    let view = state.held(proxy)?.view.clone();
     let services = state.services.clone();
     let judged = {
         // Rules and advisories are the host's affair: their time is not the plugin's.
         let _host_work = state.clock.begin_host_work();
-        services.upstream.judge_releases(&view, package, releases, now).await?
+        match what {
+            Judged::All(releases) => services.upstream.judge_releases(&view, package, releases, now).await?,
+            Judged::Asked(release) => services.upstream.judge_asked(&view, package, release, now).await?,
+        }
     };
     state.note_until(judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
-    Ok(judged.verdicts.into_iter().map(verdict).collect())
+    Ok(judged)
 }
 
 fn named(version: wit::KnownVersion) -> Release {
@@ -80,7 +129,6 @@ fn verdict(verdict: ReleaseVerdict) -> Verdict {
 mod tests {
     use std::sync::Arc;
 
-    use packhouse_names::JudgedReleases;
     use packhouse_store::RepositoryId;
 
     use super::*;
@@ -109,7 +157,8 @@ mod tests {
             let until = releases.iter().filter_map(|release| release.published).min();
             let verdicts = vec![ReleaseVerdict::Withheld; releases.len()];
             let until = until.map(|at| at.saturating_add(60_000));
-            Box::pin(async move { Ok(JudgedReleases { verdicts, until }) })
+            let because = (0..releases.len()).map(|at| (at, format!("no {at}"))).collect();
+            Box::pin(async move { Ok(JudgedReleases { verdicts, until, because }) })
         }
     }
 
@@ -173,6 +222,28 @@ mod tests {
         }
         assert!(matches!(judge(&mut state, "a", &[Some(u64::MAX)]).await, Ok(1)));
         assert_eq!(state.until, Some(61_000), "what comes later changes nothing");
+    }
+
+    #[tokio::test]
+    async fn reasons_stand_with_their_verdicts() {
+        let (mut state, version) = (state(), |version: &str| wit::KnownVersion {
+            version: version.to_owned(),
+            published: None,
+            withdrawn: false,
+            license: None,
+        });
+        let held = proxy(&mut state);
+        let all = vec![version("1"), version("2")];
+        let judged = state.judge_with_reasons(held, "a".to_owned(), all).await.ok().unwrap();
+        let told = |one: &wit::ReasonedVerdict| (one.verdict == Verdict::Withheld, one.because.clone());
+        let told: Vec<_> = judged.iter().map(told).collect();
+        assert_eq!(told, [(true, Some("no 0".to_owned())), (true, Some("no 1".to_owned()))]);
+        let held = proxy(&mut state);
+        let asked = state.judge_asked(held, "a".to_owned(), version("1")).await;
+        assert!(matches!(asked, Ok(Verdict::Withheld)));
+        let held = proxy(&mut state);
+        let long = state.judge_asked(held, "a".to_owned(), version(&"1".repeat(1_025))).await;
+        assert!(matches!(long, Err(HostError::Tell(GuestError::Invalid(_)))));
     }
 
     #[tokio::test]

@@ -227,6 +227,12 @@ taped! {
         waiting judge_versions(
             proxy: Resource<RepositoryRep>, name: String, versions: Vec<wit::releases::KnownVersion>
         ) -> Fails<Vec<wit::releases::Verdict>>;
+        waiting judge_with_reasons(
+            proxy: Resource<RepositoryRep>, name: String, versions: Vec<wit::releases::KnownVersion>
+        ) -> Fails<Vec<wit::releases::ReasonedVerdict>>;
+        waiting judge_asked(
+            proxy: Resource<RepositoryRep>, name: String, version: wit::releases::KnownVersion
+        ) -> Fails<wit::releases::Verdict>;
     }
     wit::advisories::Host as "advisories" {
         waiting find(of: Resource<RepositoryRep>, names: Vec<String>) -> Fails<String>;

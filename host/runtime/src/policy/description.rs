@@ -24,6 +24,9 @@ pub struct PolicyDescription {
     /// What it is told only if it asks for it.
     #[serde(default)]
     wants: Vec<String>,
+    /// What it never looks at.
+    #[serde(default)]
+    ignores: Vec<String>,
 }
 
 /// What a policy is told only if it asks for it, since it costs something.
@@ -31,6 +34,15 @@ pub struct PolicyDescription {
 pub enum WantedFact {
     /// Packages that the organization uses.
     Names,
+}
+
+/// What a policy is told of a version unless it says that it never looks at it, since it costs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IgnoredFact {
+    /// What is signed of it.
+    Provenance,
+    /// What is known to be wrong with it.
+    Advisories,
 }
 
 impl PolicyDescription {
@@ -59,6 +71,16 @@ impl PolicyDescription {
         };
         self.wants.iter().any(|wanted| wanted == word)
     }
+
+    /// Whether it never looks at this.
+    #[must_use]
+    pub fn ignores(&self, fact: IgnoredFact) -> bool {
+        let word = match fact {
+            IgnoredFact::Provenance => "provenance",
+            IgnoredFact::Advisories => "advisories",
+        };
+        self.ignores.iter().any(|ignored| ignored == word)
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +90,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let good = r#"{"name": "a-1", "version": "1", "wants": ["names", "weather"], "new": 1}"#;
-        assert!(PolicyDescription::parse(good).unwrap().wants(WantedFact::Names));
+        let read = PolicyDescription::parse(good).unwrap();
+        assert!(read.wants(WantedFact::Names) && !read.ignores(IgnoredFact::Provenance));
+        let some = r#"{"name": "a-1", "version": "1", "ignores": ["provenance", "weather"]}"#;
+        let read = PolicyDescription::parse(some).unwrap();
+        assert!(read.ignores(IgnoredFact::Provenance) && !read.ignores(IgnoredFact::Advisories));
         for (text, named) in [
             ("[]", "cannot be read"),
             (r#"{"name": "A", "version": "1"}"#, "name"),

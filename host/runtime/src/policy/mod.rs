@@ -6,12 +6,14 @@
 
 mod component;
 mod components;
+mod context;
 mod description;
 mod recording;
 
 pub use component::PolicyComponent;
 pub use components::{PolicyComponents, RefusedPolicy};
-pub use description::{PolicyDescription, WantedFact};
+pub use context::purpose_word;
+pub use description::{IgnoredFact, PolicyDescription, WantedFact};
 pub use recording::{PolicyOutcome, PolicyRecording, PolicyReplayed, replay_policy};
 
 /// Versions of one call at most.

@@ -41,6 +41,7 @@ pub struct PolicyRecording {
     /// A JSON object.
     pub settings: Value,
     /// What is the same for all versions.
+    #[serde(with = "super::context")]
     pub context: PolicyContext,
     /// What is judged.
     pub versions: Vec<PolicyFacts>,

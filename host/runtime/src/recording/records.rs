@@ -21,6 +21,7 @@ records! {
     identity::Token { id, name, hint, scope, created, expires }
     releases::Release { published, withdrawn }
     releases::KnownVersion { version, published, withdrawn, license }
+    releases::ReasonedVerdict { verdict, because }
     signing::PublicKey { id, kind, key, expires }
     signing::Signature { key_id, value }
 }

@@ -33,6 +33,18 @@ pub trait UpstreamService: Send + Sync + 'static {
     ) -> ServiceFuture<'a, JudgedReleases> {
         not_available("upstreams")
     }
+
+    /// The same of one release that somebody asks for by itself. Where a policy withholds it, who would be answered that there is
+    /// nothing is told why instead.
+    fn judge_asked<'a>(
+        &'a self,
+        proxy: &'a RepositoryView,
+        package: String,
+        release: Release,
+        now: u64,
+    ) -> ServiceFuture<'a, JudgedReleases> {
+        self.judge_releases(proxy, package, vec![release], now)
+    }
 }
 
 /// What a plugin asks of an upstream.

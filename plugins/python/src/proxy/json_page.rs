@@ -76,6 +76,7 @@ impl<'de> Visitor<'de> for Page<'_> {
             files: files.ok_or_else(|| serde::de::Error::missing_field("files"))?,
         })
     }
+            denied: Vec::new(),
 }
 
 impl<'de> DeserializeSeed<'de> for Files<'_> {

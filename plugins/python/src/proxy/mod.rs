@@ -11,8 +11,8 @@ use crate::index::{File, Metadata, Project, key_of};
 use crate::part::{Part, media_type};
 use crate::{FILE_LIMIT, records};
 use packhouse_sdk::{
-    Context, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
-    Repository, Response, Settings, Timestamp, Version,
+    Context, Denied, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
+    Repository, Response, Settings, SortedOut, Statement, Timestamp, Version, VersionId,
 };
 use std::collections::BTreeSet;
 
@@ -37,16 +37,25 @@ pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Op
         }
         None => return Ok(None),
     };
-    project.files = proxy.offered(name, project.files, |file| release(file, false))?;
+    let SortedOut { offered, denied } = proxy.sorted_out(name, project.files, |file| release(file, false))?;
+    project.files = offered;
     project.files.extend(gone);
     project.versions = project.files.iter().map(|file| file.version.clone()).collect();
     project.sort();
+    project.denied = denied.into_iter().map(marked).collect();
     project.versions.dedup();
     Ok(Some(project))
 }
 
 /// A file, or what goes with it. None where the upstream has none, or it may not be offered.
 pub(crate) fn file(
+/// A file that a policy withholds, as it may stand in a list: an installer passes what is yanked by, and tells the reason. Where exactly its
+/// version is wanted the file is asked for, and refused in the policy's words; so nothing else of it is announced.
+fn marked(denied: Denied<File>) -> File {
+    let Denied { one, because } = denied;
+    File { yanked: Some(because), metadata: Metadata::Absent, signature: false, provenance: false, ..one }
+}
+
     cx: &Context,
     proxy: &Repository,
     project: &str,
@@ -99,7 +108,7 @@ struct Offer<'a> {
 impl Offer<'_> {
     /// The answer for a file that is in the upstream's page, or `withdrawn` from it; none where it may not be offered.
     fn serve(&self, file: &File, part: Part, withdrawn: bool) -> Result<Option<Response>, Failure> {
-        let verdict = self.proxy.judge_release(self.project, release(file, withdrawn))?;
+        let verdict = self.proxy.judge_asked(self.project, &release(file, withdrawn))?;
         if file.version != self.version || verdict != ReleaseVerdict::Offered {
             return Ok(None);
         }

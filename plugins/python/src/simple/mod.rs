@@ -58,7 +58,8 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
         let content = pieces::Page { cx, request, repository, project: &name, form }.render()?;
         return Ok(document(content, form.media_type()));
     }
-    let project = projects::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
+    let mut project = projects::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
+    project.list_denied();
     let mut out = Output::new(cx);
     match form {
         Form::Json => json::project(&mut out, &project, request)?,
