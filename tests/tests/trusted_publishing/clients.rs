@@ -2,7 +2,7 @@
 
 use super::{World, wheel};
 use packhouse_tests::authority::Authority;
-use packhouse_tests::clients::{Maven, goal};
+use packhouse_tests::clients::{Maven, goal, has, run};
 use packhouse_tests::npm::{Js, Tool};
 use packhouse_tests::python::Home;
 use packhouse_tests::{Request, Server, skip};
@@ -132,6 +132,50 @@ fn cargos_exchange_gives_a_token() {
     let request = Request::new("PUT", "/api/v1/trusted_publishing/tokens").body(r#"{"jwt": "nonsense"}"#);
     let refused = world.server.anonymous().send(request).expect(400).json();
     assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("no ID token"), "{refused}");
+}
+
+/// As crates.io's action hands it on: in the environment.
+#[test]
+fn cargo_publishes_with_what_the_exchange_gave() {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    if !has("cargo") && std::env::var_os("CARGO").is_none() {
+        return skip("cargo", "it is not on the path");
+    }
+    let world = World::start();
+    let repository = world.repository("cargo", "crates");
+    world.trust(&repository, &json!({"packages": ["acme-*"]}));
+    let request =
+        Request::new("PUT", "/api/v1/trusted_publishing/tokens").header("Content-Type", "application/json");
+    let body = json!({"jwt": world.issuer.token(&world.github())}).to_string();
+    let token = world.server.anonymous().send(request.body(body)).expect(200).field("token");
+    let home = tempfile::TempDir::new().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let publish = |name: &str| {
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"1.0.0\"\nedition = \"2021\"\ndescription = \"x\"\nlicense = \"MIT\"\n"
+        );
+        write(&format!("{name}/Cargo.toml"), &manifest);
+        write(&format!("{name}/src/lib.rs"), "pub fn answer() -> u32 { 42 }\n");
+        let mut command = std::process::Command::new(&program);
+        command
+            .args(["publish", "--registry", "own", "--allow-dirty", "--no-verify"])
+            .current_dir(home.path().join(name))
+            .env("CARGO_HOME", home.path().join(".cargo"))
+            .env(
+                "CARGO_REGISTRIES_OWN_INDEX",
+                format!("sparse+{}/repositories/crates/", world.server.base_url()),
+            )
+            .env("CARGO_REGISTRIES_OWN_CREDENTIAL_PROVIDER", "cargo:token")
+            .env("CARGO_REGISTRIES_OWN_TOKEN", &token);
+        run(&mut command)
+    };
+    publish("acme-tool").well();
+    assert_eq!(published_by(&world, &repository, "acme-tool", "1.0.0"), WORKFLOW);
+    publish("other").refused("403");
 }
 
 #[test]

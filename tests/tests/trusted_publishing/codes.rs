@@ -3,6 +3,8 @@
 use super::World;
 use packhouse_tests::http::Response;
 use packhouse_tests::person::Person;
+use packhouse_tests::server::eventually;
+use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Request};
 use serde_json::{Value, json};
 
@@ -249,4 +251,42 @@ fn a_token_is_given_back_by_who_holds_it() {
         burn(&nothing).expect(422);
     }
     give_back(None).expect(401);
+}
+
+#[test]
+fn a_webhook_is_told_of_tokens_that_are_minted_and_given_back() {
+    let world = World::start();
+    let wheels = world.repository("python", "wheels");
+    let publisher = world.trust(&wheels, &json!({}));
+    let receiver = Upstream::start();
+    receiver.on("/hook", Answer::ok("taken"));
+    let hook = json!({"url": format!("{}/hook", receiver.url()), "events": ["token.created", "token.revoked"], "repositories": "*"});
+    world.api.post("/v1/webhooks", &hook).expect(201);
+    let told = |count: usize| {
+        eventually("the hook is told", || {
+            let seen = receiver.seen().into_iter().filter(|seen| seen.target == "/hook");
+            let bodies: Vec<Value> = seen.map(|seen| serde_json::from_slice(&seen.body).unwrap()).collect();
+            (bodies.len() >= count).then_some(bodies)
+        })
+    };
+    let of = |bodies: &[Value], kind: &str| -> Vec<Value> {
+        bodies.iter().filter(|body| body["type"] == kind).map(|body| body["data"].clone()).collect()
+    };
+
+    let secret = world.mint(&world.issuer.token(&world.github())).expect(200).field("token");
+    let made = of(&told(1), "token.created").remove(0);
+    assert_eq!(made["token"]["backing"], "publisher");
+    assert!(made["token"]["name"].as_str().unwrap().contains("octo-org/octo-repo"), "{made}");
+    assert!(made["token"]["expires_at"].is_i64() && !made.to_string().contains(&secret), "{made}");
+    let burn = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
+    world.server.anonymous().send(burn.body(json!({"token": secret}).to_string())).expect(202);
+    let ended = of(&told(2), "token.revoked").remove(0);
+    assert_eq!(ended["token"]["id"], made["token"]["id"]);
+
+    // One that works when its publisher goes ends with it, and one that has ended is not told of twice.
+    world.mint(&world.issuer.token(&world.github())).expect(200);
+    let second = of(&told(3), "token.created").remove(1);
+    world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
+    let ended = of(&told(4), "token.revoked");
+    assert_eq!((ended.len(), &ended[1]["token"]["id"]), (2, &second["token"]["id"]));
 }

@@ -28,7 +28,7 @@ pub(crate) async fn created(
 }
 
 /// Tells of tokens that were revoked.
-pub(super) async fn revoked(
+pub(crate) async fn revoked(
     transaction: &mut Transaction,
     listeners: &Listeners,
     ids: &[TokenId],

@@ -5,11 +5,12 @@ mod mint;
 
 pub use mint::{Mint, PublisherUse, SpentIdToken, TokenToMint};
 
-use crate::accounts::{AuditEvent, Scope, remember};
+use crate::accounts::{AuditEvent, Scope, remember, told};
 use crate::db::{Row, values};
 use crate::error::StoreError;
-use crate::ids::{OrganizationId, PublisherId, RepositoryId, new_id};
+use crate::ids::{OrganizationId, PublisherId, RepositoryId, TokenId, new_id};
 use crate::store::Store;
+use crate::webhooks::Listeners;
 
 /// Publishers that a repository may have.
 pub const MAX_PUBLISHERS: u32 = 200;
@@ -172,13 +173,21 @@ impl Store {
         if transaction.execute(touch, values![organization.0, id.0]).await? == 0 {
             return Ok(false);
         }
+        let working = "SELECT t.id FROM tokens t JOIN publisher_tokens p ON p.token = t.id WHERE p.publisher = $1 \
+                       AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY t.id";
+        let rows = transaction.fetch(working, values![id.0, now]).await?;
+        let working = rows.iter().map(|row| row.columns().int("id").map(TokenId));
+        let working: Vec<TokenId> = working.collect::<Result<_, _>>()?;
         let revoke = "UPDATE tokens SET revoked_at = $2 WHERE revoked_at IS NULL \
                       AND id IN (SELECT token FROM publisher_tokens WHERE publisher = $1)";
         transaction.execute(revoke, values![id.0, now]).await?;
+        let listeners = Listeners::of(&mut transaction, organization).await?;
+        let hooks = told::revoked(&mut transaction, &listeners, &working, audit.as_ref()).await?;
         let delete = "DELETE FROM trusted_publishers WHERE organization = $1 AND id = $2";
         transaction.execute(delete, values![organization.0, id.0]).await?;
         remember(&mut transaction, audit.map(|event| naming(event, id))).await?;
         transaction.commit().await?;
+        self.inner.bell.ring(hooks);
         Ok(true)
     }
 }
