@@ -12,6 +12,7 @@ mod group;
 mod hosted;
 mod index;
 mod layout;
+mod licence;
 mod listing;
 mod many_versions;
 mod media;

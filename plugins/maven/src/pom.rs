@@ -1,6 +1,7 @@
-//! What a POM says for people: its name, description and address, and what it depends on. Its own properties are put in; what a parent
+//! What a POM says for people: its name, description, address and licences, and what it depends on. Its own properties are put in; what a parent
 //! or another POM would say is not asked for.
 
+use crate::licence::PomLicence;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
@@ -21,6 +22,7 @@ pub(crate) struct Pom {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) url: String,
+    pub(crate) licences: Vec<PomLicence>,
     pub(crate) dependencies: Vec<PomDependency>,
     /// What it inherits from.
     pub(crate) parent: Option<PomDependency>,
@@ -81,6 +83,9 @@ impl Pom {
             [group, artifact, version, scope].into_iter().for_each(resolve);
         }
         [&mut self.name, &mut self.description, &mut self.url].into_iter().for_each(resolve);
+        for PomLicence { name, url } in &mut self.licences {
+            [name, url].into_iter().for_each(resolve);
+        }
         self.properties = properties;
         self
     }
@@ -99,6 +104,7 @@ struct Building {
     path: Vec<String>,
     text: String,
     dependency: PomDependency,
+    licence: PomLicence,
     pom: Pom,
 }
 
@@ -116,6 +122,9 @@ impl Building {
             ["project", "name"] => self.pom.name = text,
             ["project", "description"] => self.pom.description = text,
             ["project", "url"] => self.pom.url = text,
+            ["project", "licenses", "license", "name"] => self.licence.name = text,
+            ["project", "licenses", "license", "url"] => self.licence.url = text,
+            ["project", "licenses", "license"] => self.pom.licences.push(std::mem::take(&mut self.licence)),
             ["project", "parent", field @ ("groupId" | "artifactId" | "version")] => {
                 let parent = self.pom.parent.get_or_insert_default();
                 match *field {
@@ -174,6 +183,7 @@ mod tests {
     fn dependencies_are_told_with_the_poms_own_properties() {
         let pom = Pom::read(
             b"<?xml version='1.0'?><project xmlns='x'><parent><groupId>org.parent</groupId><artifactId>up</artifactId><version>7</version></parent>
+            <licenses><license><name>${b} MIT</name><url>https://x</url></license><license><name>B</name></license></licenses>
             <artifactId>lib</artifactId><name>Lib &amp; co</name><description><![CDATA[<b>]]></description>
             <properties><a.version>${b}</a.version><b>1.2</b></properties>
             <dependencyManagement><dependencies><dependency><groupId>no</groupId></dependency><dependency><groupId>g</groupId>
@@ -184,6 +194,8 @@ mod tests {
             <optional>true</optional></dependency></dependencies></project>",
         );
         assert_eq!((pom.name.as_str(), pom.description.as_str()), ("Lib & co", "<b>"));
+        let licences: Vec<_> = pom.licences.iter().map(|one| (&*one.name, &*one.url)).collect();
+        assert_eq!(licences, [("1.2 MIT", "https://x"), ("B", "")]);
         let told: Vec<_> =
             pom.dependencies.iter().map(|one| (one.group.as_str(), one.version.as_str())).collect();
         assert_eq!(told, [("org.parent", "1.2"), ("g", "${unknown}")]);

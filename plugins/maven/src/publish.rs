@@ -7,7 +7,7 @@ use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
 use crate::metadata::{self, BadMetadata, Metadata, Plugin};
 use crate::records::{self, FileRecord, Held, PluginRecord};
 use crate::statements::{self, Part};
-use crate::{FILE_LIMIT, busy};
+use crate::{FILE_LIMIT, busy, licence};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
     Repository, Request, Response, Settings, Step, Transaction, Version, VersionDocument, VersionId,
@@ -86,7 +86,9 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
 
 fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let mut stored = FileRecord::of(body, now)?;
+    let licence = file.item.as_ref().map_or(Ok(String::new()), |item| licence::of_pom(item, body))?;
+    let fresh = || Ok::<_, Failure>(FileRecord { licence: licence.clone(), ..FileRecord::of(body, now)? });
+    let mut stored = fresh()?;
     let (key, held_key) = (records::file(&file.path), records::held(&file.path));
     // Sums that came before their file are rare: they are read when the commit says that there are some.
     let mut held = None;
@@ -101,10 +103,9 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
             }
             Some(Outcome::Stale(stale)) if *stale == held_key => {
                 held = repository.get_json::<Held>(&held_key)?;
-                let fresh = FileRecord::of(body, now)?;
                 stored = match &held {
-                    Some(held) => with_held(&held.value.clone().current(now), &file.path, fresh, body)?,
-                    None => fresh,
+                    Some(held) => with_held(&held.value.clone().current(now), &file.path, fresh()?, body)?,
+                    None => fresh()?,
                 };
             }
             Some(Outcome::Stale(stale)) if statements::keys(&file.path).any(|key| key == *stale) => {
@@ -116,7 +117,13 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
             _ => {}
         }
         let digest = repository.keep(body)?;
-        change_file(change, file, &stored, digest, held.as_ref())?;
+        let licence = match &file.item {
+            Some(item) if item.tail != licence::POM => {
+                licence::of_version(repository, change, item, &file.path)?
+            }
+            _ => licence.clone(),
+        };
+        change_file(change, file, &Stored { record: &stored, digest, licence: &licence }, held.as_ref())?;
         match part {
             Part::Signature(of) => statements::attest_signature(repository, change, file, of, body)?,
             Part::File if signed => statements::attest_file(repository, change, file, &stored.sha256)?,
@@ -131,16 +138,24 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
     })
 }
 
+/// What is kept of a file.
+struct Stored<'a> {
+    record: &'a FileRecord,
+    digest: Digest,
+    /// Of its version.
+    licence: &'a str,
+}
+
 /// The file, its version and what is shown of it appear together, and what was held for it goes.
 fn change_file(
     change: &mut Transaction,
     file: &FilePath,
-    stored: &FileRecord,
-    digest: Digest,
+    stored: &Stored<'_>,
     held: Option<&Entry<Held>>,
 ) -> Result<(), Failure> {
+    let Stored { record: stored, digest, licence } = stored;
     let expect = if overwritable(file) { Expectation::Anything } else { Expectation::Absent };
-    change.put_json(&records::file(&file.path), stored, expect, &[digest])?;
+    change.put_json(&records::file(&file.path), stored, expect, std::slice::from_ref(digest))?;
     match held {
         Some(held) => change.remove(&held.key, Expectation::Revision(held.revision)),
         None => change.require(&records::held(&file.path), Expectation::Absent),
@@ -148,7 +163,8 @@ fn change_file(
     if let Some(item) = &file.item {
         // Put each time, whatever is there: so no deploy waits for another, and a deletion sees that it was too late.
         change.put(&records::version(item), &records::time(stored.time), Expectation::Anything, &[]);
-        change.show(&shown(item, &file.path, stored));
+        let shown = shown(item, &file.path, stored);
+        change.show(&if licence.is_empty() { shown } else { shown.property("license", *licence) });
         if let Some(document) = bill_of_materials(item, &file.path, stored) {
             change.document(&document);
         }

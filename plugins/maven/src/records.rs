@@ -86,6 +86,9 @@ pub(crate) struct FileRecord {
     /// None in records of before they were remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stated: Option<BTreeMap<String, String>>,
+    /// Of a POM the licence that it states.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) licence: String,
 }
 
 impl FileRecord {
@@ -99,6 +102,7 @@ impl FileRecord {
             sha512: None,
             time,
             stated: Some(BTreeMap::new()),
+            licence: String::new(),
         })
     }
 

@@ -87,7 +87,7 @@ fn what_a_policy_denies_is_not_published_until_it_is_excepted() {
         let version = format!("1.{number}.0");
         let id = enforced(&api, component, settings, json!("*"));
         for (format, answer, good) in publishers.all(&version) {
-            // Nobody reads a POM's licence, which is not known when the first file comes.
+            // A jar says nothing of it, and its POM is not there yet.
             let words =
                 if (component, format) == ("licences", "maven") { "states no licence" } else { words };
             denied(&answer, words);
@@ -137,4 +137,36 @@ fn a_choice_of_licences_passes_where_one_does_and_crates_are_judged_too() {
     assert_eq!(shown.expect(200).json()["properties"]["license"], "(MIT OR GPL-3.0-only)");
     let generic = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     generic.put("a/1/b.txt", "b").expect(201);
+}
+
+#[test]
+fn a_poms_licence_counts_for_the_files_that_come_after_it() {
+    let server = Server::start();
+    let api = Api::sign_in(&server);
+    let maven = MavenRepository::create(&server, "jars");
+    let settings = json!({"allow": ["MIT", "Apache-*"], "unknown": "deny"});
+    enforced(&api, "licences", settings, json!("*"));
+    let put = |version: &str, tail: &str, content: &str| {
+        maven.put(&format!("org/example/lib/{version}/lib-{version}{tail}"), content)
+    };
+    let pom = |licences: &str| format!("<project><licenses>{licences}</licenses></project>");
+    let named = |name: &str| format!("<license><name>{name}</name></license>");
+    let apache =
+        "<license><name>ours</name><url>https://www.apache.org/licenses/LICENSE-2.0.txt</url></license>";
+    for (version, licences, license) in [
+        ("1", named("The MIT License"), "MIT"),
+        ("2", apache.to_owned(), "Apache-2.0"),
+        ("3", named("GPL-3.0-only") + &named("MIT"), "GPL-3.0-only OR MIT"),
+    ] {
+        denied(&put(version, ".jar", "x"), "states no licence");
+        put(version, ".pom", &pom(&licences)).expect(201);
+        put(version, ".jar", "x").expect(201);
+        put(version, "-sources.jar", "y").expect(201);
+        let path = format!("/v1/repositories/{}/packages/org.example%3Alib/versions/{version}", maven.id);
+        assert_eq!(api.call("GET", &path).expect(200).json()["properties"]["license"], license);
+    }
+    denied(&put("4", ".pom", &pom(&named("GPL-3.0-only"))), "The licence GPL-3.0-only of org.example:lib 4");
+    denied(&put("5", ".pom", &pom(&named("Our own terms"))), "is not known: Our own terms");
+    let bill = api.call("GET", &format!("/v1/sbom?repository={}", maven.id)).expect(200).text();
+    assert!(bill.contains("GPL-3.0-only OR MIT") && bill.contains("Apache-2.0"), "{bill}");
 }
