@@ -9,7 +9,10 @@ use bytes::Bytes;
 use packhouse_attest::{Expected, Facts, Judgement, Trust, TrustFiles};
 use packhouse_config::Config;
 use packhouse_config::live::Live;
-use packhouse_store::{AttestationId, AttestedFacts, Judged, SignedStatement, StoreError, ToJudge, Verdict};
+use packhouse_store::{
+    Attestation, AttestationId, AttestedFacts, Judged, RepositoryId, SignedStatement, StoreError, ToJudge,
+    Verdict,
+};
 
 use crate::App;
 
@@ -87,6 +90,27 @@ async fn judge_each(app: &App, trust: &Arc<Trust>, statements: Vec<ToJudge>) -> 
         app.store.judge_attestation(id, trust.fingerprint(), &judged).await?;
     }
     Ok(())
+}
+
+/// What is signed of a version, judged: what has just come is judged at once, for who has to know it now.
+pub(crate) async fn judged_of(
+    app: &App,
+    repository: RepositoryId,
+    name: &str,
+    version: &str,
+) -> Result<Vec<Attestation>, StoreError> {
+    let stated = app.store.attestations_of(repository, name, version).await?;
+    let waiting = stated.iter().filter(|one| one.verdict == Verdict::Pending).map(|one| one.id);
+    let waiting: Vec<AttestationId> = waiting.collect();
+    if waiting.is_empty() {
+        return Ok(stated);
+    }
+    let trust = app.trust.get();
+    for id in waiting {
+        let found = app.store.attestation_to_judge(id).await?;
+        judge_each(app, &trust, found.into_iter().collect()).await?;
+    }
+    app.store.attestations_of(repository, name, version).await
 }
 
 /// Judges a statement that is not kept yet, for who has to know it before it is.

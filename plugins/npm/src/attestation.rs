@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 /// Where predicates that say how something was built begin.
 const PROVENANCE: &str = "https://slsa.dev/provenance/";
 
+/// Bundles of an upstream's that are looked at.
+const MOST: usize = 10;
+
 /// What is kept of a version's attestations.
 #[derive(Debug)]
 pub(crate) struct Attestations {
@@ -54,6 +57,20 @@ pub(crate) fn read(document: &Document, tarball: &Tarball) -> Result<Option<Atte
     }
     let document = serde_json::to_vec(&json!({"attestations": all}))?;
     Ok(Some(Attestations { document, bundles, provenance }))
+}
+
+/// The bundles about this tarball of what an upstream answers, each with its media type. What is no bundle, or about another file, is left
+/// out: a proxy passes on what it is told, and states what makes sense.
+pub(crate) fn of_upstream(answer: &[u8], sha512: &str) -> Vec<(String, Vec<u8>)> {
+    let Ok(Value::Object(answer)) = serde_json::from_slice(answer) else { return Vec::new() };
+    let listed = answer.get("attestations").and_then(Value::as_array).into_iter().flatten();
+    let texts = listed.filter_map(|one| Some(one.get("bundle")?.to_string())).take(MOST);
+    let about = texts.filter_map(|text| {
+        let (_, bundle) = bundle("of the upstream", &text, sha512).ok()?;
+        let kind = bundle.get("mediaType").and_then(Value::as_str).unwrap_or(Statement::BUNDLE);
+        Some((kind.to_owned(), text.into_bytes()))
+    });
+    about.collect()
 }
 
 /// A bundle and the type of what it says. Whether its signature holds is for those to check who trust its signer; that it is

@@ -42,6 +42,7 @@ mod tree_audit;
 mod upkeep;
 mod upstream_packument;
 mod upstream_pieces;
+mod upstream_statements;
 mod version;
 mod version_piece;
 mod version_text;

@@ -225,7 +225,7 @@ pub(crate) fn tarball(
     let Some(version) = find(cx, proxy, name, number)? else { return Ok(None) };
     let expected = expected(&version)
         .ok_or_else(|| useless(format!("The upstream does not say what {name}@{number} should be")))?;
-    withdrawn::remember(proxy, name, number, &version)?;
+    withdrawn::remember(cx, proxy, name, number, &version)?;
     let fetch = cx
         .upstream("GET", &version.tarball)
         .fresh(Freshness::Immutable)

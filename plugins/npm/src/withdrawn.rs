@@ -4,8 +4,9 @@
 use crate::manifest::license;
 use crate::name::Name;
 use crate::upstream_packument::UpstreamVersion;
+use crate::upstream_statements::statements;
 use crate::version_piece::Piece;
-use packhouse_sdk::{Entry, Error, Expectation, Outcome, Release, Repository, Version};
+use packhouse_sdk::{Context, Entry, Error, Expectation, Outcome, Release, Repository, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,9 @@ struct Fetched {
     time: u64,
     /// Whether it is marked.
     withdrawn: bool,
+    /// Whether the upstream was asked for what is signed of it.
+    #[serde(default)]
+    stated: bool,
 }
 
 impl Fetched {
@@ -38,15 +42,24 @@ fn fetched(name: &Name) -> String {
     format!("u/{name}/")
 }
 
-/// Remembers a version that is fetched, and shows since when it is published: by that the host tells how old it is.
+/// Remembers a version that is fetched, and shows since when it is published and what is signed of it: by that the host judges it. Where the
+/// upstream cannot be asked for what is signed, it is asked the next time.
 pub(crate) fn remember(
+    cx: &Context,
     proxy: &Repository,
     name: &Name,
     number: &str,
     version: &UpstreamVersion,
 ) -> Result<(), Error> {
     let key = format!("{}{number}", fetched(name));
-    if proxy.get(&key)?.is_some() {
+    let before = proxy.get_json::<Fetched>(&key)?;
+    let is_signed = version.piece.attestations.is_some();
+    if before.as_ref().is_some_and(|entry| entry.value.stated || !is_signed) {
+        return Ok(());
+    }
+    let statements = if is_signed { statements(cx, proxy, name, number, version) } else { Some(Vec::new()) };
+    let stated = statements.is_some();
+    if before.is_some() && !stated {
         return Ok(());
     }
     let Piece { abbreviated, full, dist, deprecated, attestations, time } = version.piece.clone();
@@ -62,7 +75,8 @@ pub(crate) fn remember(
         deprecated,
         attestations,
         time,
-        withdrawn: false,
+        withdrawn: before.is_some_and(|entry| entry.value.withdrawn),
+        stated,
     };
     let published = (time > 0).then_some(time);
     let mut shown = Version { published, ..Version::new(name.as_str(), number) };
@@ -72,6 +86,9 @@ pub(crate) fn remember(
     }
     let mut change = proxy.begin()?;
     change.put_json(&key, &record, Expectation::Anything, &[])?.show(&shown);
+    for statement in statements.into_iter().flatten() {
+        change.attest(&statement);
+    }
     let _best_effort = change.commit()?;
     Ok(())
 }

@@ -58,6 +58,19 @@ pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Attest
     Ok(Attested { provenance, bundles })
 }
 
+/// The attestations of this file in a provenance object that an upstream answers, each as a bundle of Sigstore's. What is none, or about another
+/// file, is left out.
+pub(crate) fn of_upstream(answer: &[u8], filename: &str, sha256: &str) -> Vec<Vec<u8>> {
+    let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return Vec::new() };
+    let listed = |of: &'static str| {
+        move |one: &Value| one.get(of).and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let by_publisher = listed("attestation_bundles")(&answer);
+    let all = by_publisher.iter().flat_map(listed("attestations")).take(MOST);
+    let about = all.filter(|attestation| check(attestation, filename, sha256).is_ok());
+    about.map(|attestation| bundle(&attestation).to_string().into_bytes()).collect()
+}
+
 /// The same as a bundle: PEP 740 has other names for what stands in one.
 fn bundle(attestation: &Value) -> Value {
     let at = |path: &str| attestation.pointer(path).cloned().unwrap_or_default();

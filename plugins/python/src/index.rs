@@ -46,6 +46,10 @@ pub(crate) struct File {
     pub(crate) withdrawn: bool,
     /// Whether a proxy has compared its bytes with what is said of them here.
     pub(crate) checked: bool,
+    /// Where an upstream has what is signed of it.
+    pub(crate) provenance_url: Option<String>,
+    /// Whether the upstream was asked for that.
+    pub(crate) stated: bool,
     /// What is stored of it, where it is.
     #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
@@ -70,10 +74,6 @@ impl Project {
         self.files.extend(other.files.into_iter().filter(|file| !names.contains(&file.filename)));
         let known: BTreeSet<String> = self.versions.iter().map(|version| key_of(version)).collect();
         self.versions.extend(other.versions.into_iter().filter(|version| !known.contains(&key_of(version))));
-        self.sort();
-    }
-
-    /// Puts versions and files in their order.
         self.denied.extend(other.denied);
         self.sort();
     }
@@ -90,6 +90,10 @@ impl Project {
         let denied = self.files.iter().filter(|file| !known.contains(&key_of(&file.version)));
         let denied: BTreeSet<String> = denied.map(|file| file.version.clone()).collect();
         self.versions.extend(denied);
+        self.sort();
+    }
+
+    /// Puts versions and files in their order.
     pub(crate) fn sort(&mut self) {
         let Self { versions, files, .. } = self;
         let ranks = ranks(versions.iter().chain(files.iter().map(|file| &file.version)));
@@ -141,6 +145,8 @@ impl File {
             url: None,
             withdrawn: false,
             checked: false,
+            provenance_url: None,
+            stated: false,
             record: Some(record),
         }
     }

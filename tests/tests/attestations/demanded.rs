@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 
 /// Demands that versions are signed by ours, of this source.
-fn demand(set: &Set, source: &str) {
+pub(crate) fn demand(set: &Set, source: &str) {
     let settings = json!({"identities": ["https://github.com/acme/*"], "source_repositories": [source]});
     let body =
         json!({"name": "signed", "component": "provenance", "settings": settings, "repositories": "*"});
@@ -21,7 +21,7 @@ fn demand(set: &Set, source: &str) {
 }
 
 #[track_caller]
-fn denied(answer: &Response, words: &str) {
+pub(crate) fn denied(answer: &Response, words: &str) {
     let text = answer.text();
     assert!(answer.status == 403 && text.contains("policy_denied") && text.contains(words), "{text}");
 }

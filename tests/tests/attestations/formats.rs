@@ -28,8 +28,11 @@ pub(super) fn try_upload(
     let part = |what: &str| format!("--here\r\nContent-Disposition: form-data; name={what}\r\n\r\n");
     let mut form = String::new();
     let attestations = attestations.map(Value::to_string);
-    let fields =
-        [("name", Some(project)), ("version", Some("1.0")), ("attestations", attestations.as_deref())];
+    let fields = [
+        ("name", Some(project)),
+        ("version", name.split('-').nth(1)),
+        ("attestations", attestations.as_deref()),
+    ];
     for (field, value) in fields.into_iter().filter_map(|(field, value)| Some((field, value?))) {
         form += &format!("{}{value}\r\n", part(&format!("\"{field}\"")));
     }

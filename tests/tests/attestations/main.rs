@@ -15,6 +15,7 @@ mod documents;
 mod formats;
 mod images;
 mod judge;
+mod proxied;
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "the table uses the rest")]
 mod release;
@@ -58,6 +59,7 @@ impl Set {
                 "PACKHOUSE_ATTESTATIONS_IDENTITIES",
                 "https://token.actions.githubusercontent.com https://github.com/acme/*",
             )
+            .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
             .start();
         let api = Api::sign_in(&server);
         Self { server, api, instance, key, folder }

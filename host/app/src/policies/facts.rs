@@ -122,7 +122,7 @@ async fn add_provenance(
     if let [at] = places
         && let Some(facts) = versions.get_mut(*at)
     {
-        let stated = app.store.attestations_of(repository, name, &facts.version).await?;
+        let stated = crate::attestations::judged_of(app, repository, name, &facts.version).await?;
         facts.provenance.extend(stated.iter().map(provenance));
         return Ok(());
     }

@@ -35,6 +35,8 @@ struct Listed {
     yanked: Value,
     size: Option<u64>,
     upload_time: Option<String>,
+    #[serde(default)]
+    provenance: Value,
 }
 
 /// Reads a page that came from `base`. None for what is none.
@@ -74,9 +76,9 @@ impl<'de> Visitor<'de> for Page<'_> {
             status: status.unwrap_or_default(),
             versions: Vec::new(),
             files: files.ok_or_else(|| serde::de::Error::missing_field("files"))?,
+            denied: Vec::new(),
         })
     }
-            denied: Vec::new(),
 }
 
 impl<'de> DeserializeSeed<'de> for Files<'_> {
@@ -127,6 +129,7 @@ impl Listed {
             },
             size: self.size,
             time: self.upload_time,
+            provenance_url: self.provenance.as_str().and_then(|address| address::join(base, address)),
             ..File::default()
         };
         of_project(file, self.filename, name)

@@ -9,7 +9,7 @@ mod url;
 
 use crate::index::{File, Metadata, Project, key_of};
 use crate::part::{Part, media_type};
-use crate::{FILE_LIMIT, records};
+use crate::{FILE_LIMIT, attestation, records};
 use packhouse_sdk::{
     Context, Denied, Digest, Entry, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict,
     Repository, Response, Settings, SortedOut, Statement, Timestamp, Version, VersionId,
@@ -20,6 +20,8 @@ use std::collections::BTreeSet;
 const PAGE: u64 = 24 << 20;
 /// Bytes of a file's metadata.
 const METADATA: u64 = 16 << 20;
+/// Bytes of a file's provenance object.
+const PROVENANCE: u64 = 4 << 20;
 /// What an upstream is asked for.
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1";
@@ -40,15 +42,13 @@ pub(crate) fn project(cx: &Context, proxy: &Repository, name: &str) -> Result<Op
     let SortedOut { offered, denied } = proxy.sorted_out(name, project.files, |file| release(file, false))?;
     project.files = offered;
     project.files.extend(gone);
+    project.denied = denied.into_iter().map(marked).collect();
     project.versions = project.files.iter().map(|file| file.version.clone()).collect();
     project.sort();
-    project.denied = denied.into_iter().map(marked).collect();
     project.versions.dedup();
     Ok(Some(project))
 }
 
-/// A file, or what goes with it. None where the upstream has none, or it may not be offered.
-pub(crate) fn file(
 /// A file that a policy withholds, as it may stand in a list: an installer passes what is yanked by, and tells the reason. Where exactly its
 /// version is wanted the file is asked for, and refused in the policy's words; so nothing else of it is announced.
 fn marked(denied: Denied<File>) -> File {
@@ -56,6 +56,8 @@ fn marked(denied: Denied<File>) -> File {
     File { yanked: Some(because), metadata: Metadata::Absent, signature: false, provenance: false, ..one }
 }
 
+/// A file, or what goes with it. None where the upstream has none, or it may not be offered.
+pub(crate) fn file(
     cx: &Context,
     proxy: &Repository,
     project: &str,
@@ -118,7 +120,8 @@ impl Offer<'_> {
                     // The host judges the fetch by it, and a file's own date may say less than the page.
                     remember_age(self.proxy, self.project, file)?;
                 }
-                content(self.cx, self.proxy, self.project, file)
+                let file = stated(self.cx, self.proxy, self.project, file)?;
+                content(self.cx, self.proxy, self.project, &file)
             }
             Part::Metadata => metadata(self.cx, self.proxy, file),
             Part::Signature | Part::Provenance => Ok(None),
@@ -273,6 +276,46 @@ fn remember_age(proxy: &Repository, project: &str, file: &File) -> Result<(), Fa
     change.show(&shown(project, file));
     let _nothing_is_expected = change.commit()?;
     Ok(())
+}
+
+/// The file, of which the host knows by now what is signed of it: it judges the fetch by that. Where the upstream does not answer, that is no
+/// reason not to serve the file, and it is asked the next time.
+fn stated(cx: &Context, proxy: &Repository, project: &str, file: &File) -> Result<File, Failure> {
+    let (address, sha256) = match (&file.provenance_url, file.hashes.get("sha256")) {
+        (Some(address), Some(sha256)) if !file.stated => (address, sha256),
+        _ => return Ok(file.clone()),
+    };
+    let done = File { stated: true, ..file.clone() };
+    let known = proxy.get_json::<File>(&records::file(project, &file.filename))?;
+    if known.is_some_and(|entry| entry.value.stated && entry.value.hashes == file.hashes) {
+        return Ok(done);
+    }
+    let Some(answer) = provenance(cx, proxy, address) else { return Ok(file.clone()) };
+    let (id, subject) = (VersionId::new(project, &file.version), Digest::new("sha256", sha256)?);
+    let bundles = attestation::of_upstream(&answer, &file.filename, sha256);
+    if bundles.is_empty() {
+        return Ok(done);
+    }
+    let path = format!("packages/{project}/{}/{}", file.version, file.filename);
+    let mut change = proxy.begin()?;
+    change.show(&shown(project, file));
+    for bundle in bundles {
+        let statement = Statement::new(id.clone(), Statement::BUNDLE, subject.clone(), bundle);
+        change.attest(&statement.of_file(path.as_str()));
+    }
+    let _nothing_is_expected = change.commit()?;
+    Ok(done)
+}
+
+/// An upstream's provenance object; empty where it has none, and none where it does not answer.
+fn provenance(cx: &Context, proxy: &Repository, address: &str) -> Option<Vec<u8>> {
+    let question = cx.upstream("GET", address).header("accept", attestation::MEDIA_TYPE).limit(PROVENANCE);
+    let reply = question.start(proxy).ok()?;
+    match reply.status().ok()? {
+        200 => reply.body().ok()?.read_all(PROVENANCE).ok(),
+        404 | 410 => Some(Vec::new()),
+        _ => None,
+    }
 }
 
 fn shown(project: &str, file: &File) -> Version {
