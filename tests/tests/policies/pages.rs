@@ -53,6 +53,17 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     assert!(previewed.contains(">Enforce<"), "{previewed}");
     deed(&mut person, &one, &[("do", "enforce")]).expect(303);
     denied(&put("2"), "is no name that may be published here");
+    // The page of a version that is there already says so, and leads to an exception of it.
+    let version = "/repositories/jars/packages/org.example%3Aa/versions/1";
+    let page = person.get(version).expect(200).text();
+    assert!(
+        page.contains("is no name that may be published here: acme:*") && page.contains(">denied<"),
+        "{page}"
+    );
+    let except = format!("{one}?package=org.example%3Aa&amp;version=1#exception");
+    assert!(page.contains(&except) && page.contains("for a year at most"), "{page}");
+    let filled = person.get(&format!("{one}?package=org.example%3Aa&version=1")).expect(200).text();
+    assert!(filled.contains("value=\"org.example:a\""), "{filled}");
     let mut exception =
         vec![("do", "except"), ("package", "org.example:*"), ("version", "2"), ("expires", "2020-01-01")];
     let refused = deed(&mut person, &one, &exception).expect(400).text();

@@ -7,7 +7,9 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::PageRequest;
-use packhouse_api::operations::policies::{self, ListedComponent, Preview, Rule, RuleChangeRequest};
+use packhouse_api::operations::policies::{
+    self, ListedComponent, Preview, Rule, RuleChangeRequest, RuledVersion,
+};
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{ExceptionRow, RuleId, RuleMode};
 use serde_json::{Value, json};
@@ -54,6 +56,30 @@ pub(super) async fn section(seat: &Seat) -> Result<Markup, ApiError> {
             p { a href=(PATH) { "Policies over versions" } }
         }
     })
+}
+
+/// What policies say of a version, on its page, with the way to an exception.
+pub(super) fn ruled(ruled: &[RuledVersion], package: &str, version: &str) -> Markup {
+    let rows = html! {
+        @for one in ruled {
+            tr {
+                th scope="row" { a href={ (PATH) "/" (one.rule) } { (parts::said(&one.name)) } }
+                td { (parts::tag(if one.ruling == "policy_unavailable" { "not judged" } else { one.ruling })) }
+                td { (parts::said(&one.because)) }
+                td { @if let Some(at) = one.until { (dates::time(at)) } }
+                td {
+                    @if one.ruling != "warned" {
+                        @let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("package", package).append_pair("version", version).finish();
+                        a href={ (PATH) "/" (one.rule) "?" (query) "#exception" } { "Except it" }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        (parts::table("What policies say of it", &["Policy", "Ruling", "Because", "Until", "Exception"], &rows))
+        p { "Members with manage-repositories may except it, for a year at most." }
+    }
 }
 
 fn rows(rules: &[Rule]) -> Markup {
@@ -236,13 +262,13 @@ async fn shown(seat: &Seat, rule: &Rule, preview: Option<&Preview>, wrong: Optio
         (recorded)
         (excepts(seat, &exceptions.rows))
         form.card method="post" action=(seat.path) {
-            h2 { "New exception" }
+            h2 id="exception" { "New exception" }
             p { "Members with manage-repositories may let versions pass for a year at most. The audit log remembers it." }
             (parts::guard(seat))
             (parts::hidden("do", "except"))
             (excepted.told(html! {
-                (excepted.text(Text { label: "Package", name: "package", required: true, hint: "A pattern, in which * stands for any text.", ..Text::default() }))
-                (excepted.text(Text { label: "Version", name: "version", required: true, first: "*", hint: "A pattern.", ..Text::default() }))
+                (excepted.text(Text { label: "Package", name: "package", required: true, first: seat.query.text("package"), hint: "A pattern, in which * stands for any text.", ..Text::default() }))
+                (excepted.text(Text { label: "Version", name: "version", required: true, first: if seat.query.has("version") { seat.query.text("version") } else { "*" }, hint: "A pattern.", ..Text::default() }))
                 (excepted.text(Text { label: "Reason", name: "reason", required: true, ..Text::default() }))
                 (excepted.text(Text { label: "Expires", name: "expires", kind: "date", required: true, first: &dates::day(seat.actor.now + DAYS * dates::DAY_MS), hint: "It lasts to the end of this day, UTC.", ..Text::default() }))
                 button.go type="submit" { "Create exception" }

@@ -7,6 +7,7 @@ use packhouse_api::documents;
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::advisories::Mark;
 use packhouse_api::operations::packages::{self, VersionPage};
+use packhouse_api::operations::policies;
 use packhouse_api::operations::upkeep::{self, VersionPath};
 use packhouse_runtime::VersionState;
 use packhouse_store::Version;
@@ -48,12 +49,14 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     let row = named(seat).await?;
     let (package, number) = (seat.named("package"), seat.named("version"));
     let told = packages::version(&seat.actor, &row.id.to_string(), package, number).await?;
+    let ruled = policies::of_version(&seat.actor, &row, package, number).await?;
     let VersionPage { details, install, presented, .. } = &told;
     let version = &details.version;
     let before = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if !version.summary.is_empty() { p { (parts::short(&version.summary)) } }
         (facts(&told))
+        @if !ruled.is_empty() { (super::policies::ruled(&ruled, package, number)) }
         @if !told.advisories.is_empty() { (advisories(&told.advisories)) }
         @if !install.is_empty() {
             section aria-labelledby="install" {

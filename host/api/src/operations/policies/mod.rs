@@ -2,6 +2,7 @@
 //! and exceptions need manage-repositories, components manage-server.
 
 mod components;
+mod of_version;
 mod preview;
 mod recordings;
 
@@ -20,6 +21,7 @@ use super::retention::Reach;
 use super::{Actor, Listed, PageRequest};
 use crate::error::ApiError;
 pub use components::{ListedComponent, install, list as components, remove as remove_component};
+pub use of_version::{RuledVersion, of_version};
 pub use preview::{Preview, PreviewItem, preview};
 pub use recordings::{record, recording, recording_of, recordings, stop_recording};
 

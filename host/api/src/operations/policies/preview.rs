@@ -121,7 +121,7 @@ impl Preview {
     }
 }
 
-fn question(repository: &RepositoryRow, now: i64) -> Question {
+pub(super) fn question(repository: &RepositoryRow, now: i64) -> Question {
     Question {
         place: JudgedWhere {
             organization: repository.organization,
