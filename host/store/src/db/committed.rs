@@ -84,22 +84,16 @@ impl Acknowledgement {
     }
 }
 
-/// The statements that commit, in one message: what was touched is written, the transaction and its facts are asked for, and after
-/// the commit, not before, who holds a lease: whoever begins to hold one later reads what was committed.
-pub(super) fn commit_sql(touched: Option<&[u8]>) -> String {
-    let touched = touched.map(|touched| {
-        let hex = hex::encode(touched);
-        format!("INSERT INTO announced_changes (touched) VALUES (decode('{hex}', 'hex')); ")
-    });
-    let touched = touched.unwrap_or_default();
-    format!(
-        "SET LOCAL statement_timeout = 0; {touched}\
-         SELECT 'commit' AS kind, CAST(pg_current_xact_id_if_assigned() AS TEXT) AS one, \
-         current_setting('packhouse.facts', true) AS other; \
-         COMMIT; \
-         SELECT 'holder' AS kind, id AS one, renewal || ' ' || lease_ms AS other FROM server_leases"
-    )
-}
+/// What is touched is written by this, with the changes themselves.
+pub(super) const TOUCHED: &str = "INSERT INTO announced_changes (touched) VALUES ";
+
+/// The statements that commit, in one message: the transaction and its facts are asked for, and after the commit, not before, who holds
+/// a lease: whoever begins to hold one later reads what was committed. A timeout of the server's would end the wait for its standby, and
+/// be told as success.
+pub(super) const COMMIT: &str = "SELECT 'commit' AS kind, CAST(pg_current_xact_id_if_assigned() AS TEXT) AS one, \
+     current_setting('packhouse.facts', true) AS other, set_config('statement_timeout', '0', true); \
+     COMMIT; \
+     SELECT 'holder' AS kind, id AS one, renewal || ' ' || lease_ms AS other FROM server_leases";
 
 impl Committed {
     pub(super) fn read(rows: &[PgRow], touched: Option<Arc<[u8]>>) -> Result<Committed, StoreError> {

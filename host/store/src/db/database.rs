@@ -11,12 +11,12 @@ use super::clock::{self, Clock};
 use super::committed::Announcer;
 use super::counters::Counters;
 use super::generation::{Generation, Header};
-use super::multi_row::MultiRow;
+use super::multi_row::{MultiRow, Prepared};
 use super::pool::{Pool, Purpose, is_silent};
 use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
-use super::value::{self, Row, Sql, Value};
+use super::value::{self, Arguments, Row, Sql, Value};
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
@@ -77,7 +77,7 @@ impl Database {
         let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         let mut leased = pool.take(Purpose::Read).await?;
         let asked = Instant::now();
-        let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::new())?, true).await?;
+        let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::<Value>::new())?, true).await?;
         if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
             self.clock.observe(row.columns().int("now")?, asked);
         }
@@ -136,7 +136,7 @@ impl Database {
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Engine::Postgres(pool) => {
-                let rows = read(pool, sql.0, values).await?;
+                let rows = read(pool, sql.0, values.into()).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -145,8 +145,19 @@ impl Database {
     /// Runs a multi-row statement that only reads.
     pub(crate) async fn fetch_multi_row(&self, statement: MultiRow) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
-        for (sql, values, _) in statement.numbered() {
-            rows.extend(self.fetch(sql, values).await?);
+        match &self.engine {
+            Engine::Sqlite { .. } => {
+                for (sql, values, _) in statement.numbered() {
+                    rows.extend(self.fetch(sql, values).await?);
+                }
+            }
+            Engine::Postgres(pool) => {
+                for Prepared { sql, arguments, .. } in statement.prepared() {
+                    self.counters.statement();
+                    let found = read(pool, sql.into(), arguments).await?;
+                    rows.extend(found.into_iter().map(Row::Postgres));
+                }
+            }
         }
         Ok(rows)
     }
@@ -222,22 +233,28 @@ impl Database {
                 Arc::clone(&self.counters),
                 Arc::clone(&self.clock),
             )),
-            Engine::Postgres(pool) => {
-                let mut leased = pool.take(purpose).await?;
-                if let Err(problem) = transaction::begin(&mut leased, pool, patience, purpose).await {
-                    // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try
-                    // another.
-                    if !leased.is_reused() || !leased.has_ended() {
-                        return Err(problem);
-                    }
-                    drop(leased);
-                    leased = pool.take_new(purpose).await?;
-                    transaction::begin(&mut leased, pool, patience, purpose).await?;
-                }
-                let (counters, clock) = (Arc::clone(&self.counters), Arc::clone(&self.clock));
-                Ok(Transaction::postgres(leased, counters, clock, self.announcer.get().cloned()))
-            }
+            Engine::Postgres(pool) => self.begin_on(pool, purpose, patience).await,
         }
+    }
+
+    async fn begin_on(
+        &self,
+        pool: &Pool,
+        purpose: Purpose,
+        patience: Patience,
+    ) -> Result<Transaction, StoreError> {
+        let mut leased = pool.take(purpose).await?;
+        match transaction::begin(&mut leased, pool, patience, purpose).await {
+            // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try another.
+            Err(_) if leased.is_reused() && leased.has_ended() => {
+                drop(leased);
+                leased = pool.take_new(purpose).await?;
+                transaction::begin(&mut leased, pool, patience, purpose).await?;
+            }
+            begun => begun?,
+        }
+        let (counters, clock) = (Arc::clone(&self.counters), Arc::clone(&self.clock));
+        Ok(Transaction::postgres(leased, counters, clock, self.announcer.get().cloned()))
     }
 
     /// The names of all tables, whoever made them, in their order.
@@ -301,15 +318,15 @@ impl Database {
 
 /// Runs a statement that only reads. If an idle connection turns out to be closed, the statement runs again on
 /// another: reading twice is safe.
-async fn read(pool: &Pool, sql: Sql, values: Vec<Value>) -> Result<Vec<PgRow>, StoreError> {
+async fn read(pool: &Pool, sql: Sql, arguments: Arguments) -> Result<Vec<PgRow>, StoreError> {
     let mut leased = pool.take(Purpose::Read).await?;
-    let again = leased.is_reused().then(|| (sql.clone(), values.clone()));
-    match leased.fetch(sql, value::postgres_arguments(values)?, true).await {
+    let again = leased.is_reused().then(|| (sql.clone(), arguments.clone()));
+    match leased.fetch(sql, value::postgres_arguments(arguments)?, true).await {
         Err(problem) if leased.has_ended() && !is_silent(&problem) => {
-            let Some((sql, values)) = again else { return Err(problem) };
+            let Some((sql, arguments)) = again else { return Err(problem) };
             drop(leased);
             let mut leased = pool.take_new(Purpose::Read).await?;
-            leased.fetch(sql, value::postgres_arguments(values)?, true).await
+            leased.fetch(sql, value::postgres_arguments(arguments)?, true).await
         }
         done => done,
     }

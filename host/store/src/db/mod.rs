@@ -1,5 +1,6 @@
 //! SQLite and PostgreSQL behind one small type: one text of SQL, `$1` placeholders, times as BIGINT ms, truth as 0 and 1.
 
+mod arrays;
 mod checkpoints;
 mod clock;
 mod committed;
@@ -30,7 +31,7 @@ pub(crate) use committed::{Acknowledgement, Announcer, Committed, Holder, outlas
 pub(crate) use database::Database;
 pub use generation::Generation;
 pub(crate) use migrate::{Place, STEPS, UNFINISHED, unfinished};
-pub(crate) use multi_row::{MultiRow, placeholders};
+pub(crate) use multi_row::{Found, MultiRow, found, placeholders};
 pub use pool::Connections;
 pub(crate) use pool::{Purpose, is_silent};
 pub(crate) use pooler::{MIXES_STATEMENTS, keeps_statements_apart};

@@ -1,11 +1,41 @@
 //! Multi-row statements: one text for the rows of a whole batch.
+//!
+//! For PostgreSQL the rows are handed over as an array for each column, so that the text is the same for any number of rows: it is
+//! prepared and planned once on a connection.
 
-use super::value::{Sql, Value};
+use super::arrays::Arrays;
+use super::value::{Arguments, Sql, Value};
 
 /// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
 const MAX_VARIABLES: usize = 30_000;
-/// Statements over more rows than this are not kept prepared: each number of rows is a text of its own.
+/// Statements over more rows than this are not kept prepared where each number of rows is a text of its own.
 const MAX_PREPARED_ROWS: usize = 64;
+/// What the tuples of a statement stand behind.
+const VALUES: &str = "VALUES ";
+
+/// A column of what a statement finds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) name: &'static str,
+    /// As PostgreSQL calls it.
+    pub(crate) kind: &'static str,
+}
+
+/// Names of columns by their types, in the order of the statement.
+macro_rules! found {
+    ($($name:literal: $kind:ident),* $(,)?) => {
+        [$($crate::db::Found { name: $name, kind: stringify!($kind) }),*]
+    };
+}
+pub(crate) use found;
+
+/// A statement as PostgreSQL gets it.
+pub(super) struct Prepared {
+    pub(super) sql: String,
+    pub(super) arguments: Arguments,
+    /// Whether it is worth keeping prepared.
+    pub(super) keep: bool,
+}
 
 /// A statement with a list of tuples in it; in several parts where they are very many, in none where there are none.
 pub(crate) struct MultiRow {
@@ -14,6 +44,7 @@ pub(crate) struct MultiRow {
     values: Vec<Value>,
     after: Sql,
     later: bool,
+    finds: &'static [Found],
 }
 
 impl MultiRow {
@@ -29,7 +60,13 @@ impl MultiRow {
             values: rows.into_iter().flatten().collect(),
             after: after.into(),
             later: false,
+            finds: &[],
         }
+    }
+
+    /// The same of one that finds these columns and changes nothing: several such are one question to PostgreSQL.
+    pub(crate) fn finding(self, finds: &'static [Found]) -> MultiRow {
+        MultiRow { finds, ..self }
     }
 
     /// The same of a table whose columns are not known before: each row has so many values.
@@ -40,7 +77,8 @@ impl MultiRow {
         after: &'static str,
     ) -> MultiRow {
         let values = rows.into_iter().flatten().collect();
-        MultiRow { before: before.into(), width: width.max(1), values, after: after.into(), later: false }
+        let (before, after) = (before.into(), after.into());
+        MultiRow { before, width: width.max(1), values, after, later: false, finds: &[] }
     }
 
     /// The same as one that sees what those before it did: it is never a part of the same statement.
@@ -83,16 +121,33 @@ impl MultiRow {
         })
     }
 
-    /// The text with its placeholders from this number on.
-    fn numbered_from(&self, first: usize) -> String {
-        format!("{}{}{}", self.before, placeholders_from(first, self.rows(), self.width), self.after)
+    /// Each part as PostgreSQL gets it.
+    pub(super) fn prepared(self) -> Vec<Prepared> {
+        if self.rows() == 0 {
+            return Vec::new();
+        }
+        let mut arrays = Arrays::default();
+        if self.rows() <= self.most()
+            && let Some(sql) = self.over_arrays(&mut arrays)
+        {
+            return vec![Prepared { sql, arguments: Arguments::Arrays(arrays), keep: true }];
+        }
+        let placed = |(sql, values, keep)| Prepared { sql, arguments: Arguments::Values(values), keep };
+        self.numbered().map(placed).collect()
+    }
+
+    /// The text with its rows in arrays that are added to these; none, and nothing added, where that cannot be.
+    fn over_arrays(&self, arrays: &mut Arrays) -> Option<String> {
+        let before =
+            self.before.strip_suffix(VALUES).or(Some(&*self.before).filter(|text| text.ends_with('(')))?;
+        let names = arrays.add(&self.values, self.width)?;
+        Some(format!("{before}SELECT * FROM unnest({names}){}", self.after))
     }
 }
 
-/// Statements that change different rows, as the parts of as few statements as may be, in the form of [`MultiRow::numbered`]: what each
-/// costs on PostgreSQL is the way there and back. None of a statement's parts sees what the others did, but for what the schema
-/// says of them, which is judged at its end.
-pub(super) fn together(statements: Vec<MultiRow>) -> Vec<(String, Vec<Value>, bool)> {
+/// Statements that change different rows, as the parts of as few statements as may be: what each costs on PostgreSQL is the way there
+/// and back. None of a statement's parts sees what the others did, but for what the schema says of them, which is judged at its end.
+pub(super) fn together(statements: impl IntoIterator<Item = MultiRow>) -> Vec<Prepared> {
     let (mut all, mut group): (_, Vec<MultiRow>) = (Vec::new(), Vec::new());
     for statement in statements.into_iter().filter(|statement| !statement.values.is_empty()) {
         let variables: usize = group.iter().map(|part| part.values.len()).sum();
@@ -105,18 +160,57 @@ pub(super) fn together(statements: Vec<MultiRow>) -> Vec<(String, Vec<Value>, bo
     all
 }
 
-fn one_of(mut group: Vec<MultiRow>) -> Vec<(String, Vec<Value>, bool)> {
+fn one_of(mut group: Vec<MultiRow>) -> Vec<Prepared> {
     if group.len() < 2 {
-        return group.pop().into_iter().flat_map(MultiRow::numbered).collect();
+        return group.pop().into_iter().flat_map(MultiRow::prepared).collect();
     }
-    let (mut parts, mut values) = (Vec::with_capacity(group.len()), Vec::new());
-    let rows: usize = group.iter().map(MultiRow::rows).sum();
-    for (number, statement) in group.into_iter().enumerate() {
-        parts.push(format!("p{number} AS ({})", statement.numbered_from(values.len() + 1)));
-        values.extend(statement.values);
+    let (mut parts, mut arrays) = (Vec::with_capacity(group.len()), Arrays::default());
+    for (number, statement) in group.iter().enumerate() {
+        match statement.over_arrays(&mut arrays) {
+            Some(sql) => parts.push(format!("p{number} AS ({sql})")),
+            None => return group.into_iter().flat_map(MultiRow::prepared).collect(),
+        }
     }
     // Parts that change something are carried out, whether anybody asks for them or not.
-    vec![(format!("WITH {} SELECT 1", parts.join(", ")), values, rows <= MAX_PREPARED_ROWS * 2)]
+    let sql = format!("WITH {} SELECT 1", parts.join(", "));
+    vec![Prepared { sql, arguments: Arguments::Arrays(arrays), keep: true }]
+}
+
+/// The column that says which statement has found a row.
+pub(super) const PART: &str = "part";
+
+/// Statements that all say what they find, as one whose rows say which of them found them; none where one does not, or where there are
+/// not several with rows.
+pub(super) fn united(statements: &[MultiRow]) -> Option<Prepared> {
+    let asked = || statements.iter().enumerate().filter(|(_, statement)| statement.rows() > 0);
+    if asked().count() < 2 || asked().any(|(_, one)| one.finds.is_empty() || one.rows() > one.most()) {
+        return None;
+    }
+    let mut all: Vec<Found> = Vec::new();
+    for found in asked().flat_map(|(_, statement)| statement.finds) {
+        if !all.contains(found) {
+            all.push(*found);
+        }
+    }
+    let (mut with, mut parts, mut arrays) = (Vec::new(), Vec::new(), Arrays::default());
+    for (number, statement) in asked() {
+        with.push(format!("q{number} AS ({})", statement.over_arrays(&mut arrays)?));
+        let column = |found: &Found| {
+            let Found { name, kind } = found;
+            if statement.finds.contains(found) {
+                (*name).to_owned()
+            } else {
+                format!("CAST(NULL AS {kind}) AS {name}")
+            }
+        };
+        let columns: Vec<String> = all.iter().map(column).collect();
+        parts.push(format!(
+            "SELECT CAST({number} AS BIGINT) AS {PART}, {} FROM q{number}",
+            columns.join(", ")
+        ));
+    }
+    let sql = format!("WITH {} {}", with.join(", "), parts.join(" UNION ALL "));
+    Some(Prepared { sql, arguments: Arguments::Arrays(arrays), keep: true })
 }
 
 /// `(?,?)` for a row of two.
@@ -126,13 +220,8 @@ fn anonymous(width: usize) -> String {
 
 /// `($1,$2),($3,$4)` for two rows of two.
 pub(crate) fn placeholders(rows: usize, width: usize) -> String {
-    placeholders_from(1, rows, width)
-}
-
-fn placeholders_from(first: usize, rows: usize, width: usize) -> String {
     let tuple = |row: usize| {
-        let names: Vec<String> =
-            (first..first + width).map(|column| format!("${}", row * width + column)).collect();
+        let names: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
         format!("({})", names.join(","))
     };
     (0..rows).map(tuple).collect::<Vec<_>>().join(",")
@@ -143,33 +232,72 @@ mod tests {
     use super::*;
 
     fn statement(before: &'static str, rows: i64) -> MultiRow {
-        MultiRow::new(before, (0..rows).map(|row| [Value::from(row), Value::from(row)]).collect(), " END")
+        MultiRow::new(before, (0..rows).map(|row| [Value::from(row), Value::from("a")]).collect(), " END")
     }
 
     #[test]
     fn statements_are_put_together_unless_one_must_see_what_others_did() {
-        let all = vec![
-            statement("A ", 1),
-            statement("B ", 0),
-            statement("C ", 2),
-            statement("D ", 1).later(),
-            statement("E ", 0).later(),
-            statement("F ", 1),
-            statement("G ", 1).later(),
-        ];
-        let made = together(all);
-        let texts: Vec<_> = made.iter().map(|(text, ..)| text.as_str()).collect();
-        let first = "WITH p0 AS (A ($1,$2) END), p1 AS (C ($3,$4),($5,$6) END) SELECT 1";
-        let second = "WITH p0 AS (D ($1,$2) END), p1 AS (F ($3,$4) END) SELECT 1";
-        assert_eq!(texts, [first, second, "G ($1,$2) END"]);
-        assert_eq!(made.iter().map(|(_, values, _)| values.len()).collect::<Vec<_>>(), [6, 4, 2]);
+        let all = |times: i64| {
+            vec![
+                statement("A VALUES ", times),
+                statement("B VALUES ", 0),
+                statement("C VALUES ", 2 * times),
+                statement("D IN (", times).later(),
+                statement("E VALUES ", 0).later(),
+                statement("F VALUES ", times),
+                statement("G VALUES ", times).later(),
+            ]
+        };
+        let texts = |times| together(all(times)).into_iter().map(|made| made.sql).collect::<Vec<_>>();
+        let rows = |first: usize| {
+            let second = first + 1;
+            format!("SELECT * FROM unnest(CAST(${first} AS BIGINT[]), CAST(${second} AS TEXT[])) END")
+        };
+        let (one, three) = (rows(1), rows(3));
+        assert_eq!(
+            texts(1),
+            [
+                format!("WITH p0 AS (A {one}), p1 AS (C {three}) SELECT 1"),
+                format!("WITH p0 AS (D IN ({one}), p1 AS (F {three}) SELECT 1"),
+                format!("G {one}")
+            ]
+        );
+        assert_eq!(texts(1), texts(50), "the text is the same for any number of rows");
+    }
+
+    #[test]
+    fn what_cannot_be_in_arrays_is_by_itself() {
+        let mixed = MultiRow::new("A VALUES ", vec![[Value::from(1_i64)], [Value::from("a")]], "");
+        let made = together(vec![statement("B VALUES ", 1), mixed, statement("C ", 1)]);
+        let texts: Vec<_> = made.iter().map(|made| made.sql.as_str()).collect();
+        assert!(texts[0].starts_with("B SELECT * FROM unnest("), "{texts:?}");
+        assert_eq!(texts[1..], ["A VALUES ($1),($2)", "C ($1,$2) END"]);
     }
 
     #[test]
     fn a_statement_stays_below_the_most_variables() {
         let many = i64::try_from(MAX_VARIABLES).unwrap();
         let made = together(vec![statement("A ", 1), statement("B ", many), statement("C ", 1)]);
-        assert!(made.iter().all(|(_, values, _)| values.len() <= MAX_VARIABLES));
-        assert_eq!(made.iter().map(|(_, values, _)| values.len()).sum::<usize>(), 2 * MAX_VARIABLES + 4);
+        let values = |made: &Prepared| match &made.arguments {
+            Arguments::Values(values) => values.len(),
+            Arguments::Arrays(_) => 0,
+        };
+        assert!(made.iter().all(|made| values(made) <= MAX_VARIABLES));
+        assert_eq!(made.iter().map(values).sum::<usize>(), 2 * MAX_VARIABLES + 4);
+    }
+
+    #[test]
+    fn questions_that_say_what_they_find_are_one() {
+        const ONE: [Found; 2] = found!["id": BIGINT, "key": TEXT];
+        const OTHER: [Found; 2] = found!["key": TEXT, "data": BYTEA];
+        let asked = |rows| {
+            vec![statement("A VALUES ", 1).finding(&ONE), statement("B VALUES ", rows).finding(&OTHER)]
+        };
+        let made = united(&asked(2)).unwrap();
+        let parts = made.sql.split(" SELECT CAST(").collect::<Vec<_>>();
+        assert_eq!(parts[1], "0 AS BIGINT) AS part, id, key, CAST(NULL AS BYTEA) AS data FROM q0 UNION ALL");
+        assert_eq!(parts[2], "1 AS BIGINT) AS part, CAST(NULL AS BIGINT) AS id, key, data FROM q1");
+        assert!(united(&asked(0)).is_none(), "one alone is not changed");
+        assert!(united(&[statement("A VALUES ", 1).finding(&ONE), statement("B VALUES ", 1)]).is_none());
     }
 }

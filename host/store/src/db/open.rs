@@ -10,10 +10,11 @@ use super::checkpoints::Checkpoints;
 use super::database::{Database, Engine};
 use super::generation::Header;
 use super::migrate::{Place, migrate};
-use super::pool::Pool;
+use super::pool::{BOUNDED, Pool};
 use super::pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
+use super::transaction::OF_WRITER;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
 use crate::sqlite::{STATEMENTS, sqlite_options};
@@ -92,11 +93,13 @@ async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreErro
             .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1))
     });
     let bounded = servers.with(|options| options.options(bounds(limits)));
-    let pool = match Pool::open(bounded, limits).await {
+    let writer = bounded.with(|options| options.options(OF_WRITER));
+    let pool = match Pool::open(bounded, writer, limits).await {
         // A pooler in between takes no options; what writes brings its own bounds.
         Err(problem) if refuses_options(&problem) => {
             tracing::info!("the database takes no options at the start of a connection: they are left out");
-            Pool::open(servers, limits).await?
+            let writer = servers.with(|options| options);
+            Pool::open(servers, writer, limits).await?
         }
         opened => opened?,
     };
@@ -108,8 +111,10 @@ async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreErro
 
 /// What holds for each connection. The server ends what a client left behind that it cannot tell any more: a transaction in which
 /// nothing happens, a statement of a client that is gone, a connection on which nothing arrives.
-fn bounds(limits: DatabaseLimits) -> [(&'static str, String); 8] {
+fn bounds(limits: DatabaseLimits) -> [(&'static str, String); 9] {
+    let (name, value) = BOUNDED;
     [
+        (name, value.to_owned()),
         ("statement_timeout", limits.statement.as_millis().to_string()),
         ("lock_timeout", limits.lock.as_millis().to_string()),
         ("idle_in_transaction_session_timeout", limits.statement.as_millis().to_string()),

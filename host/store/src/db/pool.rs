@@ -5,11 +5,11 @@
 //! what does not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgArguments, PgConnection, PgDatabaseError, PgRow, PgSeverity};
-use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -33,6 +33,9 @@ const TRUSTED: Duration = Duration::from_secs(1);
 /// Connections end when they were idle for so long, or are so old.
 const MAX_IDLE: Duration = Duration::from_mins(10);
 const MAX_AGE: Duration = Duration::from_mins(30);
+/// What says that a connection brings what was asked for as it was made; and how it is asked.
+pub(super) const BOUNDED: (&str, &str) = ("packhouse.bounded", "yes");
+const BROUGHT: &str = "SELECT current_setting('packhouse.bounded', true)";
 /// How long a close waits for what is under way.
 const CLOSING: Duration = Duration::from_secs(5);
 
@@ -79,15 +82,35 @@ pub(super) struct Silent(Duration);
 pub(super) struct Pool(Arc<Inner>);
 
 struct Inner {
-    servers: Arc<Servers>,
+    /// For what requests and the upkeep do.
+    requests: Side,
+    /// For the writer: no other uses the connections on which its statements are prepared.
+    writer: Side,
+    /// Whether each connection brings its bounds and what else was asked for as it was made.
+    bounded: AtomicBool,
     limits: DatabaseLimits,
-    idle: Mutex<Vec<Idle>>,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
     commits: Arc<Semaphore>,
     /// Connections from before it are not used again: one of them has gone silent.
     distrusted: Mutex<Option<Instant>>,
     closed: AtomicBool,
+}
+
+/// Where connections of a kind are made, and those that are not in use.
+struct Side {
+    servers: Arc<Servers>,
+    idle: Mutex<Vec<Idle>>,
+}
+
+impl Side {
+    fn new(servers: Servers) -> Side {
+        Side { servers: Arc::new(servers), idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Idle {
@@ -97,21 +120,44 @@ struct Idle {
 }
 
 impl Pool {
-    /// Connects once, so that an address that leads nowhere is found at the start.
-    pub(super) async fn open(servers: Servers, limits: DatabaseLimits) -> Result<Pool, StoreError> {
+    /// Connects once, so that an address that leads nowhere is found at the start. `writer` are the servers as the writer connects to
+    /// them.
+    pub(super) async fn open(
+        servers: Servers,
+        writer: Servers,
+        limits: DatabaseLimits,
+    ) -> Result<Pool, StoreError> {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         let pool = Pool(Arc::new(Inner {
-            servers: Arc::new(servers),
+            requests: Side::new(servers),
+            writer: Side::new(writer),
+            bounded: AtomicBool::new(false),
             limits,
-            idle: Mutex::default(),
             reads: semaphore(READS),
             writes: semaphore(WRITES),
             commits: semaphore(COMMITS),
             distrusted: Mutex::default(),
             closed: AtomicBool::new(false),
         }));
-        drop(pool.take(Purpose::Read).await?);
+        let mut first = pool.take(Purpose::Read).await?;
+        // A pooler in between may pass over what is asked for as a connection is made.
+        let brought = first.simple(BROUGHT.into()).await?;
+        let bounded = brought.first().and_then(|row| row.try_get::<Option<String>, _>(0).ok().flatten());
+        pool.0.bounded.store(bounded.as_deref() == Some(BOUNDED.1), Ordering::Release);
+        drop(first);
         Ok(pool)
+    }
+
+    /// Whether each of its connections has brought its bounds, and the writer's how their statements are planned.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.0.bounded.load(Ordering::Acquire)
+    }
+
+    fn side(&self, purpose: Purpose) -> &Side {
+        match purpose {
+            Purpose::Read | Purpose::Write => &self.0.requests,
+            Purpose::Commit => &self.0.writer,
+        }
     }
 
     pub(super) fn limits(&self) -> &DatabaseLimits {
@@ -120,13 +166,13 @@ impl Pool {
 
     /// Where its connections are made.
     pub(super) fn servers(&self) -> Arc<Servers> {
-        Arc::clone(&self.0.servers)
+        Arc::clone(&self.0.requests.servers)
     }
 
     /// The connections there are at the moment.
     pub(super) fn connections(&self) -> Connections {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let idle = self.0.requests.idle().len() + self.0.writer.idle().len();
         let most = READS + WRITES + COMMITS;
         let free: usize =
             [&self.0.reads, &self.0.writes, &self.0.commits].iter().map(|of| of.available_permits()).sum();
@@ -136,7 +182,7 @@ impl Pool {
     /// A connection that is idle, or a new one. `Unavailable` when there is none in time.
     pub(super) async fn take(&self, purpose: Purpose) -> Result<Leased, StoreError> {
         let permit = self.permit(purpose).await?;
-        while let Some(idle) = self.pop() {
+        while let Some(idle) = self.pop(purpose) {
             let mut leased = self.lease(idle, true, purpose);
             if leased.idle_since.elapsed() < TRUSTED || leased.ping().await {
                 return Ok(leased.with(permit));
@@ -173,9 +219,9 @@ impl Pool {
         }
     }
 
-    fn pop(&self) -> Option<Idle> {
+    fn pop(&self, purpose: Purpose) -> Option<Idle> {
         let distrusted = *self.0.distrusted.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.side(purpose).idle();
         let sound = |idle: &Idle| {
             distrusted.is_none_or(|at| idle.born > at)
                 && idle.since.elapsed() < MAX_IDLE
@@ -190,7 +236,7 @@ impl Pool {
         let mut pause = Duration::from_millis(10);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let problem = match timeout(left, self.0.servers.connect()).await {
+            let problem = match timeout(left, self.side(purpose).servers.connect()).await {
                 Ok(Ok(connection)) => {
                     let now = Instant::now();
                     let idle = Idle { connection, born: now, since: now };
@@ -243,8 +289,8 @@ impl Pool {
             let _ = timeout(CLOSING, semaphore.acquire_many(permits)).await;
             semaphore.close();
         }
-        let idle = std::mem::take(&mut *self.0.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        let closing = idle.into_iter().map(|idle| timeout(PROBE, idle.connection.close()));
+        let idle = [&self.0.requests, &self.0.writer].map(|side| std::mem::take(&mut *side.idle()));
+        let closing = idle.into_iter().flatten().map(|idle| timeout(PROBE, idle.connection.close()));
         futures::future::join_all(closing).await;
     }
 }
@@ -380,7 +426,7 @@ impl Leased {
         let Some(connection) = self.connection.take() else { return };
         if self.sound && !self.in_transaction && !self.pool.0.closed.load(Ordering::Acquire) {
             let idle = Idle { connection, born: self.born, since: Instant::now() };
-            self.pool.0.idle.lock().unwrap_or_else(PoisonError::into_inner).push(idle);
+            self.pool.side(self.purpose).idle().push(idle);
         }
         // Otherwise it ends here, and with it what it was in the middle of.
     }

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::committed::{Acknowledgement, Announcer, Committed, commit_sql, outlasting};
+use super::committed::{Acknowledgement, Announcer, COMMIT, Committed, TOUCHED, outlasting};
 use super::counters::Counters;
-use super::multi_row::{MultiRow, together};
+use super::multi_row::{MultiRow, PART, Prepared, together, united};
 use super::pool::{Leased, Pool, Purpose};
 use super::sqlite_writer::{Failed, LocalTransaction, Ran};
-use super::value::{Row, Sql, Value, postgres_arguments};
+use super::value::{Arguments, Row, Sql, Value, postgres_arguments};
 use crate::error::StoreError;
 
 /// Dropped without `commit`, nothing happens.
@@ -27,14 +27,21 @@ pub(crate) struct Transaction {
 }
 
 /// What a transaction says of itself to the triggers of PostgreSQL: that its process waits for the leases of others after its
-/// commit, and what it announces itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Announces {
-    /// What it touches of repositories: the triggers announce the rest.
-    Facts,
-    /// Revisions too: the writer.
-    All,
-}
+/// commit, and what it announces itself. `facts`: what it touches of repositories, the triggers announce the rest; `all`: revisions
+/// too, as the writer does.
+const ANNOUNCES: &str = "packhouse.announces";
+
+/// What the connections of the writer bring. Each of its statements seeks by keys, and its rows are arrays, so that one plan is good for
+/// any: it is made once, and made for tables that grow though they may be empty at the moment.
+pub(super) const OF_WRITER: [(&str, &str); 6] = [
+    (ANNOUNCES, "all"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    // What is off counts as costly, and what is costly would be compiled.
+    ("jit", "off"),
+];
 
 enum Inner {
     Sqlite(LocalTransaction),
@@ -59,25 +66,35 @@ const BEGIN: Duration = Duration::from_secs(3);
 
 impl Patience {
     /// The statements that begin a transaction, in one message. What is set in it holds in it alone, so that a pooler in between
-    /// may give each transaction another connection.
-    fn begin(self, pool: &Pool, announces: Announces) -> String {
-        let announces = match announces {
-            Announces::Facts => "facts",
-            Announces::All => "all",
-        };
+    /// may give each transaction another connection; what its connection brings is not set again.
+    fn begin(self, pool: &Pool, purpose: Purpose) -> String {
+        let brought = pool.is_bounded();
+        let mut set: Vec<(&str, String)> = Vec::new();
+        if !brought || self != Patience::Ordinary {
+            set.extend(self.bounds(pool));
+        }
+        match purpose {
+            Purpose::Commit if brought => {}
+            Purpose::Commit => set.extend(OF_WRITER.map(|(name, value)| (name, value.to_owned()))),
+            Purpose::Read | Purpose::Write => set.push((ANNOUNCES, "facts".to_owned())),
+        }
+        let set: String = set.iter().map(|(name, value)| format!("; SET LOCAL {name} = '{value}'")).collect();
+        format!("BEGIN{set}")
+    }
+
+    fn bounds(self, pool: &Pool) -> [(&'static str, String); 3] {
         let limits = pool.limits();
         let (statement, lock) = match self {
             Patience::Ordinary => (limits.statement, limits.lock),
             Patience::Slow => (limits.statement * SLOW, limits.lock * SLOW),
             Patience::Endless => (Duration::ZERO, Duration::ZERO),
         };
-        format!(
-            "BEGIN; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}; \
-             SET LOCAL idle_in_transaction_session_timeout = {statement}; \
-             SET LOCAL packhouse.announces = '{announces}'",
-            statement = statement.as_millis(),
-            lock = lock.as_millis()
-        )
+        let (statement, lock) = (statement.as_millis().to_string(), lock.as_millis().to_string());
+        [
+            ("statement_timeout", statement.clone()),
+            ("lock_timeout", lock),
+            ("idle_in_transaction_session_timeout", statement),
+        ]
     }
 
     fn deadline(self, pool: &Pool) -> Duration {
@@ -129,7 +146,7 @@ impl Transaction {
         }
     }
 
-    /// The commit will say that it touched this of repositories.
+    /// [`commit_each`](Self::commit_each) will say that it touched this of repositories.
     pub(crate) fn announce(&mut self, touched: Vec<u8>) {
         self.touched = Some(touched.into());
     }
@@ -157,14 +174,6 @@ impl Transaction {
         self.clock.now_ms()
     }
 
-    /// Added to [`for_update`](Self::for_update), leaves out rows that another transaction has locked.
-    pub(crate) fn skip_locked(&self) -> &'static str {
-        match self.inner {
-            Inner::Sqlite(_) => "",
-            Inner::Postgres(_) => " SKIP LOCKED",
-        }
-    }
-
     /// The lock clause of a SELECT whose rows must not change before the transaction ends; empty on SQLite, which has one writer.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.inner {
@@ -178,7 +187,14 @@ impl Transaction {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
-        self.fetch_prepared(sql.into(), values, true).await
+        self.count(1);
+        match &mut self.inner {
+            Inner::Sqlite(inner) => {
+                let ran = inner.run(sql.into(), values).await?;
+                Ok(ran.rows.into_iter().map(Row::Local).collect())
+            }
+            Inner::Postgres(leased) => fetch_on(leased, sql.into(), values.into(), true).await,
+        }
     }
 
     /// The first row of the answer, if there is one.
@@ -196,7 +212,11 @@ impl Transaction {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
-        self.execute_prepared(sql.into(), values, true).await
+        self.count(1);
+        match &mut self.inner {
+            Inner::Sqlite(inner) => Ok(inner.run(sql.into(), values).await?.changed),
+            Inner::Postgres(leased) => leased.execute(sql.into(), postgres_arguments(values)?, true).await,
+        }
     }
 
     /// A statement with `rows` as a list of tuples between `before` and `after`; how many rows it changed.
@@ -218,10 +238,20 @@ impl Transaction {
         if let Inner::Sqlite(inner) = &mut self.inner {
             return Ok(rows(inner.run_each(asked).await?));
         }
+        if let Some(one) = united(&asked) {
+            let mut rows: Vec<Vec<Row>> = asked.iter().map(|_| Vec::new()).collect();
+            for row in self.fetch_prepared(one).await? {
+                let part = row.columns().unsigned(PART)?;
+                if let Some(of_part) = usize::try_from(part).ok().and_then(|part| rows.get_mut(part)) {
+                    of_part.push(row);
+                }
+            }
+            return Ok(rows);
+        }
         for statement in asked {
             let mut rows = Vec::new();
-            for (sql, values, keep) in statement.numbered() {
-                rows.extend(self.fetch_prepared(sql.into(), values, keep).await?);
+            for prepared in statement.prepared() {
+                rows.extend(self.fetch_prepared(prepared).await?);
             }
             found.push(rows);
         }
@@ -238,8 +268,8 @@ impl Transaction {
         }
         let mut changed = 0;
         for statement in changes {
-            for (sql, values, keep) in statement.numbered() {
-                changed += self.execute_prepared(sql.into(), values, keep).await?;
+            for prepared in statement.prepared() {
+                changed += self.execute_prepared(prepared).await?;
             }
         }
         Ok(changed)
@@ -254,8 +284,10 @@ impl Transaction {
             self.counters.commits.fetch_add(1, Ordering::Release);
             return done.map(|_| Acknowledgement::at_once());
         }
-        for (sql, values, keep) in together(changes) {
-            self.execute_prepared(sql.into(), values, keep).await.map_err(Failed::Before)?;
+        let touched = self.touched.as_deref().map(|touched| [Value::from(touched)]);
+        let touched = MultiRow::new(TOUCHED, touched.into_iter().collect(), "");
+        for prepared in together(std::iter::once(touched).chain(changes)) {
+            self.execute_prepared(prepared).await.map_err(Failed::Before)?;
         }
         self.commit_unacknowledged().await.map_err(Failed::Commit)
     }
@@ -273,7 +305,7 @@ impl Transaction {
             Inner::Sqlite(inner) => inner.commit().await.map(|()| Acknowledgement::at_once()),
             Inner::Postgres(mut leased) => {
                 // A timeout of the server's would end the wait for its standby, and be told as success.
-                let done = leased.simple(commit_sql(self.touched.as_deref()).into()).await;
+                let done = leased.simple(COMMIT.into()).await;
                 leased.set_in_transaction(done.is_err());
                 let committed = done.and_then(|rows| Committed::read(&rows, self.touched));
                 committed.map(|committed| match self.announcer {
@@ -287,36 +319,37 @@ impl Transaction {
         done
     }
 
-    async fn fetch_prepared(
-        &mut self,
-        sql: Sql,
-        values: Vec<Value>,
-        keep: bool,
-    ) -> Result<Vec<Row>, StoreError> {
+    async fn fetch_prepared(&mut self, prepared: Prepared) -> Result<Vec<Row>, StoreError> {
         self.count(1);
+        let Prepared { sql, arguments, keep } = prepared;
         match &mut self.inner {
-            Inner::Sqlite(inner) => {
-                Ok(inner.run(sql, values).await?.rows.into_iter().map(Row::Local).collect())
-            }
-            Inner::Postgres(leased) => {
-                let rows = leased.fetch(sql, postgres_arguments(values)?, keep).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
-            }
+            Inner::Sqlite(_) => Err(for_another()),
+            Inner::Postgres(leased) => fetch_on(leased, sql.into(), arguments, keep).await,
         }
     }
 
-    async fn execute_prepared(
-        &mut self,
-        sql: Sql,
-        values: Vec<Value>,
-        keep: bool,
-    ) -> Result<u64, StoreError> {
+    async fn execute_prepared(&mut self, prepared: Prepared) -> Result<u64, StoreError> {
         self.count(1);
+        let Prepared { sql, arguments, keep } = prepared;
         match &mut self.inner {
-            Inner::Sqlite(inner) => Ok(inner.run(sql, values).await?.changed),
-            Inner::Postgres(leased) => leased.execute(sql, postgres_arguments(values)?, keep).await,
+            Inner::Sqlite(_) => Err(for_another()),
+            Inner::Postgres(leased) => leased.execute(sql.into(), postgres_arguments(arguments)?, keep).await,
         }
     }
+}
+
+async fn fetch_on(
+    leased: &mut Leased,
+    sql: Sql,
+    arguments: Arguments,
+    keep: bool,
+) -> Result<Vec<Row>, StoreError> {
+    let rows = leased.fetch(sql, postgres_arguments(arguments)?, keep).await?;
+    Ok(rows.into_iter().map(Row::Postgres).collect())
+}
+
+fn for_another() -> StoreError {
+    StoreError::database("a statement for another database")
 }
 
 /// Where nobody announces anything, as when the schema is changed: all leases are waited for.
@@ -344,10 +377,9 @@ pub(super) async fn begin(
     patience: Patience,
     purpose: Purpose,
 ) -> Result<(), StoreError> {
-    let announces = if matches!(purpose, Purpose::Commit) { Announces::All } else { Announces::Facts };
     leased.set_deadline(BEGIN);
     leased.set_in_transaction(true);
-    leased.simple(patience.begin(pool, announces).into()).await?;
+    leased.simple(patience.begin(pool, purpose).into()).await?;
     leased.set_deadline(patience.deadline(pool));
     Ok(())
 }

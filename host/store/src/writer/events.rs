@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::job::Job;
 use crate::catalog::{CatalogChange, Version, VersionFile};
-use crate::db::{MultiRow, Row, Transaction, Value};
+use crate::db::{Found, MultiRow, Row, Transaction, Value, found};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, WebhookId};
 use crate::records::{Change, Commit};
@@ -30,12 +30,16 @@ pub(crate) const VERSIONS: [&str; 2] = [
     "SELECT repository, name, version, state FROM versions WHERE (repository, name, version) IN (VALUES ",
     ")",
 ];
+const VERSIONS_FIND: [Found; 4] = found!["repository": BIGINT, "name": TEXT, "version": TEXT, "state": TEXT];
 pub(crate) const SHOWN_FILES: [&str; 2] = [
     "SELECT repository, name, version, path, digest FROM files WHERE (repository, name, version) IN (VALUES ",
     ")",
 ];
+const SHOWN_FILES_FIND: [Found; 5] =
+    found!["repository": BIGINT, "name": TEXT, "version": TEXT, "path": TEXT, "digest": TEXT];
 pub(crate) const RECORDS: [&str; 2] =
     ["SELECT repository, key, value FROM records WHERE (repository, key) IN (VALUES ", ")"];
+const RECORDS_FIND: [Found; 3] = found!["repository": BIGINT, "key": TEXT, "value": BYTEA];
 
 const OF_VERSIONS: [EventKind; 3] =
     [EventKind::PackagePublished, EventKind::PackageDeleted, EventKind::PackageStateChanged];
@@ -137,9 +141,12 @@ impl<'a> Events<'a> {
         let record =
             |(repository, key): &(RepositoryId, &str)| [Value::from(repository.0), Value::from(*key)];
         let asked = vec![
-            MultiRow::new(VERSIONS[0], versions.iter().map(version).collect(), VERSIONS[1]),
-            MultiRow::new(SHOWN_FILES[0], versions.iter().map(version).collect(), SHOWN_FILES[1]),
-            MultiRow::new(RECORDS[0], records.iter().map(record).collect(), RECORDS[1]),
+            MultiRow::new(VERSIONS[0], versions.iter().map(version).collect(), VERSIONS[1])
+                .finding(&VERSIONS_FIND),
+            MultiRow::new(SHOWN_FILES[0], versions.iter().map(version).collect(), SHOWN_FILES[1])
+                .finding(&SHOWN_FILES_FIND),
+            MultiRow::new(RECORDS[0], records.iter().map(record).collect(), RECORDS[1])
+                .finding(&RECORDS_FIND),
         ];
         let mut found = transaction.fetch_each(asked).await?.into_iter();
         let mut next = || found.next().unwrap_or_default();

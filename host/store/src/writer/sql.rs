@@ -6,7 +6,7 @@ use super::job::Waiting;
 use super::quota::{self, Quotas};
 use crate::accounts::Revisions;
 use crate::blobs::row::{BlobRow, Place};
-use crate::db::{MultiRow, Row, Transaction, Value, signed};
+use crate::db::{Found as Column, MultiRow, Row, Transaction, Value, found, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, TrashId};
@@ -17,10 +17,17 @@ pub(crate) const REPOSITORIES: [&str; 2] = [
      CAST(CASE WHEN EXISTS (SELECT 1 FROM webhooks h WHERE h.organization = repositories.organization AND h.deleted_at IS NULL) THEN 1 ELSE 0 END AS BIGINT) \
      AS hooked \
      FROM repositories WHERE id IN (VALUES ",
-    ")",
+    ") AND deleted_at IS NULL",
 ];
+const REPOSITORIES_FIND: [Column; 6] = found![
+    "id": BIGINT, "revision": BIGINT, "organization": BIGINT, "settings": TEXT, "organization_quota": BIGINT, "hooked": BIGINT
+];
+const LOCK: &str = "SELECT id, revision FROM repositories WHERE id IN (VALUES ";
+const LOCK_FINDS: [Column; 2] = found!["id": BIGINT, "revision": BIGINT];
 pub(crate) const ENTRIES: [&str; 2] =
     ["SELECT repository, key, revision, blobs FROM records WHERE (repository, key) IN (VALUES ", ")"];
+const ENTRIES_FIND: [Column; 4] =
+    found!["repository": BIGINT, "key": TEXT, "revision": BIGINT, "blobs": TEXT];
 pub(crate) const BLOBS: [&str; 2] = [
     "WITH wanted (repository, sha256, now) AS (VALUES ",
     ") SELECT wanted.repository, b.sha256, b.id, \
@@ -29,6 +36,7 @@ pub(crate) const BLOBS: [&str; 2] = [
         THEN 1 ELSE 0 END AS BIGINT) AS held \
       FROM wanted JOIN blobs b ON b.sha256 = wanted.sha256",
 ];
+const BLOBS_FIND: [Column; 4] = found!["repository": BIGINT, "sha256": BYTEA, "id": BIGINT, "held": BIGINT];
 pub(crate) const UNNAME: [&str; 2] =
     ["DELETE FROM record_blobs WHERE (blob, repository, key) IN (VALUES ", ")"];
 pub(crate) const REMOVE: [&str; 2] = ["DELETE FROM records WHERE (repository, key) IN (VALUES ", ")"];
@@ -68,7 +76,11 @@ pub(super) struct Stored {
     pub(super) blobs: Vec<Found>,
 }
 
-/// Asks for all of it. The repositories come first: on PostgreSQL they are locked from then on.
+/// How often at most what is stored is read because it was changed between the reading and the lock of one statement.
+const READINGS: u32 = 4;
+
+/// Asks for all of it. Where other processes may change it, the repositories are locked by the same statement, but for those that
+/// another has locked and that are not waited for: what was read stands until the transaction's end.
 pub(super) async fn stored(
     transaction: &mut Transaction,
     repositories: &BTreeSet<RepositoryId>,
@@ -76,36 +88,98 @@ pub(super) async fn stored(
     named: &BTreeSet<(RepositoryId, Sha256)>,
     waiting: Waiting,
 ) -> Result<Stored, StoreError> {
+    if transaction.is_shared() && waiting == Waiting::Yes {
+        // What would be read by the statement that waits is what was there before the wait.
+        transaction.fetch_each(vec![lock(repositories, waiting)]).await?;
+    }
+    let mut readings = 1;
+    loop {
+        let read = read(transaction, repositories, keys, named, waiting).await?;
+        match read.stored()? {
+            Some(stored) => return Ok(stored),
+            None if readings < READINGS => readings += 1,
+            None => return Err(StoreError::database("a repository changes though it is locked")),
+        }
+    }
+}
+
+/// What a statement found.
+struct Read {
+    /// Where other processes may change them: the repositories that are locked now, as they are.
+    mine: Option<Vec<Row>>,
+    /// The repositories as they were when the statement began, like all that it found.
+    repositories: Vec<Row>,
+    entries: Vec<Row>,
+    blobs: Vec<Row>,
+}
+
+async fn read(
+    transaction: &mut Transaction,
+    repositories: &BTreeSet<RepositoryId>,
+    keys: &BTreeSet<(RepositoryId, &str)>,
+    named: &BTreeSet<(RepositoryId, Sha256)>,
+    waiting: Waiting,
+) -> Result<Read, StoreError> {
     let now = transaction.now_ms();
-    let ids = repositories.iter().map(|id| [Value::from(id.0)]).collect();
     let key = |(repository, key): &(RepositoryId, &str)| [Value::from(repository.0), Value::from(*key)];
     let blob = |(repository, sha256): &(RepositoryId, Sha256)| {
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
-    let skip = if waiting == Waiting::No { transaction.skip_locked() } else { "" };
-    let [of_repositories, _] = REPOSITORIES;
-    let locked = format!(") AND deleted_at IS NULL ORDER BY id{}{skip}", transaction.for_update());
     let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
-    let asked = vec![
-        MultiRow::new(of_repositories, ids, locked),
-        MultiRow::new(entries, keys.iter().map(key).collect(), entries_end),
-        MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end),
+    let mut asked = vec![
+        MultiRow::new(REPOSITORIES[0], ids(repositories), REPOSITORIES[1]).finding(&REPOSITORIES_FIND),
+        MultiRow::new(entries, keys.iter().map(key).collect(), entries_end).finding(&ENTRIES_FIND),
+        MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end).finding(&BLOBS_FIND),
     ];
+    if transaction.is_shared() {
+        asked.push(lock(repositories, waiting).finding(&LOCK_FINDS));
+    }
     let mut found = transaction.fetch_each(asked).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
-    let rows = next();
-    let revisions: HashMap<_, _> = rows.iter().map(revision).collect::<Result<_, _>>()?;
-    let quotas = rows.iter().filter_map(|row| quota::set(row).transpose()).collect::<Result<_, _>>()?;
-    let hooked = rows.iter().filter_map(|row| hooked(row).transpose()).collect::<Result<_, _>>()?;
-    let missing = repositories.iter().copied().filter(|id| !revisions.contains_key(id)).collect();
-    Ok(Stored {
-        locked: locked_of(transaction, missing).await?,
-        revisions,
-        quotas,
-        hooked,
-        entries: next().iter().map(entry).collect::<Result<_, _>>()?,
-        blobs: next().iter().map(found_blob).collect::<Result<_, _>>()?,
-    })
+    let (repositories, entries, blobs) = (next(), next(), next());
+    Ok(Read { repositories, entries, blobs, mine: found.next() })
+}
+
+fn lock(repositories: &BTreeSet<RepositoryId>, waiting: Waiting) -> MultiRow {
+    let after = match waiting {
+        Waiting::No => ") AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        Waiting::Yes => ") AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE",
+    };
+    MultiRow::new(LOCK, ids(repositories), after)
+}
+
+fn ids(repositories: &BTreeSet<RepositoryId>) -> Vec<[Value; 1]> {
+    repositories.iter().map(|id| [Value::from(id.0)]).collect()
+}
+
+impl Read {
+    /// None when a repository was changed between the beginning of the statement and the moment at which it was locked.
+    fn stored(self) -> Result<Option<Stored>, StoreError> {
+        let Read { mine, mut repositories, entries, blobs } = self;
+        let mut locked = HashSet::new();
+        if let Some(mine) = mine {
+            let mine: HashMap<_, _> = mine.iter().map(revision).collect::<Result<_, _>>()?;
+            let found = repositories.iter().map(revision).collect::<Result<Vec<_>, _>>()?;
+            let is_changed =
+                |(id, revision): &(RepositoryId, u64)| mine.get(id).is_some_and(|now| now != revision);
+            let is_new = |id: &RepositoryId| found.iter().all(|(found, _)| found != id);
+            if found.iter().any(is_changed) || mine.keys().any(is_new) {
+                return Ok(None);
+            }
+            let mut is_mine = found.iter().map(|(id, _)| mine.contains_key(id));
+            repositories.retain(|_| is_mine.next().unwrap_or_default());
+            locked = found.iter().map(|(id, _)| *id).filter(|id| !mine.contains_key(id)).collect();
+        }
+        let rows = &repositories;
+        Ok(Some(Stored {
+            revisions: rows.iter().map(revision).collect::<Result<_, _>>()?,
+            quotas: rows.iter().filter_map(|row| quota::set(row).transpose()).collect::<Result<_, _>>()?,
+            hooked: rows.iter().filter_map(|row| hooked(row).transpose()).collect::<Result<_, _>>()?,
+            locked,
+            entries: entries.iter().map(entry).collect::<Result<_, _>>()?,
+            blobs: blobs.iter().map(found_blob).collect::<Result<_, _>>()?,
+        }))
+    }
 }
 
 fn hooked(row: &Row) -> Result<Option<RepositoryId>, StoreError> {
@@ -145,21 +219,6 @@ fn entry_in_trash(row: &Row) -> Result<InTrash, StoreError> {
         None => None,
     };
     Ok(InTrash { entry, repository, blob })
-}
-
-/// Which of the repositories that were not found exist: they are locked.
-async fn locked_of(
-    transaction: &mut Transaction,
-    missing: Vec<RepositoryId>,
-) -> Result<HashSet<RepositoryId>, StoreError> {
-    if missing.is_empty() || !transaction.is_shared() {
-        return Ok(HashSet::new());
-    }
-    let ids = missing.iter().map(|id| [Value::from(id.0)]).collect();
-    let asked =
-        MultiRow::new("SELECT id FROM repositories WHERE id IN (VALUES ", ids, ") AND deleted_at IS NULL");
-    let found = transaction.fetch_each(vec![asked]).await?;
-    found.iter().flatten().map(|row| row.columns().int("id").map(RepositoryId)).collect()
 }
 
 fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use packhouse_store::{Blob, Change, Commit, Expectation, Outcome, RepositoryId, Sha256, StoreError};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::support::{World, applied, commit, in_both, put};
 
@@ -216,4 +217,35 @@ async fn many_statements_for_many_commits_are_few(world: &World) {
     at_once(world, commits).await;
     let ran = world.store.statements() - before;
     assert!(ran < 400, "{ran} statements for 400 commits");
+}
+
+/// Another server commits while this one's statement waits for the repository: what it then reads is what the other has left, and not what
+/// was there as the statement began.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_committed_while_a_commit_waited_is_seen() {
+    let Some(world) = World::postgres().await else { return };
+    world.put("b", "1").await;
+    let mut other = PgConnection::connect(&world.config.database_url).await.unwrap();
+    let id = world.repository;
+    for sql in [
+        "BEGIN; SET LOCAL packhouse.announces = 'all'".to_owned(),
+        format!("UPDATE repositories SET revision = revision + 1 WHERE id = {id}"),
+        format!("INSERT INTO records (repository, key, value, revision) VALUES ({id}, 'a', '', 2)"),
+    ] {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut other).await.unwrap();
+    }
+    let store = world.store.clone();
+    let absent = tokio::spawn(async move {
+        let puts = [put("a", "mine", Expectation::Absent), put("b", "2", Expectation::Present)];
+        store.commit(id, commit(puts)).await.unwrap()
+    });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut other).await.unwrap() == 0 {
+        assert!(!absent.is_finished(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    assert_eq!(absent.await.unwrap(), Outcome::Stale("a".to_owned()));
+    assert_eq!(world.value("b").await.as_deref(), Some("1"));
+    assert_eq!(world.put("b", "3").await, 3);
 }
