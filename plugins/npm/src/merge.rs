@@ -46,8 +46,11 @@ pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>
         } else {
             Package::find(repository, name)?.map(|package| package.value.tags)
         };
-        for (tag, number) in tags.into_iter().flatten() {
-            all.get_or_insert_default().entry(tag).or_insert(number);
+        // A package of which nothing is offered has no tags, and is there.
+        let Some(tags) = tags else { continue };
+        let all = all.get_or_insert_default();
+        for (tag, number) in tags {
+            all.entry(tag).or_insert(number);
         }
     }
     all.ok_or_else(|| missing(name))

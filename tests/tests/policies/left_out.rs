@@ -47,6 +47,8 @@ fn npm_prints_why_a_version_is_left_out() {
     for version in ["1.0.0", "1.1.0"] {
         far.put("lib", &Release::new("lib", version).document()).expect(201);
     }
+    // Which `lib` needs.
+    far.put("dep", &Release::new("dep", "1.0.0").document()).expect(201);
     let kind = json!({"kind": "proxy", "upstream": {"url": far.url(&world.far)}});
     let proxy = NpmRepository::create_as(&world.near, "npm", &kind);
     let locked = |js: &Js| {
@@ -66,6 +68,7 @@ fn npm_prints_why_a_version_is_left_out() {
     let (Some(ten), Some(eleven)) = (start(Tool::Npm10), start(Tool::Npm11)) else { return };
     locked(&eleven).well();
     let id = hold(&world.api, "1.0.0");
+    except(&world.api, &id, "dep");
     for (js, name) in [(&ten, "ten"), (&eleven, "eleven")] {
         let project = |folder: &str, range: &str| {
             let folder = format!("{name}-{folder}");
