@@ -110,8 +110,14 @@ struct Offer<'a> {
 impl Offer<'_> {
     /// The answer for a file that is in the upstream's page, or `withdrawn` from it; none where it may not be offered.
     fn serve(&self, file: &File, part: Part, withdrawn: bool) -> Result<Option<Response>, Failure> {
+        if file.version != self.version {
+            return Ok(None);
+        }
+        // What is signed of a file is stated before it is judged, since a policy may go by it.
+        let file =
+            &if part == Part::File { stated(self.cx, self.proxy, self.project, file)? } else { file.clone() };
         let verdict = self.proxy.judge_asked(self.project, &release(file, withdrawn))?;
-        if file.version != self.version || verdict != ReleaseVerdict::Offered {
+        if verdict != ReleaseVerdict::Offered {
             return Ok(None);
         }
         match part {
@@ -120,8 +126,7 @@ impl Offer<'_> {
                     // The host judges the fetch by it, and a file's own date may say less than the page.
                     remember_age(self.proxy, self.project, file)?;
                 }
-                let file = stated(self.cx, self.proxy, self.project, file)?;
-                content(self.cx, self.proxy, self.project, &file)
+                content(self.cx, self.proxy, self.project, file)
             }
             Part::Metadata => metadata(self.cx, self.proxy, file),
             Part::Signature | Part::Provenance => Ok(None),
