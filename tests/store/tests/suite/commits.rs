@@ -239,8 +239,10 @@ async fn what_was_committed_while_a_commit_waited_is_seen() {
         let puts = [put("a", "mine", Expectation::Absent), put("b", "2", Expectation::Present)];
         store.commit(id, commit(puts)).await.unwrap()
     });
+    // By another connection: within a transaction who waits is looked up once.
+    let mut watching = PgConnection::connect(&world.config.database_url).await.unwrap();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut other).await.unwrap() == 0 {
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {
         assert!(!absent.is_finished(), "it did not wait");
         tokio::task::yield_now().await;
     }
