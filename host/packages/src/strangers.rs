@@ -121,7 +121,8 @@ impl Stranger<'_> {
         let IdentifiedRequest { app, parts, principal, .. } = self.identified;
         let shows_nothing = principal.presented == ResolvedCredential::Nothing;
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
-        if !app.runtime.is_whole() && !(shows_nothing && reads) {
+        let asks_to_be_challenged = shows_nothing && reads;
+        if !app.runtime.is_whole() && !asks_to_be_challenged {
             return HttpError::of(&catalogue::SERVER_STARTING);
         }
         match self.refused().await {

@@ -31,6 +31,9 @@ pub use released::ErrorStyle;
 pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
 
+/// Bytes of a description at most.
+pub(crate) const MAX_DESCRIPTION: usize = 256 << 10;
+
 /// A plugin's description. docs/PLUGINS.md lists these fields for authors.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Description {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use tempfile::NamedTempFile;
 
-use crate::description::Description;
-use crate::load::MAX_DESCRIPTION;
+use crate::description::{Description, MAX_DESCRIPTION};
 
 /// Where they lie in the folder of compiled code.
 const FOLDER: &str = "descriptions";

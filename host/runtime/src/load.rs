@@ -15,7 +15,7 @@ use crate::compiler::{Compiled, Compiler, Work};
 use crate::component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 use crate::config::{Limits, RuntimeConfig};
 use crate::contract;
-use crate::description::Description;
+use crate::description::{Description, MAX_DESCRIPTION};
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 use crate::exports::FormatExports;
@@ -30,9 +30,6 @@ use crate::state::{HostState, Phase};
 /// Plugins that are compiled at one time, or read from what was compiled, at most; each compilation uses all cores by itself. More than
 /// there are cores would only hold more memory at once.
 const PARALLEL: usize = 4;
-
-/// Bytes of a description at most.
-pub(crate) const MAX_DESCRIPTION: usize = 256 << 10;
 
 /// What is found in a component.
 pub(crate) struct Loaded {

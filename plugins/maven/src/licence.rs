@@ -2,7 +2,7 @@
 //! licences one may be chosen, as Maven has it.
 
 use crate::layout::Item;
-use crate::pom::{self, Pom};
+use crate::pom::{self, Pom, PomLicence};
 use crate::records::{self, FileRecord};
 use packhouse_sdk::{Blob, Error, Expectation, ReadAt, Repository, Transaction};
 
@@ -64,13 +64,6 @@ const ADDRESSES: [(&str, &str); 12] = [
     ("eclipse.org/org/documents/edl-v10", "BSD-3-Clause"),
     ("mozilla.org/mpl/2.0", "MPL-2.0"),
 ];
-
-/// A licence as a POM states it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PomLicence {
-    pub(crate) name: String,
-    pub(crate) url: String,
-}
 
 impl PomLicence {
     /// Its identifier of SPDX; none where it is in its author's own words.

@@ -1,7 +1,6 @@
 //! What a POM says for people: its name, description, address and licences, and what it depends on. Its own properties are put in; what a parent
 //! or another POM would say is not asked for.
 
-use crate::licence::PomLicence;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
@@ -15,6 +14,13 @@ const DEPTH: usize = 64;
 const ROUNDS: usize = 4;
 /// Bytes that a value may become of them.
 const VALUE: usize = 4 << 10;
+
+/// A licence as a POM states it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PomLicence {
+    pub(crate) name: String,
+    pub(crate) url: String,
+}
 
 /// What a POM says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

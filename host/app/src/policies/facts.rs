@@ -11,9 +11,15 @@ use packhouse_store::{
     VersionFactsRow, VersionFile,
 };
 
-use super::judge::Wanted;
 use super::{Published, Question};
 use crate::App;
+
+/// Where among the versions those stand of which more has to be read, since a rule that is asked about them looks at it.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) provenance: BTreeSet<usize>,
+    pub(super) advisories: BTreeSet<usize>,
+}
 
 /// The property in which formats show the licence that an author states.
 const LICENCE: &str = "license";

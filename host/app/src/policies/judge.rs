@@ -1,6 +1,5 @@
 //! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use packhouse_runtime::{
@@ -10,6 +9,7 @@ use packhouse_runtime::{
 use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version};
 use serde_json::json;
 
+use super::facts::Wanted;
 use super::recorded::EndedCall;
 use super::{Rule, RuleSet, facts};
 use crate::App;
@@ -136,28 +136,20 @@ struct Asked<'a> {
     places: Vec<usize>,
 }
 
-/// Where among the versions those stand of which more has to be read, since a rule that is asked about them looks at it.
-#[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub(super) provenance: BTreeSet<usize>,
-    pub(super) advisories: BTreeSet<usize>,
-}
-
-impl Wanted {
-    fn by(asked: &[Asked<'_>]) -> Wanted {
-        let mut wanted = Wanted::default();
-        for Asked { rule, places } in asked {
-            // What is not there denies whatever is known.
-            let Ok(component) = &rule.component else { continue };
-            if !component.description().ignores(IgnoredFact::Provenance) {
-                wanted.provenance.extend(places);
-            }
-            if !component.description().ignores(IgnoredFact::Advisories) {
-                wanted.advisories.extend(places);
-            }
+/// What the rules that are asked look at.
+fn wanted(asked: &[Asked<'_>]) -> Wanted {
+    let mut wanted = Wanted::default();
+    for Asked { rule, places } in asked {
+        // What is not there denies whatever is known.
+        let Ok(component) = &rule.component else { continue };
+        if !component.description().ignores(IgnoredFact::Provenance) {
+            wanted.provenance.extend(places);
         }
-        wanted
+        if !component.description().ignores(IgnoredFact::Advisories) {
+            wanted.advisories.extend(places);
+        }
     }
+    wanted
 }
 
 /// What became of asking a rule about a version.
@@ -225,7 +217,7 @@ impl App {
                 asked.push(Asked { rule, places });
             }
         }
-        facts::complete(self, question, published, &Wanted::by(&asked), &mut versions).await?;
+        facts::complete(self, question, published, &wanted(&asked), &mut versions).await?;
         for Asked { rule, places } in asked {
             for batch in batches(&places, &versions) {
                 let facts: Vec<PolicyFacts> =

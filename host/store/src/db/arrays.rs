@@ -1,6 +1,10 @@
-//! The rows of a statement by their columns: an array for each, as PostgreSQL takes them.
+//! What goes with a statement to PostgreSQL: values one by one, or the rows of a statement by their columns, an array for each.
+
+use sqlx::Arguments as _;
+use sqlx::postgres::PgArguments;
 
 use super::value::Value;
+use crate::error::StoreError;
 
 /// Arrays in the order of their `$n`.
 #[derive(Clone, Default)]
@@ -67,4 +71,44 @@ impl Arrays {
     pub(super) fn into_each(self) -> impl Iterator<Item = Array> {
         self.0.into_iter()
     }
+}
+
+/// What the `$n` of a statement for PostgreSQL stand for.
+#[derive(Clone)]
+pub(super) enum Arguments {
+    Values(Vec<Value>),
+    Arrays(Arrays),
+}
+
+impl From<Vec<Value>> for Arguments {
+    fn from(values: Vec<Value>) -> Arguments {
+        Arguments::Values(values)
+    }
+}
+
+pub(super) fn postgres_arguments(of: impl Into<Arguments>) -> Result<PgArguments, StoreError> {
+    let mut arguments = PgArguments::default();
+    match of.into() {
+        Arguments::Values(values) => {
+            for value in values {
+                let added = match value {
+                    Value::Int(value) => arguments.add(value),
+                    Value::Text(value) => arguments.add(value),
+                    Value::Bytes(value) => arguments.add(value),
+                };
+                added.map_err(StoreError::database)?;
+            }
+        }
+        Arguments::Arrays(arrays) => {
+            for array in arrays.into_each() {
+                let added = match array {
+                    Array::Ints(values) => arguments.add(values),
+                    Array::Texts(values) => arguments.add(values),
+                    Array::Bytes(values) => arguments.add(values),
+                };
+                added.map_err(StoreError::database)?;
+            }
+        }
+    }
+    Ok(arguments)
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
+use super::arrays::{Arguments, postgres_arguments};
 use super::clock::{self, Clock};
 use super::committed::Announcer;
 use super::counters::Counters;
@@ -16,7 +17,7 @@ use super::pool::{Pool, Purpose, is_silent};
 use super::servers::Servers;
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
-use super::value::{self, Arguments, Row, Sql, Value};
+use super::value::{self, Row, Sql, Value};
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
@@ -77,7 +78,7 @@ impl Database {
         let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         let mut leased = pool.take(Purpose::Read).await?;
         let asked = Instant::now();
-        let rows = leased.fetch(sql.into(), value::postgres_arguments(Vec::<Value>::new())?, true).await?;
+        let rows = leased.fetch(sql.into(), postgres_arguments(Vec::<Value>::new())?, true).await?;
         if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
             self.clock.observe(row.columns().int("now")?, asked);
         }
@@ -321,12 +322,12 @@ impl Database {
 async fn read(pool: &Pool, sql: Sql, arguments: Arguments) -> Result<Vec<PgRow>, StoreError> {
     let mut leased = pool.take(Purpose::Read).await?;
     let again = leased.is_reused().then(|| (sql.clone(), arguments.clone()));
-    match leased.fetch(sql, value::postgres_arguments(arguments)?, true).await {
+    match leased.fetch(sql, postgres_arguments(arguments)?, true).await {
         Err(problem) if leased.has_ended() && !is_silent(&problem) => {
             let Some((sql, arguments)) = again else { return Err(problem) };
             drop(leased);
             let mut leased = pool.take_new(Purpose::Read).await?;
-            leased.fetch(sql, value::postgres_arguments(arguments)?, true).await
+            leased.fetch(sql, postgres_arguments(arguments)?, true).await
         }
         done => done,
     }

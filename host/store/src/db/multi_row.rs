@@ -3,8 +3,8 @@
 //! For PostgreSQL the rows are handed over as an array for each column, so that the text is the same for any number of rows: it is
 //! prepared and planned once on a connection.
 
-use super::arrays::Arrays;
-use super::value::{Arguments, Sql, Value};
+use super::arrays::{Arguments, Arrays};
+use super::value::{Sql, Value};
 
 /// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
 const MAX_VARIABLES: usize = 30_000;

@@ -7,8 +7,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
+use super::arrays::postgres_arguments;
 use super::database::{Database, Engine};
-use super::value::{Row, Sql, Value, postgres_arguments, sqlite_arguments};
+use super::value::{Row, Sql, Value, sqlite_arguments};
 use crate::error::StoreError;
 use crate::sqlite::sqlite_options;
 

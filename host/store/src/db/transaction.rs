@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::arrays::{Arguments, postgres_arguments};
 use super::clock::Clock;
 use super::committed::{Acknowledgement, Announcer, COMMIT, Committed, TOUCHED, outlasting};
 use super::counters::Counters;
 use super::multi_row::{MultiRow, PART, Prepared, together, united};
 use super::pool::{Leased, Pool, Purpose};
 use super::sqlite_writer::{Failed, LocalTransaction, Ran};
-use super::value::{Arguments, Row, Sql, Value, postgres_arguments};
+use super::value::{Row, Sql, Value};
 use crate::error::StoreError;
 
 /// Dropped without `commit`, nothing happens.

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, Column, Row as _};
 
-use super::arrays::{Array, Arrays};
 use super::local_row::LocalRow;
 use crate::error::StoreError;
 
@@ -61,46 +60,6 @@ pub(super) fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, St
             Value::Bytes(value) => arguments.add(value),
         };
         added.map_err(StoreError::database)?;
-    }
-    Ok(arguments)
-}
-
-/// What the `$n` of a statement for PostgreSQL stand for.
-#[derive(Clone)]
-pub(super) enum Arguments {
-    Values(Vec<Value>),
-    Arrays(Arrays),
-}
-
-impl From<Vec<Value>> for Arguments {
-    fn from(values: Vec<Value>) -> Arguments {
-        Arguments::Values(values)
-    }
-}
-
-pub(super) fn postgres_arguments(of: impl Into<Arguments>) -> Result<PgArguments, StoreError> {
-    let mut arguments = PgArguments::default();
-    match of.into() {
-        Arguments::Values(values) => {
-            for value in values {
-                let added = match value {
-                    Value::Int(value) => arguments.add(value),
-                    Value::Text(value) => arguments.add(value),
-                    Value::Bytes(value) => arguments.add(value),
-                };
-                added.map_err(StoreError::database)?;
-            }
-        }
-        Arguments::Arrays(arrays) => {
-            for array in arrays.into_each() {
-                let added = match array {
-                    Array::Ints(values) => arguments.add(values),
-                    Array::Texts(values) => arguments.add(values),
-                    Array::Bytes(values) => arguments.add(values),
-                };
-                added.map_err(StoreError::database)?;
-            }
-        }
     }
     Ok(arguments)
 }
