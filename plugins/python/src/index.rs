@@ -48,8 +48,6 @@ pub(crate) struct File {
     pub(crate) checked: bool,
     /// Where an upstream has what is signed of it.
     pub(crate) provenance_url: Option<String>,
-    /// Whether the upstream was asked for that.
-    pub(crate) stated: bool,
     /// What is stored of it, where it is.
     #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
@@ -146,7 +144,6 @@ impl File {
             withdrawn: false,
             checked: false,
             provenance_url: None,
-            stated: false,
             record: Some(record),
         }
     }

@@ -7,6 +7,7 @@
 //! | `v/<project>/<version>` | a version, under the text that is the same for equal versions: its summary |
 //! | `y/<project>/<version>` | that a version was yanked, and why |
 //! | `f/<project>/<file>` | a file: digests, size, time, what goes with it |
+//! | `a/<project>/<file>` | of a proxy: that its upstream was asked for what is signed of the file of this SHA-256 |
 //! | `d/<file>` | that the name of this file was used, in one form for all its spellings; it stays when the file goes |
 //!
 //! Names of projects are normalised and hold no slash, so that one scan of `f/<project>/` reads a project and no other.
@@ -47,6 +48,10 @@ pub(crate) fn files(project: &str) -> String {
 
 pub(crate) fn file(project: &str, filename: &str) -> String {
     format!("f/{project}/{filename}")
+}
+
+pub(crate) fn stated(project: &str, filename: &str) -> String {
+    format!("a/{project}/{filename}")
 }
 
 /// `key` is the file name's.

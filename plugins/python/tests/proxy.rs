@@ -4,6 +4,8 @@
 
 mod wheel;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use packhouse_python::Python;
 use packhouse_sdk::Freshness;
 use packhouse_testkit::{MemoryHost, Mount};
@@ -219,6 +221,48 @@ fn a_page_says_of_what_a_policy_withholds_why() {
     proxy.get(&file("1.0")).send().expect(200);
     // The newest of which PyPI's own documents tell is one that is offered.
     assert_eq!(proxy.get("/pypi/demo/json").send().json()["info"]["version"], "1.0");
+}
+
+#[test]
+fn what_is_signed_of_a_file_is_stated_once_even_where_the_file_is_denied() {
+    let host = MemoryHost::new();
+    let proxy = proxy(&host, json!({}));
+    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    let signed = |version: &str| {
+        let mut listed = listed(version, "2020-01-01T00:00:00Z");
+        listed["provenance"] = json!(format!("https://upstream.test/integrity/{version}"));
+        listed
+    };
+    let page =
+        json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": [signed("1.0"), signed("2.0")]});
+    host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], page.to_string().as_bytes());
+    let subject = json!({"name": wheel::wheel_name("demo", "2.0"), "digest": {"sha256": sha256(&wheel::wheel("demo", "2.0", ""))}});
+    let statement = STANDARD.encode(json!({"subject": [subject]}).to_string());
+    let attestation = json!({
+        "version": 1, "envelope": {"statement": statement, "signature": "AAAA"},
+        "verification_material": {"certificate": "AAAA", "transparency_entries": []},
+    });
+    let provenance = json!({"version": 1, "attestation_bundles": [{"attestations": [attestation]}]});
+    let two = "https://upstream.test/integrity/2.0";
+    host.answer_upstream("GET", two, 200, &[], provenance.to_string().as_bytes());
+    host.deny_version("demo", "2.0", "Nobody may have it (policy ours)");
+    proxy.get(&file("2.0")).send().expect(404);
+    assert_eq!(host.statements("proxy").len(), 1);
+    let revision = host.revision("proxy");
+    proxy.get(&file("2.0")).send().expect(404);
+    assert_eq!((host.statements("proxy").len(), host.revision("proxy")), (1, revision));
+    let asked = |address: &str| host.fetched().iter().filter(|target| target.contains(address)).count();
+    assert_eq!(asked(two), 1);
+
+    // Of another nothing is signed after all, or the upstream does not say.
+    let one = "https://upstream.test/integrity/1.0";
+    host.fail_upstream("GET", one, packhouse_sdk::Error::Unavailable("gone".to_owned()));
+    proxy.get(&file("1.0")).send().expect(200);
+    host.answer_upstream("GET", one, 404, &[], b"");
+    proxy.get(&file("1.0")).send().expect(200);
+    let (revision, before) = (host.revision("proxy"), asked(one));
+    proxy.get(&file("1.0")).send().expect(200);
+    assert_eq!((host.revision("proxy"), asked(one), before), (revision, 2, 2));
 }
 
 #[test]

@@ -152,6 +152,11 @@ impl MemoryHost {
             .unwrap_or_default()
     }
 
+    /// How many changes were applied to a repository.
+    pub fn revision(&self, repository: &str) -> u64 {
+        self.state.borrow().repositories.get(repository).map_or(0, |state| state.revision)
+    }
+
     /// What a repository holds.
     pub fn effects(&self, repository: &str) -> Effects {
         let state = self.state.borrow();

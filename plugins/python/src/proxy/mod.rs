@@ -114,8 +114,9 @@ impl Offer<'_> {
             return Ok(None);
         }
         // What is signed of a file is stated before it is judged, since a policy may go by it.
-        let file =
-            &if part == Part::File { stated(self.cx, self.proxy, self.project, file)? } else { file.clone() };
+        if part == Part::File {
+            state(self.cx, self.proxy, self.project, file)?;
+        }
         let verdict = self.proxy.judge_asked(self.project, &release(file, withdrawn))?;
         if verdict != ReleaseVerdict::Offered {
             return Ok(None);
@@ -283,33 +284,32 @@ fn remember_age(proxy: &Repository, project: &str, file: &File) -> Result<(), Fa
     Ok(())
 }
 
-/// The file, of which the host knows by now what is signed of it: it judges the fetch by that. Where the upstream does not answer, that is no
-/// reason not to serve the file, and it is asked the next time.
-fn stated(cx: &Context, proxy: &Repository, project: &str, file: &File) -> Result<File, Failure> {
-    let (address, sha256) = match (&file.provenance_url, file.hashes.get("sha256")) {
-        (Some(address), Some(sha256)) if !file.stated => (address, sha256),
-        _ => return Ok(file.clone()),
+/// States what is signed of a file, once: the host judges the fetch by that. Where the upstream does not answer, that is no reason not to serve
+/// the file, and it is asked the next time. The note of it is apart from that of the file, since a file that is denied is never fetched.
+fn state(cx: &Context, proxy: &Repository, project: &str, file: &File) -> Result<(), Failure> {
+    let (Some(address), Some(sha256)) = (&file.provenance_url, file.hashes.get("sha256")) else {
+        return Ok(());
     };
-    let done = File { stated: true, ..file.clone() };
-    let known = proxy.get_json::<File>(&records::file(project, &file.filename))?;
-    if known.is_some_and(|entry| entry.value.stated && entry.value.hashes == file.hashes) {
-        return Ok(done);
+    let key = records::stated(project, &file.filename);
+    let before = proxy.get(&key)?;
+    if before.as_ref().is_some_and(|entry| entry.value == sha256.as_bytes()) {
+        return Ok(());
     }
-    let Some(answer) = provenance(cx, proxy, address) else { return Ok(file.clone()) };
+    let Some(answer) = provenance(cx, proxy, address) else { return Ok(()) };
     let (id, subject) = (VersionId::new(project, &file.version), Digest::new("sha256", sha256)?);
     let bundles = attestation::of_upstream(&answer, &file.filename, sha256);
-    if bundles.is_empty() {
-        return Ok(done);
-    }
     let path = format!("packages/{project}/{}/{}", file.version, file.filename);
     let mut change = proxy.begin()?;
-    change.show(&shown(project, file));
+    change.put(&key, sha256.as_bytes(), Expectation::unchanged(before.as_ref()), &[]);
+    if !bundles.is_empty() {
+        change.show(&shown(project, file));
+    }
     for bundle in bundles {
         let statement = Statement::new(id.clone(), Statement::BUNDLE, subject.clone(), bundle);
         change.attest(&statement.of_file(path.as_str()));
     }
-    let _nothing_is_expected = change.commit()?;
-    Ok(done)
+    let _stale_is_stated_already = change.commit()?;
+    Ok(())
 }
 
 /// An upstream's provenance object; empty where it has none, and none where it does not answer.
