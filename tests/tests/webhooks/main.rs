@@ -15,6 +15,7 @@ mod release;
 
 mod delivery;
 mod events;
+mod killed;
 mod order;
 mod pages;
 mod receiver;

@@ -1,20 +1,14 @@
-//! Each publish is told at least once, and those of a package in their order: under a receiver that fails sometimes, servers that are
-//! killed, and several servers of one database.
+//! Each publish is told at least once, and those of a package in their order, by several servers of one database.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use packhouse_tests::database::Postgres;
-use packhouse_tests::race::at_once;
 use packhouse_tests::repository::FormatRepository;
-use packhouse_tests::server::eventually;
-use packhouse_tests::{Api, Request, Server, long};
+use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};
 
-use super::receiver::{Answers, Receiver, answer, died, ok};
+use super::receiver::{Message, Receiver};
 use super::{Hook, allowing};
 
 /// Publishes version after version of these packages, each by one thread, on one of these servers in turn; those that were answered 201.
@@ -34,9 +28,9 @@ fn publish(repositories: &[FormatRepository], packages: usize, versions: usize) 
 
 /// Asserts that what was taken of each package is each version at least once, in their order: what comes again is what came last.
 #[track_caller]
-fn in_order(receiver: &Receiver, packages: usize, versions: usize) {
+pub(crate) fn in_order(messages: &[Message], packages: usize, versions: usize) {
     let mut told: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for message in receiver.messages().iter().filter(|message| message.status == 200) {
+    for message in messages.iter().filter(|message| message.status == 200) {
         let data = message.json()["data"].clone();
         let version: usize = data["version"].as_str().unwrap().parse().unwrap();
         told.entry(data["package"].as_str().unwrap().to_owned()).or_default().push(version);
@@ -48,73 +42,8 @@ fn in_order(receiver: &Receiver, packages: usize, versions: usize) {
     }
 }
 
-/// Fails now and then, ends now and then in the middle of a message, and is not there at all while `down`.
-fn moody(down: &Arc<AtomicBool>) -> Arc<Answers> {
-    let down = Arc::clone(down);
-    Arc::new(move |number: usize, _: &Value| {
-        if down.load(Ordering::Relaxed) || number % 31 == 5 {
-            return died();
-        }
-        if number % 7 == 3 { answer(500) } else { ok() }
-    })
-}
-
-/// Publishes each version of these packages after the one before it, whatever becomes of the server meanwhile: what was not answered is
-/// sent again, and is refused as already there where it was done after all. Counts what is done.
-fn publish_through_deaths(
-    repository: &FormatRepository,
-    packages: usize,
-    versions: usize,
-    done: &AtomicUsize,
-) {
-    const PUBLISHERS: usize = 16;
-    at_once(PUBLISHERS, |publisher| {
-        for version in 0..versions {
-            for package in (publisher..packages).step_by(PUBLISHERS) {
-                let path = format!("org/a/lib{package}/{version}/lib{package}-{version}.jar");
-                eventually(&path, || {
-                    let request = Request::new("PUT", &repository.path(&path)).body(path.as_bytes());
-                    let status = repository.client.try_send(request).map_or(503, |answer| answer.status);
-                    assert!([201, 409, 503].contains(&status), "{path}: {status}");
-                    (status != 503).then_some(())
-                });
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    });
-}
-
-#[test]
-fn each_publish_is_told_in_order_though_the_server_and_the_receiver_are_killed() {
-    const KILLS: usize = 5;
-    let (packages, versions) = if long() { (100, 100) } else { (16, 15) };
-    let mut server = allowing().start();
-    let api = Api::sign_in(&server);
-    let repository = FormatRepository::hosted(&server, "maven", "releases", &json!({}));
-    let down = Arc::new(AtomicBool::new(false));
-    let receiver = Receiver::on(TcpListener::bind("127.0.0.1:0").unwrap(), moody(&down));
-    let hook = Hook::create(&api, &receiver.url(), &["package.published"], json!("*"));
-    let done = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let publishing = scope.spawn(|| publish_through_deaths(&repository, packages, versions, &done));
-        for kill in 1..=KILLS {
-            let reached = packages * versions * kill / (KILLS + 1);
-            while done.load(Ordering::Relaxed) < reached && !publishing.is_finished() {
-                std::thread::yield_now();
-            }
-            down.store(kill % 2 == 1, Ordering::Relaxed);
-            server.restart();
-        }
-    });
-    down.store(false, Ordering::Relaxed);
-    server.restart();
-    hook_drained(&Api::sign_in(&server), &hook);
-    in_order(&receiver, packages, versions);
-    assert!(receiver.messages().iter().all(|message| message.is_signed_with(&hook.secret)));
-}
-
 /// Waits until nothing waits, for as long as so much takes.
-fn hook_drained(api: &Api, hook: &Hook) {
+pub(crate) fn hook_drained(api: &Api, hook: &Hook) {
     let begun = std::time::Instant::now();
     loop {
         let waiting = api.call("GET", &format!("{}/deliveries?limit=200", hook.path())).expect(200).json();
@@ -161,7 +90,7 @@ fn servers_of_one_database_tell_once_between_them_and_go_on_for_one_that_dies() 
     let both = [repository.on(&two), repository.clone()];
     publish(&both, 8, 10);
     hook_drained(&api, &hook);
-    in_order(&receiver, 8, 10);
+    in_order(&receiver.messages(), 8, 10);
     assert_eq!(receiver.messages().len(), 80, "nobody died, so each is told once");
 
     // Whoever was at it is gone, and its claim runs out.

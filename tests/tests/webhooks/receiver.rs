@@ -111,11 +111,6 @@ pub(crate) fn answer(status: u16) -> (u16, String, Vec<u8>, Duration) {
     (status, String::new(), b"done".to_vec(), Duration::ZERO)
 }
 
-/// It ends before it answers, as a process does that is killed.
-pub(crate) fn died() -> (u16, String, Vec<u8>, Duration) {
-    answer(0)
-}
-
 fn converse(stream: &TcpStream, kept: &Mutex<Vec<Message>>, answers: &Answers) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     loop {
@@ -137,9 +132,6 @@ fn converse(stream: &TcpStream, kept: &Mutex<Vec<Message>>, answers: &Answers) -
         let (status, more, text, after) = answers(number, &serde_json::from_slice(&body).unwrap());
         kept.lock().unwrap().push(Message { headers, body, status });
         std::thread::sleep(after);
-        if status == 0 {
-            return Ok(());
-        }
         let head = format!("HTTP/1.1 {status} x\r\n{more}Content-Length: {}\r\n\r\n", text.len());
         (&mut &*stream).write_all(&[head.as_bytes(), &text].concat())?;
     }
