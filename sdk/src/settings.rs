@@ -29,6 +29,9 @@ pub struct Settings {
     pub upstream: Option<String>,
     /// Bytes of a file that the operator allows; none where the format's own bound stands.
     pub max_file_bytes: Option<u64>,
+    /// A proxy's: whether a policy judges its versions by what is signed of them. Ask the upstream for that before a file of one is
+    /// fetched, and state it; where it is asked for nothing else by it, leave it out otherwise.
+    pub judged_by_provenance: bool,
 }
 
 impl Default for Settings {
@@ -39,6 +42,7 @@ impl Default for Settings {
             keep_untagged: true,
             upstream: None,
             max_file_bytes: None,
+            judged_by_provenance: false,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::receive::Received;
 use crate::repository_request::RepositoryRequest;
 use crate::select_repositories::SelectedRepositories;
 use crate::services::CallServices;
+use crate::told_provenance;
 use crate::trials::OnTrial;
 
 /// How often a call is begun at most.
@@ -40,7 +41,8 @@ async fn call(
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
-    let SelectedRepositories { target, others, reads } = repositories;
+    let SelectedRepositories { target, others, reads } =
+        Box::pin(told_provenance::tell(request, repositories)).await?;
     let Received { body, parts, appended, published_at } = received;
     let on_trial = request.on_trial.as_ref();
     let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));

@@ -55,6 +55,7 @@ mod sent_file;
 mod services;
 mod strangers;
 mod token_service;
+mod told_provenance;
 mod trials;
 mod unkept_json;
 mod validity;

@@ -95,7 +95,7 @@ pub(super) async fn complete(
         }
         None => {
             for (name, places) in by_name(&wanted.provenance, versions) {
-                add_provenance(app, repository, &name, &places, versions).await?;
+                add_provenance(app, question, &name, &places, versions).await?;
             }
         }
     }
@@ -120,16 +120,20 @@ fn by_name(places: &BTreeSet<usize>, versions: &[PolicyFacts]) -> BTreeMap<Strin
 
 async fn add_provenance(
     app: &App,
-    repository: RepositoryId,
+    question: &Question,
     name: &str,
     places: &[usize],
     versions: &mut [PolicyFacts],
 ) -> Result<(), StoreError> {
+    let repository = question.place.repository;
     if let [at] = places
         && let Some(facts) = versions.get_mut(*at)
     {
         let stated = crate::attestations::judged_of(app, repository, name, &facts.version).await?;
-        facts.provenance.extend(stated.iter().map(provenance));
+        let about = |one: &&Attestation| {
+            question.file.as_ref().is_none_or(|file| file.is_subject(&one.path, &one.subject))
+        };
+        facts.provenance.extend(stated.iter().filter(about).map(provenance));
         return Ok(());
     }
     let stated = app.store.attestations_of_package(repository, name).await?;

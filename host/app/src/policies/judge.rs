@@ -6,7 +6,9 @@ use packhouse_runtime::{
     IgnoredFact, MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
     purpose_word,
 };
-use packhouse_store::{OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version};
+use packhouse_store::{
+    Digest, OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version,
+};
 use serde_json::json;
 
 use super::facts::Wanted;
@@ -34,6 +36,23 @@ pub struct JudgedWhere {
     pub upstream: Option<String>,
 }
 
+/// A file that is asked for: what is signed of another, or of what it was once, says nothing of it.
+#[derive(Clone, Debug)]
+pub struct AskedFile {
+    /// Its path.
+    pub path: String,
+    /// What it must turn out to be, as far as that is known.
+    pub digests: Vec<Digest>,
+}
+
+impl AskedFile {
+    /// Whether what is stated of the file at this path, with this digest, is stated of this one.
+    pub(super) fn is_subject(&self, path: &str, digest: &Digest) -> bool {
+        let mut known = self.digests.iter().filter(|known| known.algorithm == digest.algorithm);
+        (path.is_empty() || path == self.path) && known.all(|known| known == digest)
+    }
+}
+
 /// What is asked of rules.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -41,6 +60,8 @@ pub struct Question {
     pub place: JudgedWhere,
     /// What for.
     pub purpose: PolicyPurpose,
+    /// The file of the version that is asked for, where it is one.
+    pub file: Option<AskedFile>,
     /// Who asks, as it may be shown.
     pub caller: Option<String>,
     /// The request that it is part of, for logs.
@@ -387,6 +408,17 @@ mod tests {
     use packhouse_store::{NewException, RuleRow, RuleText};
 
     use super::*;
+
+    #[test]
+    fn a_statement_counts_for_the_file_that_it_is_about() {
+        let digest = |text: &str| text.parse::<Digest>().unwrap();
+        let (own, other) = (format!("sha256:{}", "aa".repeat(32)), format!("sha256:{}", "bb".repeat(32)));
+        let asked = AskedFile { path: "a/x".to_owned(), digests: vec![digest(&own)] };
+        assert!(asked.is_subject("a/x", &digest(&own)) && asked.is_subject("", &digest(&own)));
+        assert!(!asked.is_subject("a/y", &digest(&own)) && !asked.is_subject("a/x", &digest(&other)));
+        // What is known by another algorithm tells nothing.
+        assert!(asked.is_subject("a/x", &digest(&format!("sha512:{}", "bb".repeat(64)))));
+    }
 
     fn rule(mode: RuleMode) -> Rule {
         let text = RuleText {

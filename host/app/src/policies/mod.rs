@@ -10,7 +10,7 @@ mod recorded;
 mod rule_set;
 mod told;
 
-pub use judge::{Judged, JudgedWhere, Published, Question, Refusal};
+pub use judge::{AskedFile, Judged, JudgedWhere, Published, Question, Refusal};
 pub use rule_set::{Rule, RuleSet};
 pub use told::RuleFailure;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_names::glob_match;
-use packhouse_runtime::{PolicyComponent, PolicyFacts};
+use packhouse_runtime::{IgnoredFact, PolicyComponent, PolicyFacts};
 use packhouse_store::{NewException, RepositoryId, RuleRow};
 
 use super::recorded::Armed;
@@ -31,6 +31,17 @@ impl RuleSet {
     #[must_use]
     pub fn reaches(&self, repository: RepositoryId) -> bool {
         self.rules.iter().any(|rule| rule.reaches(repository))
+    }
+
+    /// Whether a rule that is about this repository looks at what is signed of versions.
+    #[must_use]
+    pub fn looks_at_provenance(&self, repository: RepositoryId) -> bool {
+        let looks = |rule: &Rule| {
+            rule.component
+                .as_ref()
+                .is_ok_and(|component| !component.description().ignores(IgnoredFact::Provenance))
+        };
+        self.rules.iter().any(|rule| rule.reaches(repository) && looks(rule))
     }
 }
 

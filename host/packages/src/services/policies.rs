@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_app::App;
-use packhouse_app::policies::{Judged, JudgedWhere, Published, Question, facts};
+use packhouse_app::policies::{AskedFile, Judged, JudgedWhere, Published, Question, facts};
 use packhouse_runtime::{
     Fetch, JudgedReleases, PolicyFacts, PolicyPurpose, PolicyService, Release, ReleaseVerdict, Reply,
     ReplyLifetime, RepositoryView, RequestHead, ServiceError, ServiceFuture,
@@ -39,6 +39,7 @@ impl CallServices {
         Question {
             place,
             purpose,
+            file: None,
             caller: self.caller.principal.caller.as_deref().map(str::to_owned),
             head: Arc::new(RequestHead { request_id, ..RequestHead::default() }),
             now: now_ms(),
@@ -163,8 +164,9 @@ impl FetchJudge {
     /// None where nothing judges: no rule holds, or the fetch is of no version's file.
     pub(super) fn of(services: &CallServices, proxy: &RepositoryView, fetch: &Fetch) -> Option<FetchJudge> {
         let number = services.caller.policies?;
-        let (package, version, _) = fetch.show_as.clone()?;
-        let question = services.proxied(proxy, PolicyPurpose::Fetch);
+        let (package, version, path) = fetch.show_as.clone()?;
+        let file = Some(AskedFile { path, digests: fetch.expect.clone() });
+        let question = Question { file, ..services.proxied(proxy, PolicyPurpose::Fetch) };
         Some(FetchJudge { app: Arc::clone(&services.app), number, question, package, version })
     }
 

@@ -132,6 +132,7 @@ pub(super) fn question(repository: &RepositoryRow, now: i64) -> Question {
             upstream: repository.upstream.clone(),
         },
         purpose: PolicyPurpose::Preview,
+        file: None,
         caller: None,
         head: Arc::new(RequestHead::default()),
         now,
