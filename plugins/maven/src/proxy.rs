@@ -1,6 +1,7 @@
 //! A proxy: files that are fetched once and checked against the upstream's checksums, metadata that is asked for again.
 
 mod metadata;
+mod signed;
 
 use crate::answer::{made, missing};
 use crate::checksum::Algorithm;
@@ -10,6 +11,8 @@ use packhouse_sdk::{
     Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
     percent_encode,
 };
+
+use signed::Judged;
 
 pub(crate) use metadata::document;
 
@@ -54,13 +57,24 @@ fn ask(cx: &Context, method: &str, file: &FilePath) -> Fetch {
     }
 }
 
+/// A fetch of a file for a client, once what is signed of it is stated where a policy judges by that.
+fn asked_for(cx: &Context, proxy: &Repository, method: &str, file: &FilePath) -> Result<Fetch, Failure> {
+    Ok(match signed::state(cx, proxy, file)? {
+        Judged::AsItIs => ask(cx, method, file),
+        Judged::Signature => ask(cx, method, &FilePath { item: None, ..file.clone() }),
+        // Of a HEAD there are no bytes to compare.
+        Judged::Signed(_) if method == "HEAD" => ask(cx, method, file),
+        Judged::Signed(sha256) => ask(cx, method, file).expect(&sha256),
+    })
+}
+
 /// Whether its bytes may change: a snapshot without a timestamp.
 fn is_moving(file: &FilePath) -> bool {
     matches!(file.item, Some(Item { kind: Kind::Moving, .. }))
 }
 
 fn head(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
-    let reply = ask(cx, "HEAD", file).start(proxy)?;
+    let reply = asked_for(cx, proxy, "HEAD", file)?.start(proxy)?;
     let headers = good(&reply, &file.path)?;
     let mut response = described(Response::ok(), file, &headers);
     if let Some(length) = header(&headers, "content-length") {
@@ -70,7 +84,7 @@ fn head(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, F
 }
 
 fn fetch_file(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Response, Failure> {
-    let mut reply = ask(cx, "GET", file).start(proxy)?;
+    let mut reply = asked_for(cx, proxy, "GET", file)?.start(proxy)?;
     let headers = good(&reply, &file.path)?;
     // What is kept was checked when it came.
     let kept = header(&headers, "age").is_some();

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `f/<path>` | a file: its digests, size and time |
 //! | `c/<path>` | checksums that came before their file |
+//! | `s/<path>` | of a proxy: what was stated of a file, by the upstream's signatures of it |
 //! | `a/<folder>//v/<version>` | the artifact in this folder has this version; when it last changed |
 //! | `a/<folder>//m` | the `maven-metadata.xml` that a client put there, byte by byte |
 //! | `a/<folder>//p/<artifact>` | a plugin that the group in this folder names |
@@ -33,6 +34,10 @@ pub(crate) fn files_in(folder: &str) -> String {
 
 pub(crate) fn held(path: &str) -> String {
     format!("c/{path}")
+}
+
+pub(crate) fn stated(path: &str) -> String {
+    format!("s/{path}")
 }
 
 /// What a folder's metadata is made of.

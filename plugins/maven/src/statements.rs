@@ -9,7 +9,7 @@ use packhouse_sdk::{
 };
 use serde_json::Value;
 
-const SUFFIXES: [&str; 3] = [".sigstore.json", ".sigstore", ".asc"];
+pub(crate) const SUFFIXES: [&str; 3] = [".sigstore.json", ".sigstore", ".asc"];
 
 /// How a file stands to signatures.
 pub(crate) enum Part<'a> {
@@ -82,10 +82,21 @@ fn state(
 ) -> Result<(), Failure> {
     let fits = body.size()? <= Statement::MAX_BYTES as u64;
     let bytes = if fits { body.read_all(Statement::MAX_BYTES as u64)? } else { Vec::new() };
+    change.attest(&statement(item, signed, source, subject, bytes));
+    Ok(())
+}
+
+/// What the signature at `source` states of the file at `signed`.
+pub(crate) fn statement(
+    item: &Item,
+    signed: &str,
+    source: &str,
+    subject: Digest,
+    bytes: Vec<u8>,
+) -> Statement {
     let kind = if source.ends_with(".asc") { Statement::PGP.to_owned() } else { bundle_kind(&bytes) };
     let id = VersionId::new(item.name(), &item.version);
-    change.attest(&Statement::new(id, kind, subject, bytes).of_file(signed).at(source));
-    Ok(())
+    Statement::new(id, kind, subject, bytes).of_file(signed).at(source)
 }
 
 /// As a bundle calls itself.

@@ -7,8 +7,10 @@ use super::release::Release;
 use super::{Set, verdicts, wheel};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::PythonRepository;
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::sigstore::{BUNDLE, IDENTITY, SOURCE, Signer, statement};
-use packhouse_tests::{Server, digests};
+use packhouse_tests::upstream::{Answer, Upstream};
+use packhouse_tests::{Request, Server, digests};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 
@@ -77,4 +79,83 @@ fn a_wheel_of_an_upstream_is_judged_by_what_is_signed_there() {
     // What was served is served again without another question.
     drop(far);
     file("1.0").expect(200);
+}
+
+#[test]
+fn a_jar_of_an_upstream_is_judged_by_the_signature_beside_it() {
+    let (set, upstream) = (Set::new(), Upstream::start());
+    let proxy = FormatRepository::proxy(&set.server, "maven", "jars", &upstream.url(), &json!({}));
+    let folder = "org/example/lib/1.0";
+    let lay = |name: &str, bytes: &[u8], signer: Option<&Signer>| {
+        upstream.on(&format!("/{folder}/{name}"), Answer::ok(bytes));
+        if let Some(signer) = signer {
+            let bundle = set.instance.signature(signer, bytes).to_string();
+            upstream.on(&format!("/{folder}/{name}.sigstore.json"), Answer::ok(bundle));
+        }
+    };
+    let asc = "-----BEGIN PGP SIGNATURE-----\n\n?\n-----END PGP SIGNATURE-----\n";
+    lay("lib-1.0.pom", b"<project/>", Some(&Signer::default()));
+    lay("lib-1.0.jar", b"a jar", Some(&Signer::default()));
+    upstream.on(&format!("/{folder}/lib-1.0.jar.asc"), Answer::ok(asc));
+    lay("lib-1.0-sources.jar", b"sources", Some(&Signer::called("https://github.com/mallory/x")));
+    lay("lib-1.0-javadoc.jar", b"javadoc", None);
+    lay("lib-1.0-tests.jar", b"tests", Some(&Signer::default()));
+    let ask = |name: &str| proxy.get(&format!("{folder}/{name}"));
+
+    // Where no policy judges by it, an upstream is asked for nothing but what a client wants, and signatures are served.
+    ask("lib-1.0.pom").expect(200);
+    assert!(upstream.seen().iter().all(|one| !one.target.contains("sigstore")));
+    assert_eq!(ask("lib-1.0.jar.asc").expect(200).text(), asc);
+
+    demand(&set, SOURCE);
+    for name in ["lib-1.0.pom", "lib-1.0.jar"] {
+        ask(name).expect(200);
+    }
+    assert_eq!(
+        proxy.client.send(Request::new("HEAD", &proxy.path(&format!("{folder}/lib-1.0.jar")))).status,
+        200
+    );
+    let stated = set.stated(&proxy.id, "org.example:lib", "1.0", 3);
+    let of = |file: &str, ending: &str| {
+        let (file, path) = (format!("{folder}/{file}"), format!("{folder}/{file}{ending}"));
+        let found = stated.iter().find(|one| one["file"] == file && one["path"] == path);
+        found.unwrap_or_else(|| panic!("{file} {ending}: {stated:#?}"))["verdict"].clone()
+    };
+    assert_eq!(of("lib-1.0.pom", ".sigstore.json"), "verified");
+    assert_eq!(of("lib-1.0.jar", ".sigstore.json"), "verified");
+    assert_eq!(of("lib-1.0.jar", ".asc"), "unverifiable");
+    // Another file of the version has no share in what was signed of those.
+    denied(&ask("lib-1.0-sources.jar"), "is not verified here");
+    denied(&ask("lib-1.0-javadoc.jar"), "has no provenance");
+    let asked = || upstream.seen().iter().filter(|one| one.target.contains("javadoc.jar.")).count();
+    let before = asked();
+    denied(&ask("lib-1.0-javadoc.jar"), "has no provenance");
+    assert_eq!(asked(), before, "that there is none is kept");
+    // Nor has a file that is no longer what was signed.
+    lay("lib-1.0-tests.jar", b"tampered with", None);
+    denied(&ask("lib-1.0-tests.jar"), "is not verified here");
+    // Signatures need none themselves.
+    for name in ["lib-1.0.jar.asc", "lib-1.0.jar.sigstore.json", "lib-1.0-sources.jar.sigstore.json"] {
+        ask(name).expect(200);
+    }
+    upstream.down(true);
+    for name in ["lib-1.0.pom", "lib-1.0.jar", "lib-1.0.jar.asc", "lib-1.0.jar.sigstore.json"] {
+        ask(name).expect(200);
+    }
+}
+
+#[test]
+fn a_wheel_of_a_version_has_no_share_in_what_was_signed_of_another() {
+    let (set, far) = (Set::new(), Server::start());
+    let origin = PythonRepository::create_as(&far, "py", &public());
+    let (first, second) = (wheel::wheel_name("demo", "1.0"), "demo-1.0-py2.py3-none-any.whl");
+    let file = wheel::wheel("demo", "1.0", "");
+    let about = statement(&first, "sha256", &digests::sha256(&file));
+    let signed = json!([set.instance.attestation(&Signer::default(), &about)]);
+    try_upload(&origin, "demo", &first, &file, Some(&signed)).expect(200);
+    try_upload(&origin, "demo", second, &wheel::wheel("demo", "1.0", "X: y\n"), None).expect(200);
+    let proxy = PythonRepository::proxy(&set.server, "py", &origin.url, &json!({}));
+    demand(&set, SOURCE);
+    proxy.file("demo", "1.0", &first).expect(200);
+    denied(&proxy.file("demo", "1.0", second), "has no provenance");
 }

@@ -1,0 +1,80 @@
+//! What a proxy states of its upstream's signatures, over an upstream in memory: once, and of the very bytes that are served.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+use packhouse_maven::Maven;
+use packhouse_testkit::{MemoryHost, Mount};
+use serde_json::json;
+
+const JAR: &str = "/org/a/lib/1.0/lib-1.0.jar";
+
+fn proxy(host: &MemoryHost, judged: bool) -> Mount<Maven> {
+    let settings = json!({"upstream": "https://upstream.test", "judged_by_provenance": judged});
+    host.mount::<Maven>("central", "proxy", settings)
+}
+
+fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
+    for method in ["HEAD", "GET"] {
+        host.answer_upstream(method, path, 200, &[], bytes);
+    }
+}
+
+#[test]
+fn what_is_signed_is_stated_once() {
+    let host = MemoryHost::new();
+    let central = proxy(&host, true);
+    lay(&host, JAR, b"a jar");
+    let stated = || host.statements("central").into_iter().map(|one| one.source).collect::<Vec<_>>();
+    central.get(JAR).send().expect(200);
+    assert!(stated().is_empty() && central.effects().records.is_empty());
+
+    lay(&host, &format!("{JAR}.sigstore.json"), b"{}");
+    lay(&host, &format!("{JAR}.asc"), b"signed");
+    assert_eq!(central.get(JAR).send().expect(200).body, b"a jar");
+    let path = JAR.trim_start_matches('/');
+    assert_eq!(stated(), [format!("{path}.sigstore.json"), format!("{path}.asc")]);
+    let one = host.statements("central").remove(0);
+    assert_eq!((one.path.as_str(), one.subject.algorithm()), (path, "sha256"));
+    // What is served from then on is to be those bytes.
+    let last = host.fetches().into_iter().rfind(|one| one.show_as.is_some()).unwrap();
+    assert_eq!(last.expect[0], one.subject);
+    let revision = host.revision("central");
+    for method in ["GET", "HEAD"] {
+        central.request(method, JAR).send().expect(200);
+    }
+    assert_eq!((stated().len(), host.revision("central")), (2, revision));
+    lay(&host, JAR, b"another jar");
+    central.get(JAR).send().expect(502);
+
+    // A signature is none of what has to be signed.
+    let before = host.fetches().len();
+    central.get(&format!("{JAR}.asc")).send().expect(200);
+    assert!(host.fetches()[before..].iter().all(|one| one.show_as.is_none()));
+}
+
+#[test]
+fn a_page_in_the_place_of_a_signature_is_none_and_a_build_that_changes_has_none() {
+    let host = MemoryHost::new();
+    let central = proxy(&host, true);
+    lay(&host, JAR, b"a jar");
+    host.answer_upstream("GET", &format!("{JAR}.asc"), 200, &[("content-type", "text/html")], b"<html>");
+    central.get(JAR).send().expect(200);
+    assert!(host.statements("central").is_empty());
+    let moving = "/org/a/lib/1.1-SNAPSHOT/lib-1.1-SNAPSHOT.jar";
+    lay(&host, moving, b"a jar");
+    lay(&host, &format!("{moving}.asc"), b"signed");
+    central.get(moving).send().expect(200);
+    assert!(host.statements("central").is_empty());
+}
+
+#[test]
+fn where_nobody_judges_by_it_nothing_more_is_asked() {
+    let host = MemoryHost::new();
+    let central = proxy(&host, false);
+    lay(&host, JAR, b"a jar");
+    lay(&host, &format!("{JAR}.asc"), b"signed");
+    central.get(JAR).send().expect(200);
+    assert!(host.fetched().iter().all(|asked| !asked.contains(".asc") && !asked.contains("sigstore")));
+    assert!(host.statements("central").is_empty());
+    assert_eq!(central.get(&format!("{JAR}.asc")).send().expect(200).body, b"signed");
+}
