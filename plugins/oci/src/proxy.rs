@@ -4,10 +4,12 @@
 //! Parts of an index and layers are fetched when somebody asks for them.
 
 pub(crate) mod lists;
+mod statements;
 
 use crate::manifest::{ACCEPT, is_one};
 use crate::name::Reference;
 use crate::settings::LibraryPrefix;
+use crate::statements::is_of_signatures;
 use crate::{LAYER_LIMIT, MANIFEST_LIMIT, answer};
 use packhouse_sdk::{
     Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request, Response,
@@ -35,8 +37,9 @@ pub(crate) fn manifest(
 ) -> Result<Option<Response>, Failure> {
     // The host judges the age of what is shown as a version.
     let must_be_old = proxy.needs_age(image)?;
-    let asked =
-        ManifestRequest { cx, proxy, upstream: Upstream::of(proxy, image)?, image, reference, must_be_old };
+    let judged_by_provenance = Settings::of(proxy)?.judged_by_provenance;
+    let upstream = Upstream::of(proxy, image)?;
+    let asked = ManifestRequest { cx, proxy, upstream, image, reference, must_be_old, judged_by_provenance };
     let tag = match reference {
         Reference::Digest(digest) => return asked.by_digest(digest),
         Reference::Tag(tag) => tag,
@@ -69,6 +72,8 @@ struct ManifestRequest<'a> {
     image: &'a str,
     reference: &'a Reference,
     must_be_old: bool,
+    /// What a tag names is judged by what is signed of it.
+    judged_by_provenance: bool,
 }
 
 impl ManifestRequest<'_> {
@@ -93,18 +98,31 @@ impl ManifestRequest<'_> {
     }
 
     fn what_is_told(&self, tag: &str, told: &Option<Digest>) -> Result<Option<Response>, Failure> {
-        match told {
-            Some(digest) => self.by_digest(digest),
+        let is_judged = self.judged_by_provenance && !is_of_signatures(tag);
+        let digest = match told {
+            Some(digest) => digest.clone(),
             // What the tag names from one moment to the next, nobody can say how old it is.
-            None if self.must_be_old => Ok(None),
+            None if self.must_be_old => return Ok(None),
+            None if is_judged => match statements::named_untold(self, tag)? {
+                Some(digest) => digest,
+                None => return Ok(None),
+            },
             // An upstream that does not tell digests is asked for the manifest itself.
-            None => self.answer(self.fetch("GET", tag), None),
+            None => return self.answer(self.fetch("GET", tag), None),
+        };
+        if is_judged {
+            statements::state(self, tag, &digest)?;
         }
+        self.by_digest(&digest)
     }
 
     fn by_digest(&self, digest: &Digest) -> Result<Option<Response>, Failure> {
         let mut fetch = self.fetch("GET", digest.as_str()).fresh(FOR_GOOD).expect(digest);
         let shown = match self.reference {
+            // A signature is no version that would have to be signed itself.
+            Reference::Tag(tag) if self.judged_by_provenance && is_of_signatures(tag) => {
+                self.must_be_old.then(|| tag.clone())
+            }
             Reference::Tag(tag) => Some(tag.clone()),
             // What is too young by its tag is so by its digest.
             Reference::Digest(digest) => self.must_be_old.then(|| digest.to_string()),

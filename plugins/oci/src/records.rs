@@ -109,6 +109,11 @@ pub(crate) fn indexes(image: &str, child: &Digest) -> String {
     format!("p/{image}:{child}:")
 }
 
+/// Of a proxy: what was stated of what a tag names upstream.
+pub(crate) fn stated(image: &str, tag: &str) -> String {
+    format!("s/{image}:{tag}")
+}
+
 /// Put whenever something of the image begins to be pointed to, so that who removes what nothing points to sees it.
 pub(crate) fn touched(image: &str) -> String {
     format!("g/{image}")

@@ -66,6 +66,17 @@ struct Descriptor {
 /// What tags of cosign's end with.
 const KINDS: [&str; 3] = ["sig", "att", "sbom"];
 
+/// Whether a tag is none of a version: one of cosign's, or that under which clients list referrers where a registry does not (`sha256-…`).
+pub(crate) fn is_of_signatures(tag: &str) -> bool {
+    let listed = tag.strip_prefix("sha256-").is_some_and(|hex| Digest::new("sha256", hex).is_ok());
+    listed || of_tag(tag).is_some()
+}
+
+/// cosign's tags for what is signed of a manifest.
+pub(crate) fn tags_about(digest: &Digest) -> impl Iterator<Item = String> {
+    ["sig", "att"].into_iter().map(move |kind| format!("sha256-{}.{kind}", digest.hex()))
+}
+
 /// What a tag of cosign's is about.
 fn of_tag(tag: &str) -> Option<Digest> {
     let (digest, _) = tag.rsplit_once('.').filter(|(_, kind)| KINDS.contains(kind))?;
@@ -205,37 +216,60 @@ fn beside(bytes: &[u8]) -> Vec<Digest> {
 /// What lies in a manifest; nothing where it is something else.
 fn said(repository: &Repository, within: &Digest, bytes: &[u8]) -> Result<Vec<Found>, Failure> {
     let parts: Parts = serde_json::from_slice(bytes).unwrap_or_default();
+    let mut found = Vec::new();
+    for layer in parts.layers.iter().take(MOST_LAYERS) {
+        let Some(form) = layer.form() else { continue };
+        let Ok(digest) = layer.digest.parse::<Digest>() else { continue };
+        let Some(blob) = repository.blob(&digest)? else { continue };
+        let (media_type, title) = (layer.media_type.clone(), layer.title());
+        let said = Said::MadeOf { form, media_type, title, digest, size: blob.size()? };
+        found.push(Found { said, within: within.clone() });
+    }
+    let here = |digest: &Digest| -> Result<Option<Vec<u8>>, Failure> {
+        let Some(blob) = repository.blob(digest)? else { return Ok(None) };
+        let fits = blob.size()? <= Statement::MAX_BYTES as u64;
+        Ok(Some(if fits { blob.read_all(Statement::MAX_BYTES as u64)? } else { Vec::new() }))
+    };
+    let signed = signed(bytes, here)?.into_iter();
+    found.extend(
+        signed.map(|Signed { kind, bytes }| Found {
+            said: Said::Signed { kind, bytes },
+            within: within.clone(),
+        }),
+    );
+    Ok(found)
+}
+
+/// A signed statement: its form and its bytes, none of which there are where they are too many.
+pub(crate) struct Signed {
+    pub(crate) kind: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The signed statements in a manifest. `layer` has the bytes of one: none where it is not there, and no bytes of what is too large.
+pub(crate) fn signed(
+    manifest: &[u8],
+    layer: impl Fn(&Digest) -> Result<Option<Vec<u8>>, Failure>,
+) -> Result<Vec<Signed>, Failure> {
+    let parts: Parts = serde_json::from_slice(manifest).unwrap_or_default();
     let config = parts.config.map(|config| config.media_type);
     let notation = parts.artifact_type.or(config).is_some_and(|kind| kind == NOTATION);
     let mut found = Vec::new();
-    for layer in parts.layers.iter().take(MOST_LAYERS) {
-        if let Some(form) = layer.form() {
-            let Ok(digest) = layer.digest.parse::<Digest>() else { continue };
-            let Some(blob) = repository.blob(&digest)? else { continue };
-            let (media_type, title) = (layer.media_type.clone(), layer.title());
-            let said = Said::MadeOf { form, media_type, title, digest, size: blob.size()? };
-            found.push(Found { said, within: within.clone() });
-            continue;
-        }
-        let kind = match layer.media_type.as_str() {
+    for part in parts.layers.iter().take(MOST_LAYERS).filter(|part| part.form().is_none()) {
+        let kind = match part.media_type.as_str() {
             _ if notation => NOTATION,
-            Statement::SIMPLE_SIGNING | Statement::DSSE => layer.media_type.as_str(),
+            Statement::SIMPLE_SIGNING | Statement::DSSE => part.media_type.as_str(),
             kind if kind.starts_with(Statement::BUNDLES) => kind,
             _ => continue,
         };
-        let Some(blob) =
-            layer.digest.parse().ok().map(|digest| repository.blob(&digest)).transpose()?.flatten()
-        else {
+        let Some(bytes) = part.digest.parse().ok().map(|digest| layer(&digest)).transpose()?.flatten() else {
             continue;
         };
-        let fits = blob.size()? <= Statement::MAX_BYTES as u64;
-        let bytes = if fits { blob.read_all(Statement::MAX_BYTES as u64)? } else { Vec::new() };
         let bytes = match kind {
-            Statement::SIMPLE_SIGNING | Statement::DSSE if fits => layer.apart(&bytes).write()?,
+            Statement::SIMPLE_SIGNING | Statement::DSSE if !bytes.is_empty() => part.apart(&bytes).write()?,
             _ => bytes,
         };
-        let said = Said::Signed { kind: kind.to_owned(), bytes };
-        found.push(Found { said, within: within.clone() });
+        found.push(Signed { kind: kind.to_owned(), bytes });
     }
     Ok(found)
 }
@@ -308,6 +342,8 @@ mod tests {
         assert_eq!(named(format!("sha256-{hex}.sig")), Some(format!("sha256:{hex}")));
         assert_eq!(named(format!("sha256-{hex}.att")), Some(format!("sha256:{hex}")));
         assert_eq!(named(format!("sha256-{hex}.sbom")), Some(format!("sha256:{hex}")));
+        assert!(is_of_signatures(&format!("sha256-{hex}")) && is_of_signatures(&format!("sha256-{hex}.sig")));
+        assert!(!is_of_signatures("sha256-ab") && !is_of_signatures("1.0"));
         for other in [
             format!("sha256-{hex}.json"),
             format!("sha256-{hex}"),

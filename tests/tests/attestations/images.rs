@@ -5,10 +5,10 @@ use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
 use packhouse_tests::sigstore::{self, BUNDLE, IDENTITY, Signer, statement};
 use serde_json::{Value, json};
 
-const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+pub(crate) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 
 /// A manifest of one layer, as signatures travel.
-fn carrier(
+pub(crate) fn carrier(
     kind: &str,
     layer: &str,
     bytes: &[u8],

@@ -16,6 +16,7 @@ mod formats;
 mod images;
 mod judge;
 mod proxied;
+mod proxied_images;
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "the table uses the rest")]
 mod release;

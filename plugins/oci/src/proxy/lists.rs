@@ -82,8 +82,8 @@ struct Index {
     manifests: Option<Vec<Referrer>>,
 }
 
-/// What refers to a manifest. An upstream that does not know such lists may have one under the tag that clients give it
-/// instead; nothing where there is none either.
+/// What refers to a manifest: as the upstream lists it, and as clients list it under the tag `sha256-…` where they find no such list. A registry
+/// that came to know lists later may still have what was pushed before under the tag alone.
 ///
 /// # Errors
 /// 502 where the upstream cannot be asked, or its list is too long.
@@ -94,19 +94,42 @@ pub(crate) fn referrers(
     subject: &Digest,
 ) -> Result<Vec<Referrer>, Failure> {
     let upstream = Upstream::of(proxy, image)?;
+    let listed = listed(cx, proxy, &upstream, subject);
+    let tagged = tagged(cx, proxy, &upstream, subject);
+    match (listed, tagged) {
+        // The list is the upstream's own word, whatever becomes of the tag.
+        (Ok(Some(listed)), tagged) => {
+            let mut tagged = tagged.unwrap_or_default();
+            tagged.retain(|one| !listed.iter().any(|known| known.digest == one.digest));
+            Ok(listed.into_iter().chain(tagged).collect())
+        }
+        (Ok(None), tagged) => tagged,
+        // That there are no lists is not kept as long as what lies under the tag.
+        (Err(_), Ok(tagged)) if !tagged.is_empty() => Ok(tagged),
+        (Err(failure), _) => Err(failure),
+    }
+}
+
+/// The upstream's list; none where it knows no such lists.
+fn listed(
+    cx: &Context,
+    proxy: &Repository,
+    upstream: &Upstream,
+    subject: &Digest,
+) -> Result<Option<Vec<Referrer>>, Failure> {
     let path = upstream.path(&format!("referrers/{subject}"));
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut next = Some(String::new());
     for page in 0..PAGES {
-        let Some(query) = next.take() else { return Ok(found) };
+        let Some(query) = next.take() else { return Ok(Some(found)) };
         let target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
         let Some(reply) = index_at(cx, proxy, &target)? else {
-            return if page == 0 { tagged(cx, proxy, &upstream, subject) } else { Err(breaks_off()) };
+            return if page == 0 { Ok(None) } else { Err(breaks_off()) };
         };
         next = next_page(&reply)?;
         found.extend(entries(reply, &mut bytes)?);
     }
-    if next.is_some() { Err(unusable("its list of referrers does not end")) } else { Ok(found) }
+    if next.is_some() { Err(unusable("its list of referrers does not end")) } else { Ok(Some(found)) }
 }
 
 /// The index under the tag `sha256-…`, as the specification has it for registries without such lists.

@@ -1,0 +1,145 @@
+//! What a proxy states of its upstream's signatures, over an upstream in memory: once, and of what a tag names now.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+
+#[allow(dead_code, reason = "the protocol's tests use the rest")]
+mod table;
+
+use packhouse_oci::Oci;
+use packhouse_testkit::{Answer, MemoryHost, Mount};
+use serde_json::{Value, json};
+use table::{OCI_IMAGE, OCI_INDEX, digest, image};
+
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+fn proxy(host: &MemoryHost, judged: bool) -> Mount<Oci> {
+    let settings = json!({"upstream": "https://upstream.test", "judged_by_provenance": judged});
+    host.mount::<Oci>("hub", "proxy", settings)
+}
+
+fn get(mount: &Mount<Oci>, target: &str) -> Answer {
+    mount.request("GET", target).claim("image").send()
+}
+
+fn lay(host: &MemoryHost, reference: &str, manifest: &str) {
+    let digest = digest(manifest);
+    let headers = [("content-type", OCI_IMAGE), ("docker-content-digest", &digest)];
+    for reference in [reference, &digest] {
+        for method in ["HEAD", "GET"] {
+            host.answer_upstream(
+                method,
+                &format!("v2/app/manifests/{reference}"),
+                200,
+                &headers,
+                manifest.as_bytes(),
+            );
+        }
+    }
+}
+
+/// What refers to this manifest and carries these bytes; as a list of referrers names it.
+fn lay_carrier(host: &MemoryHost, manifest: &str, bundle: &str) -> Value {
+    let carrier = json!({
+        "schemaVersion": 2, "mediaType": OCI_IMAGE, "artifactType": BUNDLE,
+        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest("{}"), "size": 2},
+        "layers": [{"mediaType": BUNDLE, "digest": digest(bundle), "size": bundle.len()}],
+        "subject": {"mediaType": OCI_IMAGE, "digest": digest(manifest), "size": manifest.len()},
+    });
+    let carrier = carrier.to_string();
+    lay(host, &digest(&carrier), &carrier);
+    host.answer_upstream("GET", &format!("v2/app/blobs/{}", digest(bundle)), 200, &[], bundle.as_bytes());
+    json!({"mediaType": OCI_IMAGE, "digest": digest(&carrier), "size": carrier.len(), "artifactType": BUNDLE})
+}
+
+fn refer(host: &MemoryHost, manifest: &str, entries: &[Value]) {
+    let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}).to_string();
+    let headers = [("content-type", OCI_INDEX)];
+    host.answer_upstream(
+        "GET",
+        &format!("v2/app/referrers/{}", digest(manifest)),
+        200,
+        &headers,
+        index.as_bytes(),
+    );
+}
+
+#[test]
+fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
+    let host = MemoryHost::new();
+    let hub = proxy(&host, true);
+    let (first, second) = (image(OCI_IMAGE, "{}", &["first"]), image(OCI_IMAGE, "{}", &["second"]));
+    lay(&host, "1.0", &first);
+    let stated = || host.statements("hub").into_iter().map(|one| one.bundle).collect::<Vec<_>>();
+
+    // Nothing is signed, and nothing is noted.
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert!(stated().is_empty() && hub.effects().records.is_empty());
+    let one = lay_carrier(&host, &first, "one");
+    refer(&host, &first, std::slice::from_ref(&one));
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert_eq!(stated(), [b"one"]);
+    let revision = host.revision("hub");
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert_eq!((stated().len(), host.revision("hub")), (1, revision));
+
+    // One more beside it, under the tag alone; one that the upstream does not give yet is looked for again.
+    let two = lay_carrier(&host, &first, "two");
+    let three =
+        json!({"mediaType": OCI_IMAGE, "digest": digest("nowhere"), "size": 7, "artifactType": BUNDLE});
+    let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [two, three]}).to_string();
+    let tag = format!("v2/app/manifests/{}", digest(&first).replace(':', "-"));
+    host.answer_upstream("GET", &tag, 200, &[("content-type", OCI_INDEX)], index.as_bytes());
+    for _ in 0..2 {
+        get(&hub, "/app/manifests/1.0").expect(200);
+        assert_eq!(stated(), [b"one", b"two"]);
+    }
+    let listed = get(&hub, &format!("/app/referrers/{}", digest(&first))).expect(200).json();
+    assert_eq!(listed["manifests"].as_array().unwrap().len(), 3);
+
+    // The tag moves: what was signed of the one says nothing of the other.
+    lay(&host, "1.0", &second);
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert!(stated().is_empty());
+    lay(&host, "1.0", &first);
+    // An upstream that does not answer takes nothing away of what is known, but nor does the other's stay.
+    refer(&host, &first, &[one]);
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert_eq!(stated(), [b"one", b"two"]);
+    let list = format!("v2/app/referrers/{}", digest(&first));
+    for target in [&list, &tag] {
+        host.fail_upstream("GET", target, packhouse_sdk::Error::Unavailable("gone".to_owned()));
+    }
+    get(&hub, "/app/manifests/1.0").expect(200);
+    assert_eq!(stated(), [b"one", b"two"]);
+}
+
+#[test]
+fn where_nobody_judges_by_it_nothing_more_is_asked() {
+    let host = MemoryHost::new();
+    let hub = proxy(&host, false);
+    let manifest = image(OCI_IMAGE, "{}", &["layer"]);
+    lay(&host, "1.0", &manifest);
+    refer(&host, &manifest, &[lay_carrier(&host, &manifest, "one")]);
+    get(&hub, "/app/manifests/1.0").expect(200);
+    let asked: Vec<String> = host.fetched();
+    assert_eq!(
+        asked,
+        ["HEAD v2/app/manifests/1.0".to_owned(), format!("GET v2/app/manifests/{}", digest(&manifest))]
+    );
+    assert!(host.statements("hub").is_empty());
+}
+
+#[test]
+fn a_signature_under_its_tag_is_no_version_that_would_be_judged() {
+    let host = MemoryHost::new();
+    let hub = proxy(&host, true);
+    let tag = format!("sha256-{}.sig", "ab".repeat(32));
+    lay(&host, &tag, &image(OCI_IMAGE, "{}", &["layer"]));
+    lay(&host, "1.0", &image(OCI_IMAGE, "{}", &["other"]));
+    for tag in [tag.as_str(), "1.0"] {
+        get(&hub, &format!("/app/manifests/{tag}")).expect(200);
+    }
+    let shown: Vec<String> =
+        host.fetches().into_iter().filter_map(|one| one.show_as).map(|shown| shown.1).collect();
+    assert_eq!(shown, ["1.0"]);
+}
