@@ -6,16 +6,15 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::DayOfActivity;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, OfObject};
 use crate::operations::activity;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(of_organization), routes!(of_repository), routes!(of_package)]
 }
 

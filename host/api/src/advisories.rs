@@ -11,11 +11,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::SignedIn;
 use crate::error::ApiError;
 use crate::operations::advisories::{self, AdvisoryPage, Answered, Mark, Question};
@@ -26,7 +25,7 @@ use crate::paging::{self, Page};
 const MAX_QUESTIONS: usize = 1_000;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(show), routes!(query), routes!(query_batch)]
 }
 

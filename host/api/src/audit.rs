@@ -7,18 +7,17 @@ use packhouse_store::{AuditFilter, AuditRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::operations::audit;
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list)]
 }
 

@@ -12,11 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::fields::{Field, given};
@@ -24,7 +23,7 @@ use crate::operations::proxy_cache::{self, Kept, KeptRequest};
 use crate::paging;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(purge), routes!(set_credentials)]
 }
 

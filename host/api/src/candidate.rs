@@ -8,11 +8,10 @@ use packhouse_store::{RecordingId, TrialTimes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::retention::Reach;
@@ -20,7 +19,7 @@ use crate::operations::trials::{self, TrialRequest, Trialed};
 use crate::retention::bodies::{ReachBody, reach};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(begin), routes!(find), routes!(end)]
 }
 

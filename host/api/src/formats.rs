@@ -7,16 +7,15 @@ use packhouse_app::App;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::operations::formats::{self, LoadedFormat, MissingFormat};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(change)]
 }
 

@@ -14,6 +14,7 @@ mod call;
 mod candidate;
 mod compression;
 mod credentials;
+mod described;
 mod details;
 pub mod documents;
 mod endpoint;
@@ -68,14 +69,14 @@ use http::header::{
 use packhouse_app::App;
 use packhouse_wire::host::host;
 use packhouse_wire::request_id;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use call::Served;
 pub use call::address;
 use compression::compressed;
-use endpoint::Endpoint;
+use described::Described;
 use error::ApiError;
 use error_response::{no_such_method, no_such_path};
+use openapi::Document;
 
 /// What a handler gives back.
 type Answer = Result<Response, ApiError>;
@@ -85,7 +86,7 @@ type Answer = Result<Response, ApiError>;
 pub struct Peer(pub IpAddr);
 
 /// Every endpoint there is, module by module. Its handler describes it: method, path, right, body and answers.
-fn endpoints() -> Vec<UtoipaMethodRouter> {
+fn endpoints() -> Vec<Described> {
     let modules = [
         sessions::endpoints(),
         activity::endpoints(),
@@ -122,36 +123,28 @@ fn endpoints() -> Vec<UtoipaMethodRouter> {
 
 /// The API as a service, with the pages for people on the same listener. Fails where a handler describes no right.
 pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
-    let mut api = OpenApiRouter::with_openapi(openapi::base(&app));
-    for (schemas, mut paths, handler) in endpoints() {
-        let (mut endpoint, operation) = Endpoint::read(&mut paths)?;
-        if app.config.advisories.public && endpoint.is_of_osv() {
-            endpoint.right = endpoint::Right::Anyone;
-        }
-        openapi::complete(operation, &endpoint);
+    let mut router = Router::new();
+    for Described { mut paths, handler, .. } in endpoints() {
+        let (endpoint, _) = openapi::endpoint(&app, &mut paths)?;
         for status in [500, 503] {
             call::count(&endpoint, status, 0);
         }
+        let path = endpoint.path.clone();
         let served = Served { app: Arc::clone(&app), endpoint: Arc::new(endpoint) };
-        let handler = handler.route_layer(from_fn_with_state(served, call::serve));
-        api = api.routes((schemas, paths, handler));
+        router = router.route(&path, handler.route_layer(from_fn_with_state(served, call::serve)));
     }
-    let (router, document) = api.split_for_parts();
-    let mut router = router.layer(Extension(Arc::new(document)));
-    if app.config.compression {
-        router = compressed(router);
-    }
+    let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
+    let mut router = router.merge(pages).merge(health.with_state(Arc::clone(&app)));
     if app.config.metrics_listen.is_none() {
         router = router.merge(metrics_router());
     }
-    let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
-    Ok(router
-        .merge(pages)
-        .merge(health.with_state(app))
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(from_fn(one_host))
-        .layer(map_response(secured)))
+    let router = router.fallback(no_such_path).method_not_allowed_fallback(no_such_method);
+    // Around all of it: a layer of a router with routes is made anew for each of them, which are hundreds.
+    let mut all = Router::new().fallback_service(router).layer(Extension(Arc::<Document>::default()));
+    if app.config.compression {
+        all = compressed(all);
+    }
+    Ok(all.layer(from_fn(one_host)).layer(map_response(secured)))
 }
 
 /// `/metrics` alone, for a listener of its own.

@@ -5,20 +5,24 @@
 
 mod answers;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use axum::Extension;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use packhouse_app::App;
 use utoipa::openapi::Server;
+use utoipa::openapi::path::{Operation, Paths};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, Schemas, routes};
+use crate::endpoint::Endpoint;
 use crate::endpoint::Right::Anyone;
+use crate::error::ApiError;
 pub(crate) use answers::complete;
 
 /// What the document says besides its endpoints.
@@ -42,15 +46,48 @@ impl Modify for Session {
     }
 }
 
-/// The document before the endpoints are added.
-pub(crate) fn base(app: &App) -> utoipa::openapi::OpenApi {
+/// The document's text, which is made when somebody asks for it first.
+#[derive(Debug, Default)]
+pub(crate) struct Document(OnceLock<Bytes>);
+
+impl Document {
+    fn text(&self, app: &App) -> Result<Bytes, ApiError> {
+        if let Some(text) = self.0.get() {
+            return Ok(text.clone());
+        }
+        let text = whole(app).and_then(|document| Ok(serde_json::to_vec(&document)?));
+        let text = text.map_err(ApiError::Internal)?;
+        Ok(self.0.get_or_init(|| text.into()).clone())
+    }
+}
+
+/// The endpoint of this description, and the description. Fails where it describes no right.
+pub(crate) fn endpoint<'a>(app: &App, paths: &'a mut Paths) -> anyhow::Result<(Endpoint, &'a mut Operation)> {
+    let (mut endpoint, operation) = Endpoint::read(paths)?;
+    if app.config.advisories.public && endpoint.is_of_osv() {
+        endpoint.right = Anyone;
+    }
+    Ok((endpoint, operation))
+}
+
+fn whole(app: &App) -> anyhow::Result<utoipa::openapi::OpenApi> {
     let mut document = Base::openapi();
     document.servers = app.config.api_url.as_ref().map(|url| vec![Server::new(url.as_str())]);
-    document
+    let mut all = Schemas::new();
+    for Described { mut paths, schemas, .. } in crate::endpoints() {
+        let (endpoint, operation) = endpoint(app, &mut paths)?;
+        complete(operation, &endpoint);
+        schemas(&mut all);
+        for (path, item) in paths.paths {
+            document.paths.paths.entry(path).or_default().merge_operations(item);
+        }
+    }
+    document.components.get_or_insert_default().schemas.extend(all);
+    Ok(document)
 }
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(document)]
 }
 
@@ -58,7 +95,7 @@ pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
 #[utoipa::path(get, path = "/v1/openapi.json", operation_id = "show_openapi",
     extensions(("x-right" = json!(Anyone))),
     responses((status = 200, description = "OpenAPI 3.1")))]
-async fn document(Extension(document): Extension<Arc<utoipa::openapi::OpenApi>>, call: Call) -> Answer {
+async fn document(Extension(document): Extension<Arc<Document>>, call: Call) -> Answer {
     call.only(&[])?;
-    Ok(Json(&*document).into_response())
+    Ok(([(CONTENT_TYPE, "application/json")], document.text(&call.app)?).into_response())
 }

@@ -8,11 +8,10 @@ use packhouse_store::UsageRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, SignedIn};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -20,7 +19,7 @@ use crate::fields::{self, Field, given};
 use crate::operations::organization::{self, Organization, OrganizationChange, Usage};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(change), routes!(usage)]
 }
 

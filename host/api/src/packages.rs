@@ -7,12 +7,11 @@ use axum::response::IntoResponse;
 use packhouse_store::{PackageSummary, Version};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::advisories::AdvisoryMark;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::details::{ConnectionView, REASON, VersionDetailsView};
 use crate::endpoint::Right::OfObject;
 use crate::operations::advisories::{self, Mark};
@@ -21,7 +20,7 @@ use crate::operations::{connection, repositories};
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(versions), routes!(version), routes!(connection)]
 }
 

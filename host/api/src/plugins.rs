@@ -8,17 +8,16 @@ use packhouse_identity::permissions::Permission::ManageServer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::plugins::{self, ActivationRequest, Installed, Offered};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(install), routes!(activate), routes!(roll_back), routes!(pin)]
 }
 

@@ -8,11 +8,10 @@ use packhouse_store::{ExceptionId, ExceptionRow, RuleId, now_ms};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::policies::{self, ListedComponent, Preview, PreviewItem, Rule};
@@ -27,7 +26,7 @@ mod recordings;
 use bodies::{ChangeRule, CreateException, CreateRule};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     let mut all = recordings::endpoints();
     all.extend([
         routes!(create),

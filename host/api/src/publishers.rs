@@ -13,11 +13,10 @@ use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, Holds};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -37,7 +36,7 @@ const MAX_PATTERNS: usize = 100;
 const MAX_PATTERN: usize = 512;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(show), routes!(remove), routes!(exchange)]
 }
 

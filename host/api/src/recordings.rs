@@ -8,11 +8,10 @@ use packhouse_identity::permissions::Permission::ManageServer;
 use packhouse_store::{RecordingId, RecordingRow, RecordingSet, RecordingSetId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -20,7 +19,7 @@ use crate::operations::recordings::{self, Found, Wanted};
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(find), routes!(delete)]
 }
 

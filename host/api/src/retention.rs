@@ -7,11 +7,10 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PolicyId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::retention::{self, Policy, PolicyRun, Preview, PreviewItem, Skipped};
@@ -22,7 +21,7 @@ pub(crate) mod bodies;
 use bodies::{ChangePolicy, ConditionsBody, CreatePolicy, KeepBody, MatchBody};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(create),
         routes!(list),

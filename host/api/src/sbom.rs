@@ -4,11 +4,10 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use futures::TryStreamExt as _;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -20,7 +19,7 @@ const CYCLONE_DX: (&str, &str) =
 const SPDX: (&str, &str) = ("application/spdx+json", "attachment; filename=\"packhouse.spdx.json\"");
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(document)]
 }
 

@@ -5,19 +5,18 @@ use axum::response::IntoResponse;
 use packhouse_store::FoundPackage;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::advisories::AdvisoryMark;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::SignedIn;
 use crate::operations::advisories::Mark;
 use crate::operations::search::{self, Found, SearchRequest};
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(packages)]
 }
 

@@ -10,10 +10,9 @@ use packhouse_store::SessionRow;
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, SignedIn as HasSession};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -25,7 +24,7 @@ use crate::paging::{self, Page};
 use crate::{Answer, portal};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(delete), routes!(end), routes!(confirm)]
 }
 

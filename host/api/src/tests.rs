@@ -15,12 +15,13 @@ mod document;
 mod members;
 mod world;
 
+use crate::endpoint::Endpoint;
 use crate::operations::Right;
 use world::*;
 
 /// Every endpoint as its handler describes it.
 fn described_endpoints() -> Vec<Endpoint> {
-    let read = |(_, mut paths, _): UtoipaMethodRouter| Endpoint::read(&mut paths).unwrap().0;
+    let read = |mut described: Described| Endpoint::read(&mut described.paths).unwrap().0;
     endpoints().into_iter().map(read).collect()
 }
 

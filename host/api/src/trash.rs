@@ -5,18 +5,17 @@ use axum::response::IntoResponse;
 use packhouse_store::TrashEntry;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::operations::upkeep;
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(restore)]
 }
 

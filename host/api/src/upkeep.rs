@@ -7,11 +7,10 @@ use http::StatusCode;
 use packhouse_runtime::VersionState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -20,7 +19,7 @@ use crate::operations::{advisories, repositories};
 use crate::packages::VersionView;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(delete_package), routes!(delete_version), routes!(mark)]
 }
 

@@ -8,11 +8,10 @@ use packhouse_store::{Delivery, DeliveryId, DeliveryState, Try, WebhookId, Webho
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::webhooks::{self, MadeWebhook};
@@ -23,7 +22,7 @@ pub(crate) mod bodies;
 use bodies::{ChangeWebhook, CreateWebhook, ReachBody};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(create),
         routes!(list),

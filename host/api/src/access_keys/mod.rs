@@ -7,11 +7,11 @@ use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{AccessKeyId, AccessKeyRow, KeyOwnerKind};
-use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::Answer;
 use crate::call::Call;
 use crate::credentials::{Rotate, WithSecret};
+use crate::described::Described;
 use crate::operations::access_keys::{self, Owner};
 use crate::paging;
 use bodies::{ChangeAccessKey, CreateAccessKey, RevokeAccessKey};
@@ -23,19 +23,18 @@ macro_rules! endpoints_of {
         use axum::response::Response;
         use packhouse_identity::permissions::Permission::ManageSubscribers;
         use packhouse_store::KeyOwnerKind::$kind;
-        use utoipa_axum::router::UtoipaMethodRouter;
-        use utoipa_axum::routes;
 
         use super::bodies::{ChangeAccessKey, CreateAccessKey, RevokeAccessKey};
         use super::view::AccessKeyView;
         use crate::call::Call;
         use crate::credentials::{Rotate, WithSecret};
+        use crate::described::{Described, routes};
         use crate::endpoint::Right::Holds;
         use crate::error::ApiError;
         use crate::error_response::ErrorBody;
         use crate::paging::Page;
 
-        pub(super) fn endpoints() -> Vec<UtoipaMethodRouter> {
+        pub(super) fn endpoints() -> Vec<Described> {
             vec![routes!(create), routes!(list), routes!(change), routes!(revoke), routes!(rotate)]
         }
 
@@ -106,7 +105,7 @@ mod of_groups {
 }
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
 }
 

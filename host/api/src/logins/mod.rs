@@ -5,11 +5,10 @@ use axum::response::IntoResponse;
 use packhouse_store::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
@@ -19,7 +18,7 @@ use crate::operations::logins;
 const TOKEN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(finish)]
 }
 

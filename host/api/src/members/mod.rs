@@ -7,11 +7,10 @@ use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{MemberId, MemberRow};
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, OfObject, SignedIn};
 use crate::error_response::ErrorBody;
 use crate::operations::members;
@@ -21,7 +20,7 @@ pub(crate) use view::MemberView;
 use view::{InvitationView, Me, ResetView};
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(me),
         routes!(change_me),

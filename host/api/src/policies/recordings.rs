@@ -8,18 +8,17 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{RecordingId, RecordingRow, RuleRecording};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::policies;
 use crate::paging::{self, Page};
 
 /// The endpoints of this module.
-pub(super) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(super) fn endpoints() -> Vec<Described> {
     vec![routes!(record), routes!(list), routes!(find), routes!(stop)]
 }
 

@@ -9,11 +9,10 @@ use http::StatusCode;
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_runtime::Description;
 use packhouse_store::{RepositoryId, RepositoryRow};
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, OfObject, SignedIn};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -25,7 +24,7 @@ use request::{ChangeRepository, CreateRepository};
 use view::RepositoryView;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(show), routes!(change), routes!(remove)]
 }
 

@@ -5,14 +5,13 @@ mod callback;
 pub(crate) mod settings;
 mod start;
 
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
+use crate::described::{Described, routes};
 
 /// The cookie of a sign-in under way.
 const FLOW: &str = "packhouse_sso";
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(settings::show),
         routes!(settings::change),

@@ -10,10 +10,10 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{KeyOwnerId, KeyOwnerKind, KeyOwnerRow};
 use serde::Serialize;
-use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::Answer;
 use crate::call::Call;
+use crate::described::Described;
 use crate::operations::key_owners;
 use crate::paging::{self, Page};
 use bodies::KeyOwnerBody;
@@ -25,17 +25,16 @@ macro_rules! endpoints_of {
         use axum::response::Response;
         use packhouse_identity::permissions::Permission::ManageSubscribers;
         use packhouse_store::KeyOwnerKind::$kind;
-        use utoipa_axum::router::UtoipaMethodRouter;
-        use utoipa_axum::routes;
 
         use super::bodies::{$change, $create};
         use super::view::$view;
         use crate::call::Call;
+        use crate::described::{Described, routes};
         use crate::endpoint::Right::Holds;
         use crate::error::ApiError;
         use crate::paging::Page;
 
-        pub(super) fn endpoints() -> Vec<UtoipaMethodRouter> {
+        pub(super) fn endpoints() -> Vec<Described> {
             vec![routes!(create), routes!(list), routes!(show), routes!(change), routes!(remove)]
         }
 
@@ -115,7 +114,7 @@ mod of_groups {
 }
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
 }
 

@@ -7,12 +7,11 @@ use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::TokenId;
-use utoipa_axum::router::UtoipaMethodRouter;
-use utoipa_axum::routes;
 
 use crate::Answer;
 use crate::call::Call;
 use crate::credentials::{Rotate, WithSecret};
+use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -26,7 +25,7 @@ pub use request::{formats, from_json, is_always_there};
 use view::TokenView;
 
 /// The endpoints of this module.
-pub(crate) fn endpoints() -> Vec<UtoipaMethodRouter> {
+pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(rotate), routes!(revoke)]
 }
 
