@@ -12,6 +12,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compiled_files::CompiledFiles;
+use crate::component_file::component_digest;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
@@ -108,6 +109,13 @@ impl Compiler {
     /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
     pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
         self.descriptions.as_ref()?.find(name)
+    }
+
+    /// The component in this file, if it was compiled before. Of a file that cannot be read, none is known.
+    pub(crate) async fn kept_of(&self, file: &Path) -> Result<Option<Compiled>, String> {
+        let (own, file) = (self.clone(), file.to_owned());
+        let kept = tokio::task::spawn_blocking(move || own.kept_here(&component_digest(&file).ok()?));
+        kept.await.map_err(|error| format!("loading what was compiled of it failed: {error}"))
     }
 
     /// The component of these bytes, if it was compiled before.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{Error, Read};
 use std::path::{Path, PathBuf};
 
+use packhouse_store::Sha256;
+
 /// Bytes of a component at most.
 pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
@@ -29,22 +31,32 @@ pub fn component_name(file: &Path) -> Option<String> {
     Some(stem.to_owned())
 }
 
+/// The digest of the component in a file, of which no more than a piece is held. The error is what the system says. Blocks.
+pub(crate) fn component_digest(file: &Path) -> std::io::Result<Sha256> {
+    Sha256::of_reader(open(file)?)
+}
+
 /// The component in a file, which is taken out of its compression. The error is what the system says, or that it holds more than
 /// [`MAX_COMPONENT_BYTES`]. Blocks.
 pub fn read_component(file: &Path) -> std::io::Result<Vec<u8>> {
-    let opened = File::open(file)?;
-    let is_compressed = file.extension().is_some_and(|ending| ending == "zst");
-    let most = MAX_COMPONENT_BYTES as u64 + 1;
     let mut bytes = Vec::new();
-    if is_compressed {
-        zstd::Decoder::new(opened)?.take(most).read_to_end(&mut bytes)?;
-    } else {
-        opened.take(most).read_to_end(&mut bytes)?;
-    }
+    open(file)?.read_to_end(&mut bytes)?;
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(Error::other(format!("it has more than {MAX_COMPONENT_BYTES} bytes")));
     }
     Ok(bytes)
+}
+
+/// What is in it, taken out of its compression, and not much beyond what a component may have.
+fn open(file: &Path) -> std::io::Result<Box<dyn Read>> {
+    let opened = File::open(file)?;
+    let is_compressed = file.extension().is_some_and(|ending| ending == "zst");
+    let most = MAX_COMPONENT_BYTES as u64 + 1;
+    Ok(if is_compressed {
+        Box::new(zstd::Decoder::new(opened)?.take(most))
+    } else {
+        Box::new(opened.take(most))
+    })
 }
 
 #[cfg(test)]
@@ -62,6 +74,7 @@ mod tests {
         assert_eq!(files, [file("a.wasm.zst"), file("b.wasm")]);
         for (path, name) in files.iter().zip(["a", "b"]) {
             assert_eq!(read_component(path).unwrap(), b"\0asm");
+            assert_eq!(component_digest(path).unwrap(), Sha256::of(b"\0asm"));
             assert_eq!(component_name(path).as_deref(), Some(name));
         }
         assert_eq!(component_name(&file("c.txt")), None);

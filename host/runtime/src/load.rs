@@ -141,7 +141,12 @@ async fn examine_kept(
     wasi: bool,
     most: usize,
 ) -> Result<Option<Loaded>, LoadError> {
-    examine_kept_bytes(compiler, file, read(file).await?, wasi, most).await
+    let refuse = |reason: String| LoadError::Plugin { file: file.to_owned(), reason };
+    if let Some(compiled) = compiler.kept_of(file).await.map_err(refuse)? {
+        return ask(compiler, file, compiled, wasi, most).await.map(Some);
+    }
+    check_layer(&read(file).await?).map_err(refuse)?;
+    Ok(None)
 }
 
 async fn read(file: &Path) -> Result<Bytes, LoadError> {

@@ -1,9 +1,13 @@
 //! Digests: the algorithms that the store computes, and their names on the wire.
 
 use std::fmt;
+use std::io::{ErrorKind, Read};
 use std::str::FromStr;
 
 use crate::error::StoreError;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
 
 /// A SHA-256, by which blobs are found. Shown and parsed as 64 characters of lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +17,19 @@ impl Sha256 {
     /// Of these bytes, which are few: at most those of a record.
     pub fn of(bytes: &[u8]) -> Sha256 {
         Sha256(<sha2::Sha256 as sha2::Digest>::digest(bytes).into())
+    }
+
+    /// Of all that this gives, of which no more than a piece is held. Blocks. The error is the reader's.
+    pub fn of_reader(mut reader: impl Read) -> std::io::Result<Sha256> {
+        let (mut hasher, mut piece) = (<sha2::Sha256 as sha2::Digest>::new(), vec![0; PIECE]);
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(Sha256(sha2::Digest::finalize(hasher).into())),
+                Ok(length) => sha2::Digest::update(&mut hasher, piece.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The same as a [`Digest`], which carries its algorithm's name.

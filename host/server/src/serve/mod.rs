@@ -77,20 +77,21 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     private::data_folder(&config)?;
     descriptors::raise();
     let _lock = lock::take(&config)?;
+    // Beside all that follows until the plugins are needed.
+    let examining = tokio::spawn(Runtime::examine_kept(config.runtime.clone()));
     let mail = Mail::new(&config)?;
     TrustedKeys::read(&config.trusted_keys).with_context(|| config.sources.label("plugins.trusted_keys"))?;
     let trust = attestations::read(&config)?;
     // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
     let starting = Starting::answer(&config, Sockets::bind(&config).await?)?;
-    // Neither needs the other, and each waits: for the disk, and for compiled code.
-    let (opened, examined) =
-        tokio::join!(Store::open(config.store.clone()), Runtime::examine_kept(config.runtime.clone()));
-    let store = opened.with_context(|| {
+    let store = Store::open(config.store.clone()).await.with_context(|| {
         let [database, blobs] = ["database_url", "blobs"].map(|name| config.sources.label(name));
         format!("failed to open the store; {database}, {blobs}")
     })?;
     admitted(&store).await?;
-    let runtime = examined
+    let runtime = examining
+        .await
+        .context("failed to look through the plugins")?
         .and_then(|plugins| plugins.with(&store))
         .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
