@@ -1,5 +1,6 @@
 //! Makes a component of a core module.
 
+use crate::contract_alone;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -31,7 +32,19 @@ pub fn write(component: &[u8], file: &Path) -> Result<bool> {
     Ok(true)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a plugin's code is some hundred KiB")]
+/// Puts what an interpreter's tool wrote to `part` where it belongs, and takes `part` away. False when it was the same already, and is left
+/// alone. What imports more than the contract, and need not, is reduced to it.
+///
+/// # Errors
+/// What the file system says, and a component that is none.
+pub(crate) fn put(part: &Path, file: &Path) -> Result<bool> {
+    let made = read(part)?;
+    let reduced = contract_alone::reduce(&made)?;
+    fs::remove_file(part).with_context(|| format!("failed to remove {}", part.display()))?;
+    write(&reduced.unwrap_or(made), file)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a plugin's code is some MiB at most")]
 fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("failed to read {}", file.display()))
 }

@@ -11,7 +11,7 @@ pub enum Language {
     Rust,
     /// By componentize-py.
     Python,
-    /// By componentize-js.
+    /// By componentize-js or componentize-qjs.
     JavaScript,
 }
 

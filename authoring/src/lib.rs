@@ -6,6 +6,7 @@
 
 pub mod compile;
 pub mod component;
+mod contract_alone;
 pub mod files;
 mod language;
 pub mod project;
@@ -14,4 +15,4 @@ mod scripts;
 pub mod toolchain;
 
 pub use language::Language;
-pub use project::{build, own_tests, write, write_policy};
+pub use project::{build, build_with, own_tests, write, write_policy};

@@ -2,22 +2,20 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Of `app.py`, by componentize-py.
-pub(crate) fn python(folder: &Path, file: &Path) -> Result<()> {
+pub(crate) fn python(folder: &Path, file: &Path) -> Result<Command> {
     let world = fs::read_to_string(folder.join("packhouse/world"));
     let world = world.context("failed to read packhouse/world, which names a world of the contract")?;
     let mut command = Command::new(componentize_py(folder));
     command.args(["--wit-path", "packhouse/wit/v0.1", "--world", world.trim(), "componentize", "app"]);
     command.arg("--output").arg(file).current_dir(folder);
-    run(
-        command,
-        "componentize-py is not here: python3 -m venv .venv && .venv/bin/pip install --requirement requirements.txt",
-    )
+    Ok(command)
 }
 
 /// The project's own, that of the environment that is active, or the one that is installed.
@@ -28,23 +26,48 @@ fn componentize_py(folder: &Path) -> PathBuf {
     found.into_iter().find(|program| program.is_file()).unwrap_or_else(|| "componentize-py".into())
 }
 
-/// Of `app.js`, by the project's `build.mjs` with componentize-js.
-pub(crate) fn javascript(folder: &Path, file: &Path) -> Result<()> {
+/// By the project's `build.mjs`, with componentize-qjs or componentize-js.
+pub(crate) fn javascript(folder: &Path, file: &Path) -> Result<Command> {
+    let tool = javascript_tool(folder)?;
     ensure!(
-        folder.join("node_modules/@bytecodealliance/componentize-js").is_dir(),
-        "componentize-js is not here: npm install, in {}",
+        folder.join("node_modules").join(tool).is_dir(),
+        "{} is not here: npm {}, in {}; npm comes with Node.js, of which it needs 18 or newer",
+        tool.rsplit('/').next().unwrap_or(tool),
+        if folder.join("package-lock.json").is_file() { "ci" } else { "install" },
         folder.display()
     );
     let mut command = Command::new("node");
     command.arg("build.mjs").arg(file).current_dir(folder);
-    run(command, "node is not here: install Node.js 20 or newer")
+    Ok(command)
 }
 
-fn run(mut command: Command, missing: &str) -> Result<()> {
+/// What makes the project's component.
+fn javascript_tool(folder: &Path) -> Result<&'static str> {
+    let manifest = fs::read_to_string(folder.join("package.json"));
+    let manifest =
+        manifest.with_context(|| format!("failed to read package.json in {}", folder.display()))?;
+    Ok(if manifest.contains("\"componentize-qjs\"") {
+        "componentize-qjs"
+    } else {
+        "@bytecodealliance/componentize-js"
+    })
+}
+
+/// Starts such a tool.
+pub(crate) fn run(mut command: Command) -> Result<()> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => bail!("the component could not be made: what the tool said stands above"),
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{missing}"),
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{}", missing(command.get_program())),
         Err(error) => Err(error).context("failed to start the tool that makes the component"),
+    }
+}
+
+/// How to get a tool.
+fn missing(tool: &OsStr) -> &'static str {
+    if tool == "node" {
+        "node is not here: install Node.js 18 or newer, and npm"
+    } else {
+        "componentize-py is not here: python3 -m venv .venv && .venv/bin/pip install --requirement requirements.txt"
     }
 }

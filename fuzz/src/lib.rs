@@ -24,12 +24,9 @@ mod release;
 mod splitter;
 #[path = "../../plugins/python/tests/wheel.rs"]
 mod wheel;
-#[path = "../../plugins/composer/tests/zip.rs"]
-mod zip;
 
 use a_crate::{ACrate, framed};
 use packhouse_cargo::Cargo;
-use packhouse_composer::Composer;
 use packhouse_generic::Generic;
 use packhouse_go::Go;
 use packhouse_helm::Helm;
@@ -377,35 +374,5 @@ pub fn rubygems_upstream(bytes: &[u8]) {
     host.answer_upstream("GET", "versions", 200, &[], bytes);
     for path in ["/info/demo", "/versions", "/names", "/latest_specs.4.8.gz", "/gems/demo-1.0.gem"] {
         theirs(&mount.get(path).send());
-    }
-}
-
-/// A package: by the first byte its zip, or its composer.json. One that was accepted is in its metadata.
-pub fn composer_package(bytes: &[u8]) {
-    let Some((form, bytes)) = bytes.split_first() else { return };
-    let file = match form % 2 {
-        0 => bytes.to_vec(),
-        _ => zip::zip(&[("composer.json", bytes)]),
-    };
-    let host = MemoryHost::new();
-    let mount = host.mount::<Composer>("php", "hosted", json!({}));
-    let answer = mount.put("/?version=1.0").body(&file).send();
-    let name = answer.text();
-    if nobodys_fault(answer) == 201 {
-        let name = name.split('"').nth(3).unwrap_or_default().to_owned();
-        mount.get(&format!("/p2/{name}.json")).send().expect(200);
-    }
-}
-
-/// The upstream's metadata of a proxy's package: by the first byte its `packages.json`, or the package's own document.
-pub fn composer_upstream(bytes: &[u8]) {
-    let Some((form, bytes)) = bytes.split_first() else { return };
-    let host = MemoryHost::new();
-    let mount = host.mount::<Composer>("proxy", "proxy", json!({"upstream": "https://upstream.test"}));
-    let root: &[u8] = br#"{"metadata-url": "/p2/%package%.json"}"#;
-    host.answer_upstream("GET", "packages.json", 200, &[], if form % 2 == 0 { bytes } else { root });
-    host.answer_upstream("GET", "p2/acme/demo.json", 200, &[], bytes);
-    if theirs(&mount.get("/p2/acme/demo.json").send()) == 200 {
-        theirs(&mount.get("/dists/acme/demo/1.0.zip").send());
     }
 }

@@ -25,8 +25,6 @@ fn every_seed_is_answered() {
         ("generic_listing", fuzz::generic_listing),
         ("go_module", fuzz::go_module),
         ("go_upstream", fuzz::go_upstream),
-        ("composer_package", fuzz::composer_package),
-        ("composer_upstream", fuzz::composer_upstream),
         ("helm_chart", fuzz::helm_chart),
         ("helm_upstream", fuzz::helm_upstream),
         ("maven_metadata", fuzz::maven_metadata),

@@ -1,7 +1,6 @@
 //! The protocol of Composer's repositories as a table: what clients send, and what must come back.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests include
-//! this file). Times differ between the two, so that no row depends on one. All run in one repository, in their order.
+//! It runs through the component and the runtime: `tests/tests/wasm_table.rs` includes this file. All run in one repository, in their order.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

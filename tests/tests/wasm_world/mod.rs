@@ -401,3 +401,30 @@ pub(crate) fn in_both_worlds<F: Format>(settings: &serde_json::Value, cases: &[C
     run(&mut Both { native: &mut native, wasm: &mut wasm, names: Vec::new() }, cases);
     assert_eq!(keys(&native.effects()), keys(&wasm.effects()));
 }
+
+/// Runs a table through the component alone, of a format that is not written in Rust.
+pub(crate) fn in_wasm(format: &str, settings: &serde_json::Value, cases: &[Case]) {
+    run(&mut Wasm::new(format, settings), cases);
+}
+
+/// What the component says of these versions: whether each is a pre-release, and where it stands among them.
+pub(crate) fn judged(format: &str, versions: &[&str]) -> (Vec<Option<bool>>, Vec<Option<u32>>) {
+    let wasm = Wasm::new(format, &serde_json::json!({}));
+    let ids: Vec<_> = versions.iter().map(|version| ("a/b".to_owned(), (*version).to_owned())).collect();
+    let texts: Vec<String> = versions.iter().map(|version| (*version).to_owned()).collect();
+    wasm.executor.block_on(async {
+        let target = Some(wasm.view.clone());
+        let call = Call { target, ..Call::new(Arc::new(RequestHead::default()), Action::Read) };
+        let facts = wasm.plugin.judge_versions(call, &ids).await.unwrap().unwrap();
+        let prerelease = facts.into_iter().map(|facts| facts.and_then(|facts| facts.prerelease)).collect();
+        (prerelease, wasm.plugin.compare_versions(&texts).await.unwrap())
+    })
+}
+
+/// What the component says that this request would do to a hosted repository.
+pub(crate) fn planned(format: &str, method: &str, target: &str) -> Intent {
+    let wasm = Wasm::new(format, &serde_json::json!({}));
+    let head = Arc::new(head(&TestRequest::new(method, target), wasm.address(None)).unwrap());
+    let routed = wasm.executor.block_on(wasm.plugin.route_to_handle("hosted", &head));
+    routed.unwrap().unwrap_or_else(|_| panic!("{method} {target} is refused")).intent
+}
