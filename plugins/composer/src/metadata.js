@@ -1,6 +1,6 @@
 // `p2/VENDOR/PACKAGE.json` and `p2/VENDOR/PACKAGE~dev.json`: the versions of a package.
 
-import { FORM, difference, jsonOf } from "./minify.js";
+import { FORM, asJson, difference } from "./minify.js";
 import { about, isName } from "./name.js";
 import { proxiedVersions } from "./proxy.js";
 import { filePath, isDeprecated, versionsOf } from "./records.js";
@@ -31,11 +31,11 @@ export function getMetadata(cx, request, params) {
   out.push(`{"minified":"${FORM}","packages":{${JSON.stringify(name)}:[`);
   let before = new Map();
   for (const [at, found] of versions.entries()) {
-    const now = addressed(request, name, found);
+    const now = asJson(addressed(request, name, found));
     const written = difference(before, now);
     // Two versions of one moment are written as any two.
     if (now.has("time")) written.set("time", now.get("time"));
-    const members = [...written.keys()].sort().map((member) => `${JSON.stringify(member)}:${jsonOf(written.get(member))}`);
+    const members = [...written.keys()].sort().map((member) => `${JSON.stringify(member)}:${written.get(member)}`);
     out.push(`${at > 0 ? "," : ""}{${members.join(",")}}`);
     before = now;
   }
@@ -84,9 +84,11 @@ function hostedVersions(repository, name) {
 
 /** What Composer is told of a version: its members, each as JSON. */
 function described(record) {
-  const { name, version, sha1 } = record;
-  const dist = { reference: sha1, shasum: sha1, type: "zip" };
-  const members = { ...record.members, name, version, dist, time: toRfc3339(record.time) };
-  if (isDeprecated(record)) members.abandoned ??= true;
-  return new Map(Object.entries(members));
+  const members = new Map(Object.entries(record.members));
+  members.set("name", record.name);
+  members.set("version", record.version);
+  members.set("dist", { reference: record.sha1, shasum: record.sha1, type: "zip" });
+  members.set("time", toRfc3339(record.time));
+  if (isDeprecated(record) && !members.has("abandoned")) members.set("abandoned", true);
+  return members;
 }

@@ -1,7 +1,7 @@
 // An upstream's `packages.json` and the metadata of a package. What they say is a stranger's word: what cannot be understood of it is left out,
 // version by version.
 
-import { FORM, apply, jsonOf } from "./minify.js";
+import { FORM, apply } from "./minify.js";
 import { join } from "./sdk/address.js";
 import { isObject, parseObject } from "./sdk/json.js";
 import { parseRfc3339 } from "./sdk/timestamp.js";
@@ -35,7 +35,7 @@ export function readListed(text, base, name) {
   if (!Object.hasOwn(document.packages, name)) return { listed: null };
   const versions = document.packages[name];
   if (!Array.isArray(versions) && !isObject(versions)) return { fault: "a package that is no list of versions" };
-  const listed = [];
+  const [listed, lengths] = [[], new Map()];
   let [whole, size] = [new Map(), 0];
   for (const version of Object.values(versions)) {
     if (!isObject(version)) continue;
@@ -44,7 +44,7 @@ export function readListed(text, base, name) {
     else whole = said;
     const one = readVersion(new Map(whole), base, name);
     if (one === null) continue;
-    for (const [member, value] of one.members) size += member.length + jsonOf(value).length;
+    for (const [member, value] of one.members) size += member.length + lengthOf(value, lengths);
     if (size > EXPANDED) return { fault: "more than 24 MiB of one package's versions" };
     listed.push(one);
   }
@@ -80,4 +80,15 @@ function readDist(members, base) {
 function textOf(members, member) {
   const value = members.get(member);
   return typeof value === "string" ? value : null;
+}
+
+/** How long a value is as JSON. Versions share most of theirs with the version before: what was measured is in `lengths`. */
+function lengthOf(value, lengths) {
+  if (typeof value === "string") return value.length + 2;
+  let length = lengths.get(value);
+  if (length === undefined) {
+    length = JSON.stringify(value).length;
+    lengths.set(value, length);
+  }
+  return length;
 }

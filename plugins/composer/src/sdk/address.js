@@ -3,6 +3,7 @@
 
 /** Percent-encodes all but letters, digits, `-`, `.`, `_` and `~`: one segment of a path, or a value in a query. */
 export function percentEncode(text) {
+  if (/^[\w.~-]*$/.test(text)) return text;
   const more = (symbol) => `%${symbol.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(text.toWellFormed()).replace(/[!'()*]/g, more);
 }
