@@ -31,7 +31,7 @@ export function getMetadata(cx, request, params) {
   out.push(`{"minified":"${FORM}","packages":{${JSON.stringify(name)}:[`);
   let before = new Map();
   for (const [at, found] of versions.entries()) {
-    const now = asJson(addressed(request, name, found));
+    const now = addressed(request, name, found);
     const written = difference(before, now);
     // Two versions of one moment are written as any two.
     if (now.has("time")) written.set("time", now.get("time"));
@@ -45,10 +45,11 @@ export function getMetadata(cx, request, params) {
 
 /** A version's members, with the address of its file here. */
 function addressed(request, name, { text, members }) {
-  const dist = members.get("dist");
-  if (dist !== undefined) {
+  if (members.has("dist")) {
+    const dist = JSON.parse(members.get("dist"));
     const kind = typeof dist.type === "string" ? dist.type : "zip";
-    members.set("dist", { ...dist, url: request.link(filePath(name, percentEncode(text), kind)) });
+    dist.url = request.link(filePath(name, percentEncode(text), kind));
+    members.set("dist", JSON.stringify(dist));
   }
   return members;
 }
@@ -84,11 +85,10 @@ function hostedVersions(repository, name) {
 
 /** What Composer is told of a version: its members, each as JSON. */
 function described(record) {
-  const members = new Map(Object.entries(record.members));
-  members.set("name", record.name);
-  members.set("version", record.version);
-  members.set("dist", { reference: record.sha1, shasum: record.sha1, type: "zip" });
-  members.set("time", toRfc3339(record.time));
-  if (isDeprecated(record) && !members.has("abandoned")) members.set("abandoned", true);
+  const { name, version, sha1 } = record;
+  const members = asJson(record.members);
+  const own = { name, version, dist: { reference: sha1, shasum: sha1, type: "zip" }, time: toRfc3339(record.time) };
+  asJson(own).forEach((json, member) => members.set(member, json));
+  if (isDeprecated(record) && !members.has("abandoned")) members.set("abandoned", "true");
   return members;
 }

@@ -4,12 +4,13 @@
 // metadata.
 
 import { FILE_LIMIT } from "./limits.js";
+import { asJson } from "./minify.js";
 import { allFetched, fetchedKey, filePath } from "./records.js";
 import { below } from "./sdk/address.js";
 import { readAll } from "./sdk/blob.js";
 import { fetchFrom } from "./sdk/context.js";
 import { Failure } from "./sdk/failure.js";
-import { stringify } from "./sdk/json.js";
+import { parseStored, stringify } from "./sdk/json.js";
 import { unchanged } from "./sdk/repository.js";
 import { Response } from "./sdk/response.js";
 import { settingsOf } from "./sdk/settings.js";
@@ -99,7 +100,7 @@ function withdraw(proxy, name, listed, dev) {
 
 /** As it was listed when its file was fetched. */
 function listedAgain(version, { version: text, url, kind, sha1, published, metadata }) {
-  return { version, text, dist: { url, kind, sha1 }, published, members: new Map(Object.entries(metadata)) };
+  return { version, text, dist: { url, kind, sha1 }, published, members: asJson(metadata) };
 }
 
 function shown(name, version, published) {
@@ -136,10 +137,15 @@ function serve(proxy, name, one, withdrawn, kind) {
 function remember(proxy, name, { version, text, dist, published, members }, withdrawn) {
   const key = fetchedKey(name, version.key());
   const before = proxy.get(key);
-  const fetched = { version: text, ...dist, published, metadata: Object.fromEntries(members), withdrawn };
+  const fetched = { version: text, ...dist, published, metadata: asObject(members), withdrawn };
   if (before !== null && stringify({ withdrawn: false, ...before.value }) === stringify(fetched)) return;
   const change = proxy.begin();
   change.put(key, fetched, unchanged(before));
   change.show(shown(name, text, published));
   change.commit();
+}
+
+/** An object of these members again. */
+function asObject(members) {
+  return Object.fromEntries([...members].map(([member, json]) => [member, parseStored(json)]));
 }

@@ -1,7 +1,7 @@
 // An upstream's `packages.json` and the metadata of a package. What they say is a stranger's word: what cannot be understood of it is left out,
 // version by version.
 
-import { FORM, apply } from "./minify.js";
+import { FORM, apply, asJson } from "./minify.js";
 import { join } from "./sdk/address.js";
 import { isObject, parseObject } from "./sdk/json.js";
 import { parseRfc3339 } from "./sdk/timestamp.js";
@@ -27,7 +27,7 @@ export function readRoot(text, base) {
  * what is no such document.
  *
  * Each is `{version, text, dist, published, members}`: `text` is the version as it is spelt, `dist` `{url, kind, sha1}` or null for what has no
- * file, as a metapackage, `published` ms since 1970 or null, `members` all of it but where its file is. */
+ * file, as a metapackage, `published` ms since 1970 or null, `members` all of it but where its file is, as JSON. */
 export function readListed(text, base, name) {
   const document = parseObject(text);
   if (document === null) return { fault: "no JSON object" };
@@ -35,16 +35,16 @@ export function readListed(text, base, name) {
   if (!Object.hasOwn(document.packages, name)) return { listed: null };
   const versions = document.packages[name];
   if (!Array.isArray(versions) && !isObject(versions)) return { fault: "a package that is no list of versions" };
-  const [listed, lengths] = [[], new Map()];
+  const listed = [];
   let [whole, size] = [new Map(), 0];
   for (const version of Object.values(versions)) {
     if (!isObject(version)) continue;
-    const said = new Map(Object.entries(version));
+    const said = asJson(version);
     if (document.minified === FORM) apply(whole, said);
     else whole = said;
     const one = readVersion(new Map(whole), base, name);
     if (one === null) continue;
-    for (const [member, value] of one.members) size += member.length + lengthOf(value, lengths);
+    one.members.forEach((json, member) => (size += member.length + json.length));
     if (size > EXPANDED) return { fault: "more than 24 MiB of one package's versions" };
     listed.push(one);
   }
@@ -64,7 +64,7 @@ function readVersion(members, base, name) {
 
 /** Where a version's file is; what is left of the member says nothing of that. */
 function readDist(members, base) {
-  const said = members.get("dist");
+  const said = members.has("dist") ? JSON.parse(members.get("dist")) : null;
   members.delete("dist");
   if (!isObject(said)) return null;
   const { type: kind, url, shasum } = said;
@@ -72,23 +72,12 @@ function readDist(members, base) {
   if ((kind !== "zip" && kind !== "tar") || address === null) return null;
   const sha1 = typeof shasum === "string" && /^[0-9a-fA-F]{40}$/.test(shasum) ? shasum.toLowerCase() : null;
   const left = ["reference", "shasum", "type"].filter((member) => Object.hasOwn(said, member));
-  members.set("dist", Object.fromEntries(left.map((member) => [member, said[member]])));
+  members.set("dist", JSON.stringify(Object.fromEntries(left.map((member) => [member, said[member]]))));
   return { url: address, kind, sha1 };
 }
 
 /** A member that is a text; null where it is none. */
 function textOf(members, member) {
-  const value = members.get(member);
-  return typeof value === "string" ? value : null;
-}
-
-/** How long a value is as JSON. Versions share most of theirs with the version before: what was measured is in `lengths`. */
-function lengthOf(value, lengths) {
-  if (typeof value === "string") return value.length + 2;
-  let length = lengths.get(value);
-  if (length === undefined) {
-    length = JSON.stringify(value).length;
-    lengths.set(value, length);
-  }
-  return length;
+  const json = members.get(member);
+  return json?.startsWith('"') ? JSON.parse(json) : null;
 }

@@ -6,10 +6,10 @@ import { sorted } from "./text.js";
 /** How deep arrays and objects may lie in each other. The engine reads a document by calling itself, and its stack is not large. */
 const DEEPEST = 127;
 /** A number that may not come back as it was written, or what looks like one within a text. */
-const EXACT = /[:[,]\s*-?(?:\d{16}|\d+[.eE])|-0/;
+const EXACT = /[:[,]\s*(?:-?(?:\d{16}|\d+[.eE])|-0)/;
 /** The same in what is stored, where nothing stands between the marks. Of each pass over a record, which costs as much as reading it does,
  * the simplest expression is the fastest. */
-const STORED_EXACT = /[:[,]-?(?:\d{16}|\d+[.eE])/;
+const STORED_EXACT = /[:[,](?:-?(?:\d{16}|\d+[.eE])|-0)/;
 /** A surrogate that is written as an escape: the only way in which one comes without the other. */
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 
@@ -53,7 +53,7 @@ function exact(value, source) {
 function isShallow(text) {
   // Each opening bracket makes it one deeper at most.
   if (text.split("[").length + text.split("{").length - 2 <= DEEPEST) return true;
-  const brackets = text.replace(/"(?:[^"\\]|\\.)*"?|[^"[\]{}]+/g, "");
+  const brackets = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"?|[^"[\]{}]+/g, "");
   let depth = 0;
   for (let at = 0; at < brackets.length; at++) {
     const opens = brackets[at] === "[" || brackets[at] === "{";
