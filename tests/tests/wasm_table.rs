@@ -128,9 +128,15 @@ fn composers_component_orders_versions_and_says_what_requests_are_about() {
     let (prerelease, places) = judged("composer", &["1.0", "1.0-beta1", "dev-main", "x", "v1.0.0.0"]);
     assert_eq!(prerelease, [Some(false), Some(true), Some(true), None, Some(false)]);
     assert_eq!(places, [Some(2), Some(1), Some(0), None, Some(2)]);
-    let plan = |method: &str, target: &str| planned("composer", method, target);
-    assert_eq!(plan("GET", "/p2/acme/demo~dev.json").packages, ["acme/demo"]);
-    assert_eq!(plan("GET", "/dists/acme/demo/1.0.zip").packages, ["acme/demo"]);
-    assert!(plan("GET", "/packages.json").many_packages);
-    assert_eq!(plan("PUT", "/").digests.len(), 1);
+    let requests = [
+        ("GET", "/p2/acme/demo~dev.json"),
+        ("GET", "/dists/acme/demo/1.0.zip"),
+        ("GET", "/packages.json"),
+        ("PUT", "/"),
+    ];
+    let plans = planned("composer", &requests);
+    assert_eq!(plans[0].packages, ["acme/demo"]);
+    assert_eq!(plans[1].packages, ["acme/demo"]);
+    assert!(plans[2].many_packages);
+    assert_eq!(plans[3].digests.len(), 1);
 }

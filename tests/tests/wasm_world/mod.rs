@@ -421,10 +421,13 @@ pub(crate) fn judged(format: &str, versions: &[&str]) -> (Vec<Option<bool>>, Vec
     })
 }
 
-/// What the component says that this request would do to a hosted repository.
-pub(crate) fn planned(format: &str, method: &str, target: &str) -> Intent {
+/// What the component says that these requests would do to a hosted repository.
+pub(crate) fn planned(format: &str, requests: &[(&str, &str)]) -> Vec<Intent> {
     let wasm = Wasm::new(format, &serde_json::json!({}));
-    let head = Arc::new(head(&TestRequest::new(method, target), wasm.address(None)).unwrap());
-    let routed = wasm.executor.block_on(wasm.plugin.route_to_handle("hosted", &head));
-    routed.unwrap().unwrap_or_else(|_| panic!("{method} {target} is refused")).intent
+    let plan = |(method, target): &(&str, &str)| {
+        let head = Arc::new(head(&TestRequest::new(method, target), wasm.address(None)).unwrap());
+        let routed = wasm.executor.block_on(wasm.plugin.route_to_handle("hosted", &head));
+        routed.unwrap().unwrap_or_else(|_| panic!("{method} {target} is refused")).intent
+    };
+    requests.iter().map(plan).collect()
 }
