@@ -349,10 +349,14 @@ fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
         return;
     }
     let author = Author::new();
-    let tools = checkout().join(".tools");
-    let python = tools.join("componentize-py");
-    let javascript = tools.join("@bytecodealliance/componentize-js/node_modules");
-    for (language, tool, link) in [("python", python, ".venv"), ("javascript", javascript, "node_modules")] {
+    let python = checkout().join(".tools/componentize-py");
+    // The tool of the template is that of this repository's own plugin.
+    let javascript = checkout().join("plugins/composer/node_modules");
+    let languages = [
+        ("python", python, ".venv", "wasi = true under [plugins.in-python]"),
+        ("javascript", javascript, "node_modules", "needs    nothing"),
+    ];
+    for (language, tool, link, needs) in languages {
         if !tool.is_dir() {
             skip(&format!("plugins new in {language}"), &format!("{} is not here", tool.display()));
             continue;
@@ -364,7 +368,7 @@ fn formats_in_python_and_javascript_come_of_the_program_and_their_own_tools() {
         assert!(tested.contains("protocol: 9 rows through the component\nall 9 rows hold"), "{tested}");
         let component = author.folder(&format).join("target").join(&format).with_extension("wasm");
         let check = author.plugins(".", &["check", component.to_str().unwrap()]).well().text;
-        assert!(check.contains(&format!("wasi = true under [plugins.{format}]")), "{check}");
+        assert!(check.contains(needs), "{check}");
         Served::start(&component, &format, true).is_used();
         a_planted_bug_replays(&author, &format, &component);
     }

@@ -1,12 +1,14 @@
 // Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
 
-import { now } from "packhouse:format/host@0.1.0";
+import { log, now } from "packhouse:format/host@0.1.0";
 import { Intent, ResponseOptions } from "packhouse:format/http@0.1.0";
 import { Transaction } from "packhouse:format/records@0.1.0";
 
-const LARGEST = 1n << 30n;
-const text = new TextDecoder();
-const bytes = new TextEncoder();
+const LARGEST = 1 << 30;
+
+// The engine has neither TextDecoder nor TextEncoder.
+const textOf = (bytes) => decodeURIComponent(escape(atob(bytes.toBase64())));
+const bytesOf = (text) => Uint8Array.fromBase64(btoa(unescape(encodeURIComponent(text))));
 
 /** A refusal in the format's own words: what is thrown of it becomes the answer. */
 function failure(status, code, message, headers = []) {
@@ -22,7 +24,7 @@ function guarded(work) {
       return work(...given);
     } catch (thrown) {
       if (thrown?.problems) throw thrown;
-      console.error(`${thrown}\n${thrown?.stack ?? ""}`);
+      log("error", `${thrown}\n${thrown?.stack ?? ""}`, []);
       throw failure(500, "internal_error", "Something failed here; the log knows more");
     }
   };
@@ -80,9 +82,9 @@ export const format = {
 function fetchFile(repository, path) {
   const entry = repository.get(path);
   if (!entry) throw missing();
-  const stored = JSON.parse(text.decode(entry.value));
+  const stored = JSON.parse(textOf(entry.value));
   const options = new ResponseOptions();
-  options.modified(BigInt(stored.putAt));
+  options.modified(stored.putAt);
   const headers = [
     { name: "cache-control", value: "no-cache" },
     { name: "content-type", value: "application/octet-stream" },
@@ -93,13 +95,13 @@ function fetchFile(repository, path) {
 function store(request, repository, path) {
   const body = request.takeBody();
   const digest = repository.keep(body);
-  const stored = bytes.encode(JSON.stringify({ digest, putAt: Number(now()) }));
+  const stored = bytesOf(JSON.stringify({ digest, putAt: now() }));
   const change = repository.begin();
   change.put(path, stored, { tag: "anything" }, [digest]);
   const files = [{ path, digest, size: body.size() }];
-  change.show({ name: path, version: "latest", files, summary: "", properties: [], state: "" });
+  change.show({ name: path, version: "latest", files, published: null, summary: "", properties: [], state: "" });
   commit(change);
-  return { status: 201, headers: [], content: { tag: "none" } };
+  return { status: 201, headers: [], content: { tag: "none" }, options: null };
 }
 
 function remove(repository, path) {
@@ -107,7 +109,7 @@ function remove(repository, path) {
   change.remove(path, { tag: "present" });
   change.hide({ name: path, version: "latest" });
   commit(change);
-  return { status: 204, headers: [], content: { tag: "none" } };
+  return { status: 204, headers: [], content: { tag: "none" }, options: null };
 }
 
 function commit(change) {
