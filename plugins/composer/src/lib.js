@@ -53,6 +53,7 @@ export const { format, upkeep, present, retention, versions } = component({
   markVersion,
   presentVersion,
   judgeVersions,
-  readVersion: (text) => Version.parse(text),
+  // A branch is in no range, before or after any version.
+  readVersion: Version.parseNumbered,
   compareVersions: Version.compare,
 });

@@ -13,6 +13,7 @@ const BETA = 1;
 const CANDIDATE = 2;
 const STABLE = 3;
 const PATCH = 4;
+const BEFORE_ALL = -1;
 const IN_KEY = ["-alpha", "-beta", "-RC", "", "-patch"];
 
 /** Spellings, the longest of those that begin alike first. */
@@ -59,6 +60,12 @@ export class Version {
     return new Version({ numbers, stability: read.stability, more: read.more, dev });
   }
 
+  /** Reads one that has numbers. Null for a branch, which has no place among versions, and for what is none. */
+  static parseNumbered(text) {
+    const version = Version.parse(text);
+    return version === null || version.branch !== null ? null : version;
+  }
+
   /** The same text for all spellings of a version. */
   key() {
     if (this.branch !== null) return `dev-${this.branch}`;
@@ -75,7 +82,12 @@ export class Version {
     return this.isDev() || this.stability < STABLE;
   }
 
-  /** Below zero where `one` is the lower. */
+  /** Its stability; a development of nothing but the numbers comes before all that is released of them, another right before that. */
+  rank() {
+    return this.dev && this.stability === STABLE ? BEFORE_ALL : this.stability;
+  }
+
+  /** Below zero where `one` is the lower. Branches, of which Composer knows no order, come first, by their names. */
   static compare(one, other) {
     if (one.branch !== null || other.branch !== null) {
       if (one.branch !== null && other.branch !== null) return compareTexts(one.branch, other.branch);
@@ -83,9 +95,9 @@ export class Version {
     }
     return (
       compareLists(one.numbers, other.numbers) ||
-      Number(other.dev) - Number(one.dev) ||
-      one.stability - other.stability ||
-      compareLists(one.more, other.more)
+      one.rank() - other.rank() ||
+      compareLists(one.more, other.more) ||
+      Number(other.dev) - Number(one.dev)
     );
   }
 }
