@@ -49,6 +49,7 @@ pub mod sigstore;
 pub mod smtp;
 pub mod strace;
 pub mod tls;
+pub mod tuf;
 pub mod upstream;
 pub mod wire;
 

@@ -219,6 +219,12 @@ impl Js {
         self.run_typing(folder, arguments, &[])
     }
 
+    /// Runs it with these variables besides.
+    #[track_caller]
+    pub fn run_with(&self, folder: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+        run(self.command(folder).args(arguments).envs(variables.iter().copied()))
+    }
+
     /// Runs it while a person answers these questions, each once it is asked.
     #[track_caller]
     pub fn run_typing(&self, folder: &str, arguments: &[&str], answers: &[(&str, &str)]) -> Said {

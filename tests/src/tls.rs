@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
@@ -28,11 +28,18 @@ pub struct TlsUpstream {
 impl TlsUpstream {
     /// Starts one that serves these files. The error says which program there is not.
     pub fn start(files: &[(&str, &[u8])]) -> Result<Self, String> {
+        Self::start_as("IP:127.0.0.1", files)
+    }
+
+    /// The same with a certificate for this name, as openssl writes it (`DNS:a.example`).
+    pub fn start_as(name: &str, files: &[(&str, &[u8])]) -> Result<Self, String> {
         let home = TempDir::new().expect("a folder");
         authority(home.path())?;
-        let make = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout own.key -out own.csr -subj /CN=own \
-                    -addext subjectAltName=IP:127.0.0.1";
-        openssl(home.path(), make)?;
+        let make = format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout own.key -out own.csr -subj /CN=own \
+             -addext subjectAltName={name}"
+        );
+        openssl(home.path(), &make)?;
         openssl(
             home.path(),
             "x509 -req -in own.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy -out own.pem",
@@ -65,6 +72,11 @@ impl TlsUpstream {
     /// Its address.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
+    }
+
+    /// Where the certificate of its authority lies.
+    pub fn ca(&self) -> PathBuf {
+        self.home.path().join("ca.pem")
     }
 
     /// The certificate of its authority, as PEM.

@@ -70,8 +70,8 @@ fn who_signs_out_is_nobody_and_the_token_counts_no_more() {
     });
 }
 
-/// What `npm audit signatures` does for each package, by the library that it does it with: the command itself asks a service
-/// of the Sigstore project first, which no test may. The second time the key is not the one that signed.
+/// What `npm audit signatures` does for each package, by the library that it does it with; the command itself is in
+/// `attestations/npm_audit.rs`. The second time the key is not the one that signed.
 const AUDIT: &str = r"
 const pacote = require('pacote'), { generateKeyPairSync } = require('crypto');
 const [registry, token, cache] = process.argv.slice(1).filter(word => word !== '--');

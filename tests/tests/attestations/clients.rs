@@ -118,8 +118,7 @@ fn regctl_lists_what_refers_to_an_image() {
     assert_eq!(verdicts(&set.stated(&images.id, "app", "1.0", 1)), ["verified"]);
 }
 
-/// What `npm audit signatures` does with attestations, by the library that it does it with: the command itself first asks a service of the
-/// Sigstore project what is to be trusted.
+/// What `npm audit signatures` does with attestations, by the library that it does it with; the command itself is in `npm_audit.rs`.
 const VERIFY: &str = r"
 const { bundleFromJSON } = require('@sigstore/bundle'), { TrustedRoot } = require('@sigstore/protobuf-specs');
 const { Verifier, toSignedEntity, toTrustMaterial } = require('@sigstore/verify'), fs = require('fs');

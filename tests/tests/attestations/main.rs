@@ -15,6 +15,7 @@ mod documents;
 mod formats;
 mod images;
 mod judge;
+mod npm_audit;
 mod proxied;
 mod proxied_images;
 #[path = "../../../plugins/npm/tests/release.rs"]
