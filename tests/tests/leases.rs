@@ -241,6 +241,43 @@ fn a_server_that_hears_no_notices_accepts_nothing_that_was_revoked() {
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
+/// Too large to be kept in memory with its record.
+const LARGE: usize = 100_000;
+
+#[test]
+fn a_read_beside_a_deletion_that_was_not_told_yet_is_whole_or_404() {
+    let world = &World::new();
+    let wire = DeafWire::to(world.postgres.port());
+    let two = world.another(&format!("{}?sslmode=disable", world.postgres.url_through(wire.port())));
+    let api = Api::sign_in(&world.one);
+    for round in 0..rounds() {
+        wait_for_lease(world, &two);
+        let file = format!("org/example/gone/{round}/gone-{round}.jar");
+        world.repository.put(&file, vec![7; LARGE]).expect(201);
+        let client = Client::new(two.packages()).basic(OWNER, &world.repository.token.secret);
+        let read = |number: usize| client.get(&format!("{}?{number}", world.repository.path(&file)));
+        (0..3).for_each(|number| drop(read(number).expect(200)));
+        wire.set(true);
+        let version =
+            format!("/v1/repositories/{}/packages/org.example%3Agone/versions/{round}", world.repository.id);
+        std::thread::scope(|scope| {
+            // It waits for the lease of the server that hears nothing.
+            let deleting = scope.spawn(|| api.call("DELETE", &version).expect(204));
+            for number in 3.. {
+                let ended = deleting.is_finished();
+                let found = read(number);
+                assert!([200, 404].contains(&found.status), "{}: {}", found.status, found.text());
+                if ended {
+                    found.expect(404);
+                    break;
+                }
+            }
+        });
+        wire.set(false);
+    }
+    assert!(wire.dropped() > 0, "no notice was dropped");
+}
+
 #[test]
 fn what_is_published_on_one_is_there_on_the_others_and_reads_cost_no_statement() {
     let world = &World::new();

@@ -33,6 +33,7 @@ pub(crate) async fn find_plugin<'a>(
     };
     let description = plugin.as_ref().map(|plugin| plugin.description());
     context.set_format(description);
+    context.repository = identified.repository().map(|row| row.id);
     // The same at a name that is no repository's: what a format says of a refusal is not known yet.
     if plugin.is_none() && !app.runtime.is_whole() {
         context.set_format(awaited(identified).as_deref());

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use packhouse_runtime::{Description, ErrorFormat};
-use packhouse_store::OrganizationId;
+use packhouse_store::{OrganizationId, RepositoryId};
 
 /// See the module.
 pub(crate) struct RequestContext {
@@ -26,6 +26,8 @@ pub(crate) struct RequestContext {
     pub caller: Option<Arc<str>>,
     /// The organization that the request is for.
     pub organization: Option<OrganizationId>,
+    /// The repository that the request turned out to be about.
+    pub repository: Option<RepositoryId>,
 }
 
 impl RequestContext {
@@ -41,6 +43,7 @@ impl RequestContext {
             format: None,
             caller: None,
             organization: None,
+            repository: None,
         }
     }
 

@@ -71,7 +71,13 @@ impl RepositoryHost {
         let answered = self.answer_once(parts, body, context).await;
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         match &answered {
-            Err(error) if reads && error.is_torn() => self.answer_once(parts, body, context).await,
+            Err(error) if reads && error.is_torn() => {
+                // Another server may have deleted it, whose notice is still on its way: what is remembered would tear it once more.
+                if let Some(repository) = context.repository {
+                    self.app.store.ask_anew(repository);
+                }
+                self.answer_once(parts, body, context).await
+            }
             _ => answered,
         }
     }

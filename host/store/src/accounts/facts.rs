@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use crate::accounts::snapshots::{LookUp, Question};
+use crate::ids::RepositoryId;
 
 /// Things that changed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -31,6 +32,11 @@ impl Facts {
         let mut facts = Facts::default();
         text.split_whitespace().for_each(|thing| facts.add(thing));
         facts
+    }
+
+    /// What is known of this repository.
+    pub(crate) fn of_repository(repository: RepositoryId) -> Facts {
+        Facts { repositories: HashSet::from([repository.0]), ..Facts::default() }
     }
 
     fn add(&mut self, thing: &str) {

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use tracing::Instrument as _;
 
+use crate::accounts::Facts;
 use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
@@ -50,6 +51,14 @@ impl Store {
             facts.put(asked, question, &answer);
         }
         Ok(answer)
+    }
+
+    /// What is remembered of this repository under a lease is asked of the database once more: for who met a change there that no
+    /// other server has told of yet.
+    pub fn ask_anew(&self, repository: RepositoryId) {
+        if let Some(facts) = self.inner.leases.as_ref().and_then(Leases::facts) {
+            facts.drop_touched(&Facts::of_repository(repository));
+        }
     }
 
     async fn ask(&self, question: &Question) -> Result<LookUp, StoreError> {
