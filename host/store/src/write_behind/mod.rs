@@ -51,6 +51,9 @@ pub(crate) trait DeferredWrite: Clone + Eq + Hash + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
+/// Rows that are written in one transaction. More than a statement has the time for would be begun anew each time, and hold locks meanwhile.
+const PIECE: usize = 1_000;
+
 /// The deferred writes of one kind, and where they go.
 pub(crate) struct WriteBehind<W: DeferredWrite> {
     pending: Pending<W>,
@@ -95,16 +98,15 @@ impl<W: DeferredWrite> WriteBehind<W> {
     /// was: it stays pending then, and is written again.
     pub(crate) async fn flush(&self) -> Result<(), StoreError> {
         let _alone = self.flushing.lock().await;
-        let mut in_flight = InFlight { writes: self.pending.take(), from: &self.pending };
-        if in_flight.writes.is_empty() {
-            return Ok(());
+        let mut in_flight = InFlight { pieces: pieces(self.pending.take()), from: &self.pending };
+        while let Some(piece) = in_flight.pieces.last() {
+            let mut transaction = self.database.begin().await?.uncounted();
+            let before = self.database.generation();
+            W::write(piece, &mut transaction).await?;
+            transaction.commit().await?;
+            in_flight.pieces.pop();
+            self.snapshots.carry_unchanged(before, self.database.generation());
         }
-        let mut transaction = self.database.begin().await?.uncounted();
-        let before = self.database.generation();
-        W::write(&in_flight.writes, &mut transaction).await?;
-        transaction.commit().await?;
-        in_flight.writes.clear();
-        self.snapshots.carry_unchanged(before, self.database.generation());
         Ok(())
     }
 }
@@ -135,13 +137,30 @@ impl<W: DeferredWrite> Pending<W> {
 /// Writes on their way into the database. They become pending again if they do not get there: after an error, and when the
 /// request that asked for the flush is given up halfway.
 struct InFlight<'a, W: DeferredWrite> {
-    writes: HashMap<W, W::Value>,
+    pieces: Vec<HashMap<W, W::Value>>,
     from: &'a Pending<W>,
+}
+
+/// These, of which no more than a piece goes together.
+fn pieces<W: DeferredWrite>(writes: HashMap<W, W::Value>) -> Vec<HashMap<W, W::Value>> {
+    if writes.len() <= PIECE {
+        return Some(writes).filter(|writes| !writes.is_empty()).into_iter().collect();
+    }
+    let mut pieces: Vec<HashMap<W, W::Value>> = Vec::new();
+    for (number, (write, value)) in writes.into_iter().enumerate() {
+        if number % PIECE == 0 {
+            pieces.push(HashMap::with_capacity(PIECE));
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.insert(write, value);
+        }
+    }
+    pieces
 }
 
 impl<W: DeferredWrite> Drop for InFlight<'_, W> {
     fn drop(&mut self) {
-        self.writes.drain().for_each(|(write, value)| self.from.add(write, value));
+        self.pieces.drain(..).flatten().for_each(|(write, value)| self.from.add(write, value));
     }
 }
 
@@ -177,11 +196,40 @@ mod tests {
         assert_eq!(pending.take(), HashMap::from([(Highest(1), 5), (Highest(2), 7)]));
     }
 
+    /// A number, once.
+    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    struct Once(usize);
+
+    impl DeferredWrite for Once {
+        type Value = ();
+        const INTERVAL: Duration = Duration::from_secs(3600);
+        const CAPACITY: usize = 100_000;
+        const NAME: &'static str = "numbers";
+
+        fn merge((): (), (): ()) {}
+
+        async fn write(_: &HashMap<Once, ()>, _: &mut Transaction) -> Result<(), StoreError> {
+            unreachable!("nothing is written here")
+        }
+    }
+
+    #[test]
+    fn many_go_in_pieces_and_none_twice() {
+        for (count, expected) in [(0, 0), (1, 1), (PIECE, 1), (PIECE + 1, 2), (PIECE * 3, 3)] {
+            let all: HashMap<Once, ()> = (0..count).map(|number| (Once(number), ())).collect();
+            let found = pieces(all.clone());
+            assert_eq!(found.len(), expected, "{count}");
+            assert!(found.iter().all(|piece| piece.len() <= PIECE));
+            assert_eq!(found.iter().map(HashMap::len).sum::<usize>(), count);
+            assert_eq!(found.into_iter().flatten().collect::<HashMap<_, _>>(), all);
+        }
+    }
+
     #[test]
     fn what_was_not_written_is_kept_and_nothing_newer_is_lost() {
         let pending = Pending::default();
         pending.add(Highest(1), 5);
-        let in_flight = InFlight { writes: pending.take(), from: &pending };
+        let in_flight = InFlight { pieces: pieces(pending.take()), from: &pending };
         pending.add(Highest(1), 3);
         pending.add(Highest(2), 1);
         drop(in_flight);
