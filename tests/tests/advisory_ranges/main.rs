@@ -127,6 +127,10 @@ fn records_are_judged_as_the_tools_of_their_ecosystems_do() {
             .filter(|((of, _), _)| *of == ecosystem)
             .map(|((_, name), cases)| (name, cases))
             .collect();
+        if own.is_empty() {
+            skip(ecosystem, "the folder has no record of it");
+            continue;
+        }
         let mut wanted = BTreeSet::new();
         for (_, cases) in own.iter().copied() {
             for (case, version) in
