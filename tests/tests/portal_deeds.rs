@@ -413,15 +413,19 @@ fn ones_own_account_the_organization_and_the_log() {
             (rows == json!(1)).then_some(())
         });
         for (link, begins) in [("CSV", "id,at,actor"), ("JSON lines", "{\"")] {
-            let fetch =
-                "const done = arguments[1]; fetch(arguments[0]).then(answer => answer.text()).then(done)";
+            let fetch = "const done = arguments[1]; fetch(arguments[0]).then(answer => answer.text())\
+                         .then(done, error => done('failed: ' + error))";
             let href = browser.run(
                 "return [...document.querySelectorAll('a')].find(link => link.textContent === arguments[0]).href",
                 &json!([link]),
             );
             let text = browser.run_to_its_end(fetch, &json!([href]));
             let text = text.as_str().unwrap();
-            assert!(text.starts_with(begins) && text.contains("create_repository"), "{text}");
+            assert!(
+                text.starts_with(begins) && text.contains("create_repository"),
+                "{text}; {:?}",
+                browser.complaints()
+            );
             assert!(!text.contains("change_organization"), "as it is filtered");
         }
 

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::map_request;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
-use http::{Extensions, HeaderMap, Method, StatusCode, Version};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate as _, SizeAbove};
 
@@ -20,8 +20,9 @@ pub(crate) fn compressed(router: Router) -> Router {
 }
 
 fn is_document(status: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
-    status == StatusCode::OK
-        && headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or(kind);
+    status == StatusCode::OK && essence.trim_ascii() == b"application/json"
 }
 
 async fn only_reads(mut request: Request) -> Request {

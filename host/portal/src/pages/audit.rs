@@ -146,7 +146,7 @@ enum Kind {
 async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
     // The first page before the head: who may not see it gets a page that says so.
     let first = audit::list(&seat.actor, &filter, PageRequest { limit: AT_ONCE, after: None }).await?;
-    let (sender, receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(2);
+    let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(2);
     tokio::spawn(async move {
         let mut page = first;
         if matches!(kind, Kind::Csv)
@@ -175,10 +175,7 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
         Kind::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"audit.csv\""),
         Kind::JsonLines => ("application/jsonl; charset=utf-8", "attachment; filename=\"audit.jsonl\""),
     };
-    let rows = futures::stream::unfold(receiver, |mut receiver| async move {
-        let row = receiver.recv().await?;
-        Some((row, receiver))
-    });
+    let rows = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
     let answer: Response =
         ([(CONTENT_TYPE, media_type), (CONTENT_DISPOSITION, name)], Body::from_stream(rows)).into_response();
     Ok(answer)
