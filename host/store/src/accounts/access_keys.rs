@@ -78,7 +78,8 @@ impl Store {
         self.access_keys("k.owner = $1 AND k.id > $2 ORDER BY k.id LIMIT $3", values).await
     }
 
-    /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already.
+    /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of it
+    /// when this returns: who revoked it may have gone before it had told them.
     pub async fn revoke_access_key(
         &self,
         owner: KeyOwnerId,
@@ -88,7 +89,13 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let revoke =
             "UPDATE access_keys SET revoked_at = $3 WHERE owner = $1 AND id = $2 AND revoked_at IS NULL";
-        self.change_access_key(revoke, values![owner.0, id.0, now], audit).await
+        let revoked = self.change_access_key(revoke, values![owner.0, id.0, now], audit).await?;
+        if !revoked {
+            // The same once more: it changes nothing, and is announced like any change.
+            let again = "UPDATE access_keys SET revoked_at = revoked_at WHERE owner = $1 AND id = $2";
+            self.change_access_key(again, values![owner.0, id.0], None).await?;
+        }
+        Ok(revoked)
     }
 
     /// Sets when a key expires, if it is still as it was read; false otherwise.

@@ -61,6 +61,20 @@ impl Store {
         }
     }
 
+    /// What the database holds of this repository is seen by every server when this returns. A commit is not acknowledged before; who
+    /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `Unavailable`
+    /// when the database cannot be asked.
+    pub async fn settle_repository(&self, repository: RepositoryId) -> Result<(), StoreError> {
+        // Whether there are others is only known for as long ago as the lease was renewed.
+        if self.inner.leases.is_none() {
+            return Ok(());
+        }
+        let mut transaction = self.inner.db.begin().await?;
+        let announce = "SELECT CAST(packhouse_announce($1) AS TEXT) AS announced";
+        transaction.fetch_one(announce, values![format!("r{}", repository.0)]).await?;
+        transaction.commit().await
+    }
+
     async fn ask(&self, question: &Question) -> Result<LookUp, StoreError> {
         let Question { organization, repository, secret_sha256 } = question;
         if repository.contains('\0') {

@@ -106,7 +106,8 @@ impl Store {
         }
     }
 
-    /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already.
+    /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of
+    /// it when this returns: who revoked it may have gone before it had told them.
     pub async fn revoke_token(
         &self,
         organization: OrganizationId,
@@ -124,6 +125,12 @@ impl Store {
             remember(&mut transaction, named(audit, id)).await?;
             transaction.commit().await?;
             self.inner.bell.ring(hooks);
+        } else {
+            // The same once more: it changes nothing, and is announced like any change.
+            let again = "UPDATE tokens SET revoked_at = revoked_at WHERE organization = $1 AND id = $2";
+            if transaction.execute(again, values![organization.0, id.0]).await? == 1 {
+                transaction.commit().await?;
+            }
         }
         Ok(revoked)
     }

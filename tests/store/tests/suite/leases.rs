@@ -83,6 +83,33 @@ async fn what_was_revoked_is_known_everywhere_when_the_call_returns() {
     three.close().await;
 }
 
+/// A server revokes and publishes, and is gone before it tells anybody; its client asks another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_found_done_is_known_everywhere_when_the_call_returns() {
+    let Some((world, [two, three])) = servers().await else { return };
+    // It announces what it changes, and sends no notice.
+    let gone = |sql: String| {
+        let sql = format!("SELECT set_config('packhouse.announces', 'facts', false); {sql}");
+        postgres::shared().unwrap().sql(&world.config.database_url, &sql);
+    };
+    for number in 0..30 {
+        let made = token(&world, number).await;
+        let before = look_up(&three, &world, number).await;
+        assert!(before.token.as_ref().unwrap().revoked_at.is_none());
+        gone(format!("UPDATE tokens SET revoked_at = 9 WHERE id = {}", made.id));
+        assert!(!two.revoke_token(world.organization, made.id, 10, None).await.unwrap());
+        assert_eq!(look_up(&three, &world, number).await.token.as_ref().unwrap().revoked_at, Some(9));
+
+        let repository = world.repository;
+        gone(format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", repository.0));
+        two.settle_repository(repository).await.unwrap();
+        let (was, is) = (before.repository.as_ref().unwrap().revision, look_up(&three, &world, number).await);
+        assert!(is.repository.as_ref().unwrap().revision > was);
+    }
+    two.close().await;
+    three.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
     let Some((world, [two])) = servers().await else { return };
