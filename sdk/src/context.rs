@@ -42,7 +42,7 @@ impl Context {
     /// Those of [`target`](Self::target).
     pub fn sources(&self) -> Result<Vec<&Repository>, Failure> {
         let target = self.target()?;
-        Ok(if target.kind() == "group" { self.others.iter().collect() } else { vec![target] })
+        Ok(if target.is_group() { self.others.iter().collect() } else { vec![target] })
     }
 
     /// Those of [`sources`](Self::sources) that hold what was published to them.

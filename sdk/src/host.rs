@@ -43,6 +43,12 @@ pub trait Host {
 
 /// What of a request is not read at once.
 pub trait HostRequest {
+    /// The query in the order it came.
+    fn query(&self) -> Pairs;
+    /// Its header fields.
+    fn headers(&self) -> Pairs;
+    /// The public address that its path is below.
+    fn address(&self) -> String;
     /// The name of whoever asks.
     fn caller(&self) -> Option<String>;
     /// The body, once.

@@ -6,6 +6,7 @@ use crate::{
     ReleaseVerdict, Signature, SortedOut, Transaction, Upload,
 };
 use serde::de::DeserializeOwned;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Releases that the host judges at once.
@@ -18,36 +19,48 @@ const NAMES_BYTES: usize = 1 << 20;
 
 /// A repository that the call was handed. `keep`, `begin` and `begin_upload` are [`Error::Denied`] unless the intent was to
 /// write, and in all but the target; a proxy's records may be changed while it is read.
-pub struct Repository(Box<dyn HostRepository>);
+pub struct Repository {
+    host: Box<dyn HostRepository>,
+    kind: OnceCell<String>,
+}
 
 impl Repository {
     /// Over the host's handle.
     pub fn new(host: Box<dyn HostRepository>) -> Self {
-        Self(host)
+        Self { host, kind: OnceCell::new() }
     }
 
     pub(crate) fn host(&self) -> &dyn HostRepository {
-        &*self.0
+        &*self.host
     }
 
     /// As it stands in addresses.
     pub fn name(&self) -> String {
-        self.0.name()
+        self.host.name()
     }
 
     /// `hosted`, `proxy` or `group`.
     pub fn kind(&self) -> String {
-        self.0.kind()
+        self.kind.get_or_init(|| self.host.kind()).clone()
+    }
+
+    fn is_of_kind(&self, kind: &str) -> bool {
+        self.kind.get_or_init(|| self.host.kind()) == kind
     }
 
     /// Whether its contents come from an upstream.
     pub fn is_proxy(&self) -> bool {
-        self.kind() == "proxy"
+        self.is_of_kind("proxy")
+    }
+
+    /// Whether it shows what its members have.
+    pub fn is_group(&self) -> bool {
+        self.is_of_kind("group")
     }
 
     /// Whether it holds what was published to it.
     pub fn is_hosted(&self) -> bool {
-        self.kind() == "hosted"
+        self.is_of_kind("hosted")
     }
 
     /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address. Those that a repository
@@ -56,7 +69,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Other`] when they are not such a document.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        Ok(serde_json::from_str(&self.0.settings())?)
+        Ok(serde_json::from_str(&self.host.settings())?)
     }
 
     /// The record, or none. Each reading sees what is committed then; several are no snapshot.
@@ -64,7 +77,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Invalid`] for a key that cannot be.
     pub fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
-        self.0.get(key)
+        self.host.get(key)
     }
 
     /// The record, read as JSON.
@@ -72,7 +85,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Other`] when it is not such a document.
     pub fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Error> {
-        self.0.get(key)?.map(Entry::json).transpose()
+        self.host.get(key)?.map(Entry::json).transpose()
     }
 
     /// Records whose key begins with `prefix`, in the order of the keys' bytes, a page at a time.
@@ -92,7 +105,7 @@ impl Repository {
     /// # Errors
     /// The host's.
     pub fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
-        self.0.search(text, offset, limit)
+        self.host.search(text, offset, limit)
     }
 
     /// Of these packages those that no upstream may be asked for, and none of an upstream's is shown as: what the hosted members
@@ -107,13 +120,13 @@ impl Repository {
         for (at, name) in names.iter().enumerate() {
             let full = at - start == NAMES || bytes + name.len() > NAMES_BYTES;
             if full && at > start {
-                found.extend(self.0.withheld(names.get(start..at).unwrap_or_default())?);
+                found.extend(self.host.withheld(names.get(start..at).unwrap_or_default())?);
                 (start, bytes) = (at, 0);
             }
             bytes += name.len();
         }
         if start < names.len() {
-            found.extend(self.0.withheld(names.get(start..).unwrap_or_default())?);
+            found.extend(self.host.withheld(names.get(start..).unwrap_or_default())?);
         }
         Ok(found)
     }
@@ -126,7 +139,7 @@ impl Repository {
     pub fn advisories(&self, packages: &[String]) -> Result<BTreeMap<String, Vec<Advisory>>, Error> {
         let mut found = BTreeMap::new();
         for some in packages.chunks(ADVISED) {
-            let told: BTreeMap<String, Vec<Advisory>> = serde_json::from_str(&self.0.advisories(some)?)?;
+            let told: BTreeMap<String, Vec<Advisory>> = serde_json::from_str(&self.host.advisories(some)?)?;
             found.extend(told);
         }
         Ok(found)
@@ -163,7 +176,7 @@ impl Repository {
         let releases: Vec<Release> = all.iter().map(release).collect();
         let mut verdicts = Vec::with_capacity(releases.len());
         for page in releases.chunks(RELEASES) {
-            verdicts.extend(self.0.judge_with_reasons(package, page)?);
+            verdicts.extend(self.host.judge_with_reasons(package, page)?);
         }
         let mut sorted = SortedOut { offered: Vec::new(), denied: Vec::new() };
         for (one, ReasonedVerdict { verdict, because }) in all.into_iter().zip(verdicts) {
@@ -182,7 +195,7 @@ impl Repository {
     /// # Errors
     /// Those of [`offered`](Self::offered).
     pub fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
-        self.0.judge_asked(package, release)
+        self.host.judge_asked(package, release)
     }
 
     /// What becomes of each of these releases of a package, as [`offered`](Self::offered) has it.
@@ -192,7 +205,7 @@ impl Repository {
     pub fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
         let mut verdicts = Vec::with_capacity(releases.len());
         for page in releases.chunks(RELEASES) {
-            verdicts.extend(self.0.judge_releases(package, page)?);
+            verdicts.extend(self.host.judge_releases(package, page)?);
         }
         Ok(verdicts)
     }
@@ -202,7 +215,7 @@ impl Repository {
     /// # Errors
     /// Those of [`offered`](Self::offered).
     pub fn judge_release(&self, package: &str, release: Release) -> Result<ReleaseVerdict, Error> {
-        let verdict = self.0.judge_releases(package, &[release])?.into_iter().next();
+        let verdict = self.host.judge_releases(package, &[release])?.into_iter().next();
         verdict.ok_or_else(|| Error::Other("the host gave no verdict".to_owned()))
     }
 
@@ -219,7 +232,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Denied`] when it may not be written.
     pub fn begin(&self) -> Result<Transaction, Error> {
-        self.0.begin().map(Transaction::new)
+        self.host.begin().map(Transaction::new)
     }
 
     /// A blob that this repository holds, by its SHA-256; else none. Looking for it renews its time of grace.
@@ -227,7 +240,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Invalid`] for another algorithm.
     pub fn blob(&self, digest: &Digest) -> Result<Option<Blob>, Error> {
-        Ok(self.0.blob(digest)?.map(Blob::new))
+        Ok(self.host.blob(digest)?.map(Blob::new))
     }
 
     /// The blob that a record of this repository names, and so holds.
@@ -244,7 +257,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Denied`] when the repository may not be written.
     pub fn keep(&self, blob: &Blob) -> Result<Digest, Error> {
-        self.0.keep(blob.host())
+        self.host.keep(blob.host())
     }
 
     /// The name of a new upload: 32 characters of lower-case hex. `note` is at most 4 KiB.
@@ -252,7 +265,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Denied`] when the repository may not be written; [`Error::Invalid`] for a longer note.
     pub fn begin_upload(&self, note: &str) -> Result<String, Error> {
-        self.0.begin_upload(note)
+        self.host.begin_upload(note)
     }
 
     /// The upload of this name that was begun in this repository, or none.
@@ -260,19 +273,19 @@ impl Repository {
     /// # Errors
     /// The host's.
     pub fn upload(&self, name: &str) -> Result<Option<Upload>, Error> {
-        Ok(self.0.upload(name)?.map(Upload::new))
+        Ok(self.host.upload(name)?.map(Upload::new))
     }
 
     pub(crate) fn begin_login(&self) -> Result<Login, Error> {
-        self.0.begin_login()
+        self.host.begin_login()
     }
 
     pub(crate) fn signing_keys(&self) -> Result<Vec<PublicKey>, Error> {
-        self.0.signing_keys()
+        self.host.signing_keys()
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
-        self.0.sign(message)
+        self.host.sign(message)
     }
 }
 

@@ -1,6 +1,8 @@
-//! A request, read once into a plain struct. The body stays a handle.
+//! A request: what tells its row in the table is read once, the rest when it is first asked for. The body stays a handle.
 
-use crate::host::HostRequest;
+use std::cell::OnceCell;
+
+use crate::host::{HostRequest, Pairs};
 use crate::{Blob, Failure};
 
 /// A request as the host hands it over: every credential is out of it.
@@ -14,30 +16,84 @@ pub struct Request<'a> {
     /// Below the address, each segment percent-decoded. A trailing slash is a last empty segment; the address itself is an
     /// empty list.
     pub path: Vec<String>,
-    /// In the order they came, percent-decoded; a name without `=` has an empty value.
-    pub query: Vec<(String, String)>,
-    /// Those that the description asks for, and `accept`, `content-*`; names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The public address that `path` is below, without a slash at its end.
-    pub address: String,
-    /// What is asked of the host only when it is wanted.
-    pub host: &'a dyn HostRequest,
+    asked: Asked,
+    host: &'a dyn HostRequest,
 }
 
-impl Request<'_> {
+/// What was asked of the host besides. An answer that depends on none of it is kept for every query and every header.
+#[derive(Default)]
+struct Asked {
+    query: OnceCell<Pairs>,
+    headers: OnceCell<Pairs>,
+    address: OnceCell<String>,
+}
+
+/// What is known of a request without its host, for the next call about it.
+#[cfg(target_arch = "wasm32")]
+pub(crate) struct KnownRequest {
+    kind: String,
+    method: String,
+    claim: Option<String>,
+    path: Vec<String>,
+    asked: Asked,
+}
+
+impl<'a> Request<'a> {
+    /// A request of this method, claim and path to a repository of this kind. All else is asked of `host` when it is wanted.
+    pub fn new(
+        kind: String,
+        method: String,
+        claim: Option<String>,
+        path: Vec<String>,
+        host: &'a dyn HostRequest,
+    ) -> Self {
+        Self { kind, method, claim, path, asked: Asked::default(), host }
+    }
+
+    /// The request of which this is known.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn again(known: KnownRequest, host: &'a dyn HostRequest) -> Self {
+        let KnownRequest { kind, method, claim, path, asked } = known;
+        Self { kind, method, claim, path, asked, host }
+    }
+
+    /// What is known of it by now.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn known(self) -> KnownRequest {
+        let Self { kind, method, claim, path, asked, .. } = self;
+        KnownRequest { kind, method, claim, path, asked }
+    }
+
+    /// The query in the order it came, percent-decoded; a name without `=` has an empty value. An answer that looks at it is
+    /// kept for this query alone.
+    pub fn query_pairs(&self) -> &[(String, String)] {
+        self.asked.query.get_or_init(|| self.host.query())
+    }
+
+    /// The header fields that the description asks for, and `accept`, `content-*`; names in lower case. An answer that looks at
+    /// them is kept for these alone.
+    pub fn headers(&self) -> &[(String, String)] {
+        self.asked.headers.get_or_init(|| self.host.headers())
+    }
+
+    /// The public address that `path` is below, without a slash at its end.
+    pub fn address(&self) -> &str {
+        self.asked.address.get_or_init(|| self.host.address())
+    }
+
     /// The first value of this name in the query.
     pub fn query(&self, name: &str) -> Option<&str> {
-        find(&self.query, name)
+        find(self.query_pairs(), name)
     }
 
     /// The header field of this name, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        find(&self.headers, name)
+        find(self.headers(), name)
     }
 
     /// The public address of what lies at this path below the repository's address; `path` is percent-encoded already.
     pub fn link(&self, path: &str) -> String {
-        format!("{}/{}", self.address, path.trim_start_matches('/'))
+        format!("{}/{}", self.address(), path.trim_start_matches('/'))
     }
 
     /// Whether the address ends with a slash below the repository's own.

@@ -1,6 +1,6 @@
 //! The router, natively: which row a request gets, and what is told where there is none.
 
-use packhouse_sdk::host::{HostBlob, HostPart, HostRequest};
+use packhouse_sdk::host::{HostBlob, HostPart, HostRequest, Pairs};
 use packhouse_sdk::{
     Action, BodyPlan, Context, Description, Failure, Format, Intent, Params, Plan, Request, Response, Router,
     call,
@@ -9,6 +9,18 @@ use packhouse_sdk::{
 struct Nobody;
 
 impl HostRequest for Nobody {
+    fn query(&self) -> Pairs {
+        Vec::new()
+    }
+
+    fn headers(&self) -> Pairs {
+        Vec::new()
+    }
+
+    fn address(&self) -> String {
+        "https://packhouse.test/repositories/r".to_owned()
+    }
+
     fn caller(&self) -> Option<String> {
         None
     }
@@ -54,16 +66,9 @@ fn check(_: &Context, _: &Request, _: &Params) -> Result<(), Failure> {
 }
 
 fn plan(claim: Option<&str>, method: &str, path: &[&str]) -> Result<Intent, Failure> {
-    let request = Request {
-        kind: "hosted".to_owned(),
-        method: method.to_owned(),
-        claim: claim.map(str::to_owned),
-        path: path.iter().map(|&segment| segment.to_owned()).collect(),
-        query: Vec::new(),
-        headers: Vec::new(),
-        address: "https://packhouse.test/repositories/r".to_owned(),
-        host: &Nobody,
-    };
+    let path = path.iter().map(|&segment| segment.to_owned()).collect();
+    let request =
+        Request::new("hosted".to_owned(), method.to_owned(), claim.map(str::to_owned), path, &Nobody);
     call::route::<Table>(&request)
 }
 

@@ -60,6 +60,29 @@ fn what_caches_answer_and_what_waits_is_counted() {
 }
 
 #[test]
+fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
+    let server = Server::start();
+    let repository = MavenRepository::create(&server, "counted");
+    repository.put(&file(1), "x").expect(201);
+    let plugin_calls = || measured(&server, "packhouse_plugin_calls_total{");
+    let before = plugin_calls();
+    for path in [file(1), "org/example/a/maven-metadata.xml".to_owned()] {
+        let first = repository.get(&path).expect(200).body;
+        for number in 0..5 {
+            assert_eq!(repository.get(&format!("{path}?made-up={number}")).expect(200).body, first);
+        }
+    }
+    let made = plugin_calls() - before;
+    assert!(made <= 4.0, "{made} calls for two answers");
+    // A listing looks at its query.
+    let page = |query: &str| repository.get(&format!("org/example/a/{query}")).expect(200).text();
+    repository.put(&file(2), "x").expect(201);
+    let (one, all) = (page("?limit=1"), page(""));
+    assert!(one.contains(">1/<") && !one.contains(">2/<"), "{one}");
+    assert!(all.contains(">1/<") && all.contains(">2/<"), "{all}");
+}
+
+#[test]
 fn the_database_and_s3_are_counted_and_so_is_what_is_tried_again() {
     let Some(s3) = S3::start() else { return skip("S3 that errs", "no weed") };
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");

@@ -89,6 +89,13 @@ pub(crate) static BOUNDS: &[Key] = &[
         "Whether documents and lists are sent compressed to clients that accept gzip or zstd.",
     ),
     key(
+        "responses.cache_bytes",
+        "PACKHOUSE_RESPONSES_CACHE_BYTES",
+        Kind::Bytes,
+        "48 MiB",
+        "Answers of plugins that are kept in memory; with 0 each is made anew.",
+    ),
+    key(
         "limits.api_body_bytes",
         "PACKHOUSE_LIMITS_API_BODY_BYTES",
         Kind::Bytes,

@@ -98,6 +98,8 @@ pub struct Config {
     pub advisories: AdvisoryRules,
     /// Whether documents are sent compressed to clients that accept it.
     pub compression: bool,
+    /// Bytes of the answers of plugins that are kept in memory.
+    pub kept_response_bytes: u64,
     /// Time between two collections of garbage; none for no collection.
     pub gc_interval: Option<Duration>,
     /// Days for which the audit log is kept; none: for ever.
@@ -269,6 +271,7 @@ impl Config {
             limits: read.limits()?,
             advisories: read.advisories()?,
             compression: read.parse("responses.compression", values::switch)?,
+            kept_response_bytes: read.parse("responses.cache_bytes", values::bytes)?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
             fetch_days: read.parse("fetch_days", values::fetch_days)?,

@@ -97,7 +97,7 @@ impl<'a> CacheLookup<'a> {
         let response = Arc::new(PreparedResponse { kept: true, ..response });
         let compared = AtomicI64::new(self.shadow);
         let (advisories, kept) = (self.advisories, Arc::clone(&response));
-        cache.insert(key, CacheEntry { validity, advisories, intent, response: kept, compared });
+        cache.insert(&key, CacheEntry { validity, advisories, intent, response: kept, compared });
         Ok(response)
     }
 }

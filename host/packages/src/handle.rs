@@ -41,8 +41,11 @@ async fn call(
     repositories: SelectedRepositories,
     received: Received,
 ) -> Result<Answer, HttpError> {
-    let SelectedRepositories { target, others, reads } =
-        Box::pin(told_provenance::tell(request, repositories)).await?;
+    let repositories = match told_provenance::rules(request, &repositories) {
+        Some(number) => Box::pin(told_provenance::tell(request, repositories, number)).await?,
+        None => repositories,
+    };
+    let SelectedRepositories { target, others, reads } = repositories;
     let Received { body, parts, appended, published_at } = received;
     let on_trial = request.on_trial.as_ref();
     let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
@@ -72,6 +75,9 @@ async fn call(
         return Err(HttpError::from(CallError::PolicyDenied(sentence)));
     }
     let mut answer = services.fill(handled.map_err(HttpError::from)?);
+    if let (true, Some(row)) = (found_done(intent, &answer), request.found()) {
+        request.app.store.settle_repository(row.id).await?;
+    }
     answer.reads.extend(reads);
     Ok(answer)
 }
@@ -120,6 +126,12 @@ async fn handle_again(
     let handled = plugin.handle(call).await;
     services.end(outcome(&handled)).await;
     handled
+}
+
+/// Whether the plugin found that what was to be changed is as it should be. Then another has changed it, and may have gone before other
+/// servers heard of it.
+fn found_done(intent: &Intent, answer: &Answer) -> bool {
+    intent.action.writes() && !answer.committed && matches!(answer.status, 200 | 201 | 204)
 }
 
 /// Whether the plugin answers that what is asked for is not there.

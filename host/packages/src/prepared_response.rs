@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, ETAG, LAST_MODIFIED, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use packhouse_runtime::{Answer, CacheUse, Content, Reads};
+use packhouse_runtime::{Answer, CacheUse, Content, Looked, Reads};
 use packhouse_store::{Blob, StoreError};
 
 use crate::coded_variants::CodedVariants;
@@ -43,6 +43,8 @@ pub(crate) struct PreparedResponse {
     pub kept: bool,
     /// Whether the plugin used nothing for it whose changes the cache would miss.
     pub cacheable: bool,
+    /// What of the request the plugin looked at for it.
+    pub looked: Looked,
     /// What it was made of.
     pub reads: Reads,
     /// From when on it may be another because time has passed, in ms since 1970.
@@ -105,6 +107,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         confidential,
         kept: false,
         cacheable,
+        looked: answer.looked,
         reads,
         until,
         cache_uses,

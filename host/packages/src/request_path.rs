@@ -50,7 +50,7 @@ pub(crate) struct RepositoryHost {
 impl RepositoryHost {
     /// A host for this program's repositories.
     pub(crate) fn new(app: Arc<App>) -> Self {
-        let cache = ResponseCache::new(app.shares.cached_files);
+        let cache = ResponseCache::new(app.config.kept_response_bytes, app.shares.cached_files);
         let encodings = Encodings::new(app.config.compression);
         let (views, organizations) = (RepositoryViews::default(), Organizations::default());
         Self { app, cache, encodings, views, organizations, shadows: Arc::default() }

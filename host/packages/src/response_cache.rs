@@ -1,12 +1,13 @@
 //! The response cache. A plugin's answer to a read is a pure function of the request, the settings and the records that it read, so
 //! it is served again without entering Wasm until one of those changes. Access is decided anew for each request: what is
-//! kept is the intent with its answer, never a decision.
+//! kept is the intent with its answer, never a decision. Of the request counts what the plugin looked at: who makes up queries that it
+//! never asks for gets what is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use futures::StreamExt as _;
-use packhouse_runtime::{Content, Intent, RequestHead};
+use packhouse_runtime::{Content, Intent, Looked, RequestHead};
 use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -15,13 +16,11 @@ use crate::cache_meters::CacheMeters;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::validity::Validity;
 
-/// Bytes of all entries, their contents as they are; what is kept of them compressed has a bound of its own.
-const TOTAL_BYTES: u64 = 48 * 1024 * 1024;
 /// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
 /// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.
 const FILE_BYTES: u64 = 64 * 1024;
-/// Bytes of a key; a request with a longer one is asked of the plugin each time.
+/// Bytes of what is looked at; a request with more is asked of the plugin each time.
 const KEY_BYTES: usize = 4 * 1024;
 /// Files that are held open, where there are as many descriptors as one could want.
 #[cfg(test)]
@@ -29,6 +28,8 @@ const MANY_FILES: usize = 16 * 1024;
 /// What an entry costs besides its key and content: a dozen headers with their values, the intent, handles, the cache's own
 /// book-keeping. Measured: with less than this a full cache of small answers took twice the memory that it counted.
 const ENTRY_BYTES: u64 = 3 * 1024;
+/// The same of what says how far to look.
+const FURTHER_BYTES: u64 = 256;
 
 /// A response and what it was made of.
 pub(crate) struct CacheEntry {
@@ -44,9 +45,16 @@ pub(crate) struct CacheEntry {
     pub compared: AtomicI64,
 }
 
-/// The plugin, all that it can see of a request, and the repository: equal keys get equal responses.
+/// The plugin, the repository, and all that the plugin can see of a request. Requests that are equal up to where the plugin looked get
+/// equal responses.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct CacheKey(Box<[u8]>);
+pub(crate) struct CacheKey {
+    bytes: Vec<u8>,
+    /// Where what every response depends on ends.
+    path_end: usize,
+    /// Where the headers end, before the query.
+    headers_end: usize,
+}
 
 impl CacheKey {
     /// With the number of the plugin, and the members that the caller may read: who may read others gets other responses, and does not displace these.
@@ -69,14 +77,21 @@ impl CacheKey {
         part(&mut bytes, head.claim.as_deref().unwrap_or_default());
         part(&mut bytes, &head.address);
         list(&mut bytes, head.path.len(), head.path.iter().map(String::as_str));
-        for pairs in [&head.query, &head.headers] {
-            list(
-                &mut bytes,
-                pairs.len(),
-                pairs.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]),
-            );
-        }
-        (bytes.len() <= KEY_BYTES).then(|| Self(bytes.into_boxed_slice()))
+        let path_end = bytes.len();
+        pairs(&mut bytes, &head.headers);
+        let headers_end = bytes.len();
+        pairs(&mut bytes, &head.query);
+        (path_end <= KEY_BYTES).then_some(Self { bytes, path_end, headers_end })
+    }
+
+    /// What a response depends on for which the plugin looked so far. No such key is the beginning of one that is another's.
+    fn up_to(&self, looked: Looked) -> &[u8] {
+        let end = match looked {
+            Looked::AtPath => self.path_end,
+            Looked::AtHeaders => self.headers_end,
+            Looked::AtQuery => self.bytes.len(),
+        };
+        self.bytes.get(..end).unwrap_or(&self.bytes)
     }
 }
 
@@ -91,20 +106,30 @@ fn list<'a>(bytes: &mut Vec<u8>, count: usize, parts: impl Iterator<Item = &'a s
     parts.for_each(|text| part(bytes, text));
 }
 
+fn pairs(bytes: &mut Vec<u8>, pairs: &[(String, String)]) {
+    let texts = pairs.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+    list(bytes, pairs.len(), texts);
+}
+
+/// What lies under a key.
+#[derive(Clone)]
+enum Kept {
+    Response(Arc<CacheEntry>),
+    /// Under what all responses of a path depend on: how much further to look for each.
+    Further(Looked),
+}
+
 /// The responses of all repositories, within one bound of memory.
 pub(crate) struct ResponseCache {
-    cache: Cache<Box<[u8]>, Arc<CacheEntry>, Weight>,
+    cache: Cache<Box<[u8]>, Kept, Weight>,
     /// Look-ups by what came of them.
     pub(crate) lookups: CacheMeters,
 }
 
 impl ResponseCache {
-    /// An empty cache. Of stored files that are not in memory it holds at most `files` open.
-    pub(crate) fn new(files: usize) -> Self {
-        Self::within(TOTAL_BYTES, files)
-    }
-
-    fn within(total: u64, files: usize) -> Self {
+    /// An empty cache of at most `total` bytes: of contents as they are; what is kept of them compressed has a bound of its own. Of
+    /// stored files that are not in memory it holds at most `files` open.
+    pub(crate) fn new(total: u64, files: usize) -> Self {
         let items = usize::try_from(total / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
         let weight = Weight { file: total / (files.max(1) as u64) };
         Self { cache: Cache::with_weighter(items, total, weight), lookups: CacheMeters::new("responses") }
@@ -112,14 +137,36 @@ impl ResponseCache {
 
     /// The entry for this request, which may hold no longer.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Arc<CacheEntry>> {
-        self.cache.get(&*key.0)
+        let further = match self.cache.get(key.up_to(Looked::AtPath))? {
+            Kept::Response(entry) => return Some(entry),
+            Kept::Further(looked) => looked,
+        };
+        match self.cache.get(key.up_to(further))? {
+            Kept::Response(entry) => Some(entry),
+            Kept::Further(_) => None,
+        }
     }
 
-    /// Keeps a response if it is a success and of a size that is worth keeping.
-    pub(crate) fn insert(&self, key: CacheKey, entry: CacheEntry) {
+    /// Keeps a response if it is a success and of a size that is worth keeping: for every request that is equal as far as the plugin
+    /// looked, or as it looked before for another of this path.
+    pub(crate) fn insert(&self, key: &CacheKey, entry: CacheEntry) {
         let content = &entry.response.content;
-        if entry.response.is_ok() && (is_file(content) || size(content) <= RENDERED_BYTES) {
-            self.cache.insert(key.0, Arc::new(entry));
+        let worth = entry.response.is_ok() && (is_file(content) || size(content) <= RENDERED_BYTES);
+        if !worth {
+            return;
+        }
+        let path = key.up_to(Looked::AtPath);
+        let mut looked = entry.intent.looked.max(entry.response.looked);
+        if let Some(Kept::Further(known)) = self.cache.peek(path)
+            && known >= looked
+        {
+            looked = known;
+        } else if looked > Looked::AtPath {
+            self.cache.insert(path.into(), Kept::Further(looked));
+        }
+        let whole = key.up_to(looked);
+        if whole.len() <= KEY_BYTES {
+            self.cache.insert(whole.into(), Kept::Response(Arc::new(entry)));
         }
     }
 }
@@ -158,8 +205,9 @@ struct Weight {
     file: u64,
 }
 
-impl Weighter<Box<[u8]>, Arc<CacheEntry>> for Weight {
-    fn weight(&self, key: &Box<[u8]>, entry: &Arc<CacheEntry>) -> u64 {
+impl Weighter<Box<[u8]>, Kept> for Weight {
+    fn weight(&self, key: &Box<[u8]>, kept: &Kept) -> u64 {
+        let Kept::Response(entry) = kept else { return FURTHER_BYTES + key.len() as u64 };
         let content = match &entry.response.content {
             Content::Inline(bytes) => bytes.len() as u64,
             Content::Joined(joined) => joined.size(),

@@ -11,15 +11,18 @@ use crate::select_repositories::SelectedRepositories;
 /// The member of a proxy's settings.
 const JUDGED_BY_PROVENANCE: &str = "judged_by_provenance";
 
-/// Adds it to the settings of each proxy that a rule reaches which looks at provenance. Where no rule holds, nothing is asked.
+/// The number of the rules that may reach a proxy among these; none where there is nothing to tell.
+pub(crate) fn rules(request: &RepositoryRequest<'_>, repositories: &SelectedRepositories) -> Option<i64> {
+    let number = request.principal.facts.policies?;
+    repositories.target.iter().chain(&repositories.others).any(is_proxy).then_some(number)
+}
+
+/// Adds it to the settings of each proxy that one of the [`rules`] reaches which looks at provenance.
 pub(crate) async fn tell(
     request: &RepositoryRequest<'_>,
     mut repositories: SelectedRepositories,
+    number: i64,
 ) -> Result<SelectedRepositories, HttpError> {
-    let has_proxy = repositories.target.iter().chain(&repositories.others).any(is_proxy);
-    let Some(number) = request.principal.facts.policies.filter(|_| has_proxy) else {
-        return Ok(repositories);
-    };
     let set = request.app.rules_that_hold(request.organization, number).await?;
     for view in repositories.target.iter_mut().chain(&mut repositories.others) {
         if is_proxy(view) && set.looks_at_provenance(view.id) {

@@ -69,6 +69,8 @@ mod tests {
             content: Content::Inline(Bytes::from(vec![b'x'; 2000])),
             modified: Some(784_111_777_500),
             keepable: true,
+            looked: Default::default(),
+            committed: false,
             confidential: false,
             reads: Reads::default(),
             until: None,

@@ -6,9 +6,9 @@ use packhouse_store::{Arriving, Blob};
 
 use crate::bindings::packhouse::format::http as wit;
 use crate::error::CallError;
-use crate::joined::Joined;
+use crate::joined::{Cut, Joined, JoinedPart};
 use crate::reads::Reads;
-use crate::request::{Action, Intent};
+use crate::request::{Action, Intent, Looked};
 use crate::services::CacheUse;
 use crate::state::HostState;
 use crate::state::blobs::Content as Held;
@@ -18,6 +18,8 @@ use crate::state::http::IntentRep;
 const MAX_INLINE: usize = 1 << 20;
 /// Bytes up to which a content is one even if it was written in parts: a few parts cost more than a copy.
 const COPIED_BYTES: u64 = 64 << 10;
+/// What is as short as this is hashed in no time.
+const HASHED_BYTES: u64 = 2 << 10;
 /// Most headers of an answer, and most bytes of all of them together.
 const MAX_HEADERS: usize = 128;
 const MAX_HEADER_BYTES: usize = 64 << 10;
@@ -56,6 +58,10 @@ pub struct Answer {
     /// `until` alone, and so may be kept until one of those changes: false when clock, caller or identity were used, or an
     /// upstream's reply that may be another the next time.
     pub keepable: bool,
+    /// What of the request the plugin looked at.
+    pub looked: Looked,
+    /// Whether the call has committed something.
+    pub committed: bool,
     /// Whether secrets may stand in it. The server says so, which puts them there.
     pub confidential: bool,
     /// What it was made of.
@@ -123,10 +129,8 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) | Held::Cut(blob, _) => match blob.made_in_memory() {
-                Some(bytes) => Content::Inline(bytes),
-                None => Content::Blob(blob),
-            },
+            Held::Whole(blob) => in_memory(blob, None),
+            Held::Cut(blob, cut) => in_memory(blob, Some(cut)),
             Held::Joined(joined) if joined.size() <= COPIED_BYTES => Content::Inline(joined.concat()),
             Held::Joined(joined) => Content::Joined(joined),
             Held::Arriving(arriving) => Content::Arriving(arriving),
@@ -144,11 +148,25 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         content,
         modified: options.and_then(|options| options.modified),
         keepable: !state.uncacheable && state.replies.are_known() && !tells_age,
+        looked: state.looked,
+        committed: state.committed,
         confidential: false,
         reads: std::mem::take(&mut state.reads),
         until: state.until,
         cache_uses: state.replies.take(),
     })
+}
+
+/// Bytes that were made in memory, or a file. What is cut out of something remembered, and of some length, stays so: its digest is told from
+/// the other's, which is known.
+fn in_memory(blob: Blob, cut: Option<Cut>) -> Content {
+    match (blob.made_in_memory(), cut) {
+        (None, _) => Content::Blob(blob),
+        (Some(bytes), Some(cut)) if bytes.len() as u64 > HASHED_BYTES => {
+            Content::Joined(Joined::of(vec![JoinedPart { bytes, cut: Some(cut) }]))
+        }
+        (Some(bytes), _) => Content::Inline(bytes),
+    }
 }
 
 /// The same of a failure.
@@ -186,6 +204,7 @@ pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
         packages: intent.packages,
         many_packages: intent.many_packages,
         for_caller: false,
+        looked: Looked::default(),
     })
 }
 

@@ -86,7 +86,7 @@ pub use recording::{
     RecordedLimits, RecordedOutcome, RecordedRepository, RecordedRequest, RecordedWasi, Recorder, Recording,
     ReplayError, Replayed, Replayer, replay, replay_bytes,
 };
-pub use request::{Action, BodyPlan, Intent, RequestHead};
+pub use request::{Action, BodyPlan, Intent, Looked, RequestHead};
 pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
 pub use runtime::{Examined, Inspection, Runtime, inspect};

@@ -211,7 +211,8 @@ impl Plugin {
 
     async fn kept_durable(&self, handled: Handled) -> Result<Result<Answer, Failure>, CallError> {
         match handled {
-            Ok((answer, kept)) => {
+            Ok((mut answer, kept)) => {
+                answer.committed |= !kept.is_empty();
                 self.make_durable(kept).await?;
                 Ok(Ok(answer))
             }

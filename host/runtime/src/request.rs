@@ -120,4 +120,19 @@ pub struct Intent {
     pub many_packages: bool,
     /// Whether the plugin looked at who asks: another caller's intent may be another then.
     pub for_caller: bool,
+    /// What of the request the plugin looked at to tell it.
+    pub looked: Looked,
+}
+
+/// How much of a request a plugin looked at, each with what is before it: what comes of it is the same for every request that differs
+/// in the rest alone. Method, claim, path and address count as looked at.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Looked {
+    /// Neither its headers nor its query.
+    #[default]
+    AtPath,
+    /// Its headers.
+    AtHeaders,
+    /// Its query.
+    AtQuery,
 }

@@ -65,7 +65,8 @@ impl Plugin {
                 Ok(intent) => {
                     let intent = guest.data_mut().take(intent)?;
                     let intent = self.bounded(answer::intent(intent)?)?;
-                    Ok(Ok(Intent { for_caller: guest.data().uncacheable, ..intent }))
+                    let (for_caller, looked) = (guest.data().uncacheable, guest.data().looked);
+                    Ok(Ok(Intent { for_caller, looked, ..intent }))
                 }
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }

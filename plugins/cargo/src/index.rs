@@ -25,7 +25,7 @@ pub(crate) fn plan_config(_request: &Request, _params: &Params<'_>) -> Result<In
 pub(crate) fn config(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let public = cx.target()?.settings::<Common>()?.public;
     let config =
-        json!({"dl": request.link("api/v1/crates"), "api": request.address, "auth-required": !public});
+        json!({"dl": request.link("api/v1/crates"), "api": request.address(), "auth-required": !public});
     Ok(Response::json(&config)?.revalidate())
 }
 

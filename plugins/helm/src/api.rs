@@ -18,7 +18,7 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 
 /// `GET` of the address itself: what tells that a credential works.
 pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    Ok(Response::text(format!("A Helm chart repository: helm repo add NAME {}\n", request.address)))
+    Ok(Response::text(format!("A Helm chart repository: helm repo add NAME {}\n", request.address())))
 }
 
 /// `GET /api/charts`.

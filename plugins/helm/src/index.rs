@@ -31,7 +31,7 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
         out.push(&text)?;
     }
     text.clear();
-    yaml::fields(&mut text, &tail(newest, &request.address), 0);
+    yaml::fields(&mut text, &tail(newest, request.address()), 0);
     out.push(&text)?;
     let content = out.finish()?;
     Ok(Response::ok().content_type("application/x-yaml").revalidate().content(content))

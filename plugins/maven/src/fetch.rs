@@ -23,19 +23,18 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let target = parse(request)?;
-    match repository.kind().as_str() {
-        "proxy" => proxy::get(cx, repository, request, &target),
-        "group" => group::get(cx, request, &target),
-        _ => match &target {
-            Target::Checksum(of, algorithm) => match &**of {
-                Target::File(file) => {
-                    sidecar(cx, repository, request, Sidecar { target: &target, file, algorithm: *algorithm })
-                }
-                _ => hosted::get(cx, repository, request, &target),
-            },
-            _ => hosted::get(cx, repository, request, &target),
-        },
+    if repository.is_proxy() {
+        return proxy::get(cx, repository, request, &target);
     }
+    if repository.is_group() {
+        return group::get(cx, request, &target);
+    }
+    if let Target::Checksum(of, algorithm) = &target
+        && let Target::File(file) = &**of
+    {
+        return sidecar(cx, repository, request, Sidecar { target: &target, file, algorithm: *algorithm });
+    }
+    hosted::get(cx, repository, request, &target)
 }
 
 /// A checksum that stands beside a file.

@@ -4,6 +4,7 @@ use crate::address::{self, Address};
 use crate::merge;
 use crate::name::Name;
 use crate::packument::{self, Rendering};
+use crate::pieces;
 use crate::proxy;
 use crate::records::{self, Version, missing_version};
 use crate::version::clean;
@@ -54,8 +55,26 @@ fn package(cx: &Context, request: &Request, name: &Name) -> Result<Response, Fai
     Ok(Response { headers, ..response }.header("cache-control", "no-store"))
 }
 
-/// The packument, from the repositories that the package is in.
+/// The packument, from the repositories that the package is in. Of one hosted repository alone the whole of it is remembered, unless
+/// it has so many versions that it is put together of runs of them.
 fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
+    if let Ok(repository) = cx.target()
+        && repository.is_hosted()
+    {
+        let piece_name = format!("packument\n{form:?}\n{}\n{name}", request.address());
+        let made = repository.piece(&piece_name, || {
+            if pieces::are_many(repository, name)? {
+                return Ok::<_, Failure>(None);
+            }
+            let mut rendering = Rendering::begin(cx, request, name, form)?;
+            merge::each(cx, name, &mut rendering)?;
+            Ok(rendering.into_parts()?)
+        })?;
+        if let Some(piece) = made {
+            let modified = piece.note()?.parse().unwrap_or_default();
+            return Ok(packument::response(form, modified, Content::Blob(piece.body()?)));
+        }
+    }
     let mut rendering = Rendering::begin(cx, request, name, form)?;
     merge::each(cx, name, &mut rendering)?;
     Ok(rendering.into_response()?)
@@ -67,7 +86,7 @@ fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result
     let number = tagged.or_else(|| clean(wanted)).unwrap_or_default();
     let missing = || Failure::not_found(format!("version not found: {wanted}"));
     let piece = merge::version(cx, name, &number)?.ok_or_else(missing)?;
-    let content = packument::version(cx, &request.address, name, &number, &piece)?;
+    let content = packument::version(cx, request.address(), name, &number, &piece)?;
     Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }
 

@@ -6,7 +6,7 @@ use crate::readme::Readme;
 use crate::restrictions::Restrictions;
 use crate::version_piece::{Form, Piece};
 use crate::version_text::{self, VersionText};
-use packhouse_sdk::{Content, Context, Error, Output, Request, Response, Timestamp};
+use packhouse_sdk::{Content, Context, Error, Output, PieceParts, Request, Response, Timestamp};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,6 +77,13 @@ pub(crate) fn version(
     out.finish()
 }
 
+/// The answer with a packument, which was changed last at `modified`, in ms since 1970; 0 where nobody says so.
+pub(crate) fn response(form: Form, modified: u64, content: Content) -> Response {
+    let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
+    let response = response.content(content);
+    if modified > 0 { response.modified(modified) } else { response }
+}
+
 impl<'a> Rendering<'a> {
     /// Begins the packument of a package.
     ///
@@ -94,7 +101,7 @@ impl<'a> Rendering<'a> {
         out.push(",\"versions\":{")?;
         Ok(Self {
             out,
-            address: &request.address,
+            address: request.address(),
             name,
             form,
             times: BTreeMap::new(),
@@ -113,9 +120,19 @@ impl<'a> Rendering<'a> {
     /// The host's.
     pub(crate) fn into_response(self) -> Result<Response, Error> {
         let (form, modified) = (self.form, self.summary.modified);
-        let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
-        let response = response.content(self.end()?);
-        Ok(if modified > 0 { response.modified(modified) } else { response })
+        Ok(response(form, modified, self.end()?))
+    }
+
+    /// Ends it as a piece, whose note is when it was changed last; none where it is too large to be one.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) fn into_parts(self) -> Result<Option<PieceParts>, Error> {
+        let note = self.summary.modified.to_string();
+        let Content::Inline(bytes) = self.end()? else { return Ok(None) };
+        let body =
+            String::from_utf8(bytes).map_err(|_| Error::Other("a packument is not UTF-8".to_owned()))?;
+        Ok(Some(PieceParts { note, body }).filter(PieceParts::fits))
     }
 
     /// Whether it says what the package says of itself at length: the abbreviated form does not.

@@ -12,6 +12,15 @@ use std::ops::Range;
 /// A package with this many versions is worth the keeping of pieces.
 pub(crate) const MANY: usize = 64;
 
+/// Whether a package has so many versions.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn are_many(repository: &Repository, name: &Name) -> Result<bool, Error> {
+    let keys = repository.keys(records::versions(name)).page(MANY as u32).take(MANY);
+    Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
+}
+
 /// Keys below a prefix, in their order.
 pub(crate) struct Listed {
     prefix: String,

@@ -169,7 +169,7 @@ fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec
 /// The question as an upstream is asked it.
 fn target(request: &Request) -> String {
     let pairs: Vec<String> = request
-        .query
+        .query_pairs()
         .iter()
         .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)))
         .collect();

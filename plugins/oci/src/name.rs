@@ -70,7 +70,7 @@ pub(crate) fn digest(text: &str) -> Result<Digest, Failure> {
 
 /// The repository's name, which ends the claim's address.
 pub(crate) fn repository<'a>(request: &'a Request) -> &'a str {
-    request.address.rsplit('/').next().unwrap_or_default()
+    request.address().rsplit('/').next().unwrap_or_default()
 }
 
 /// The repository of an image's whole name, as `from` has it when a blob is mounted.
@@ -81,7 +81,7 @@ pub(crate) fn repository_of(name: &str) -> Option<&str> {
 
 /// Where something of an image is, as a path: what a proxy in between does to the host's name does not matter to it.
 pub(crate) fn location(request: &Request, image: &str, rest: &str) -> String {
-    let address = request.address.split_once("://").map_or("", |(_, address)| address);
+    let address = request.address().split_once("://").map_or("", |(_, address)| address);
     let path = address.find('/').and_then(|at| address.get(at..)).unwrap_or_default();
     format!("{path}/{image}/{rest}")
 }

@@ -59,7 +59,7 @@ fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure
     let mut tags: Vec<String> = match reference {
         Reference::Tag(tag) => vec![tag.clone()],
         Reference::Digest(_) => {
-            let named = request.query.iter().filter(|(name, _)| name == "tag");
+            let named = request.query_pairs().iter().filter(|(name, _)| name == "tag");
             named.map(|(_, tag)| name::tag(tag)).collect::<Result<_, _>>()?
         }
     };

@@ -37,10 +37,14 @@ pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a R
         }
     }
     let Some(repository) = found.filter(|repository| !repository.is_proxy()) else { return Ok(None) };
+    Ok(has_many(repository, name)?.then_some(repository))
+}
+
+/// Whether a hosted repository has many files of a project.
+pub(crate) fn has_many(repository: &Repository, name: &str) -> Result<bool, Error> {
     // Their keys alone: the records of the few are read when the page is made of them.
     let keys = repository.keys(records::files(name)).page(MANY as u32).take(MANY);
-    let many = keys.collect::<Result<Vec<_>, _>>()?.len() == MANY;
-    Ok(many.then_some(repository))
+    Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }
 
 fn hosted(repository: &Repository, name: &str) -> Result<Option<Project>, Failure> {

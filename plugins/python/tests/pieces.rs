@@ -79,10 +79,18 @@ fn an_upload_costs_the_run_that_it_is_in() {
 }
 
 #[test]
-fn few_files_take_no_pieces() {
+fn few_files_are_one_piece() {
     let (host, mount) = project(50);
+    for accept in FORMS {
+        page(&mount, accept);
+        assert_eq!(host.take_piece_counts(), (1, 0), "{accept}");
+        page(&mount, accept);
+        assert_eq!(host.take_piece_counts(), (0, 1), "{accept}");
+    }
+    publish(&mount, &version(50));
     page(&mount, FORMS[0]);
-    assert_eq!(host.take_piece_counts(), (0, 0));
+    assert_eq!(host.take_piece_counts(), (1, 0));
+    assert_whole(&host, &mount);
 }
 
 #[test]
@@ -122,8 +130,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn pieces_are_what_they_would_be_now(changes in changes()) {
-        let (host, mount) = project(120);
+    fn pieces_are_what_they_would_be_now(changes in changes(), files in prop_oneof![Just(20), Just(60), Just(120)]) {
+        let (host, mount) = project(files);
         for change in changes {
             let id = |number: usize| VersionId::new("lib", version(number));
             // Some of them are refused, as that of what is there or is not.

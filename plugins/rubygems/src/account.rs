@@ -6,7 +6,7 @@ use packhouse_sdk::{Context, Failure, Params, Request, Response};
 pub(crate) fn api_key(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let text = format!(
         "Make a token in the portal and write it to ~/.gem/credentials as a line \"{}/: TOKEN\" (chmod 0600), or set GEM_HOST_API_KEY",
-        request.address
+        request.address()
     );
     Err(Failure::new(405, "not_supported", text))
 }

@@ -25,7 +25,7 @@ pub(crate) fn plan_info(_request: &Request, params: &Params<'_>) -> Result<Inten
 
 /// `GET` of the address itself, which gem asks to know whether there is a compact index.
 pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    Ok(Response::text(format!("A gem repository: gem install NAME --source {}/\n", request.address)))
+    Ok(Response::text(format!("A gem repository: gem install NAME --source {}/\n", request.address())))
 }
 
 /// `GET /info/NAME`.

@@ -20,7 +20,9 @@ impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Com
     fn route(kind: String, request: &wit::http::Request) -> Result<wit::http::Intent, wit::http::Failure> {
         panics::are_heard();
         let request = imports::request(kind, request);
-        call::route::<F>(&request).map(convert::intent).map_err(convert::failure)
+        let told = call::route::<F>(&request);
+        imports::leave(request);
+        told.map(convert::intent).map_err(convert::failure)
     }
 
     fn check(
@@ -38,8 +40,8 @@ impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Com
         target: Option<wit::records::Repository>,
         others: Vec<wit::records::Repository>,
     ) -> Result<wit::http::Response, wit::http::Failure> {
-        let kind = target.as_ref().map(wit::records::Repository::kind).unwrap_or_default();
-        let (cx, request) = (context(target, others), imports::request(kind, request));
+        let request = imports::request_again(target.as_ref(), request);
+        let cx = context(target, others);
         let answer = call::handle::<F>(&cx, &request).and_then(response);
         answer.map_err(convert::failure)
     }

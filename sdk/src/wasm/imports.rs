@@ -1,27 +1,54 @@
 //! Requests and the host itself, over the imports.
 
+use std::cell::Cell;
+
 use super::blobs::{WriterHandle, blob};
 use super::convert;
 use super::generated::packhouse::format as wit;
 use super::upstream::FetchHandle;
-use crate::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter};
+use crate::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter, Pairs};
+use crate::request::KnownRequest;
 use crate::{Error, LoginState, Request, Token};
 
-/// Reads a request once. The body, and who asks, stay with the host until they are wanted.
+thread_local! {
+    /// What `route` read of the request: what goes on in its instance is about the same one (`format.handle`).
+    static ROUTED: Cell<Option<KnownRequest>> = const { Cell::new(None) };
+}
+
+/// Reads of a request what its row is found by.
 pub(super) fn request(kind: String, host: &wit::http::Request) -> Request<'_> {
-    Request {
-        kind,
-        method: host.method(),
-        claim: host.claim(),
-        path: host.path(),
-        query: host.query(),
-        headers: convert::pairs(host.headers()),
-        address: host.address(),
-        host,
+    Request::new(kind, host.method(), host.claim(), host.path(), host)
+}
+
+/// Leaves to the request's next call in this instance what is known of it.
+pub(super) fn leave(request: Request<'_>) {
+    ROUTED.set(Some(request.known()));
+}
+
+/// The request that this instance was asked of before, else as [`request`].
+pub(super) fn request_again<'a>(
+    target: Option<&wit::records::Repository>,
+    host: &'a wit::http::Request,
+) -> Request<'a> {
+    match ROUTED.take() {
+        Some(known) => Request::again(known, host),
+        None => request(target.map(wit::records::Repository::kind).unwrap_or_default(), host),
     }
 }
 
 impl HostRequest for wit::http::Request {
+    fn query(&self) -> Pairs {
+        Self::query(self)
+    }
+
+    fn headers(&self) -> Pairs {
+        convert::pairs(Self::headers(self))
+    }
+
+    fn address(&self) -> String {
+        Self::address(self)
+    }
+
     fn caller(&self) -> Option<String> {
         Self::caller(self)
     }

@@ -4,7 +4,7 @@ use crate::blob::{MemoryBlob, MemoryWriter};
 use crate::pieces::Noted;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
-use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter};
+use packhouse_sdk::host::{Host, HostBlob, HostFetch, HostPart, HostRequest, HostWriter, Pairs};
 use packhouse_sdk::{Action, Digest, Error, LoginState, Token};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -149,12 +149,27 @@ impl Host for CallHost {
 /// What of a request is not read at once.
 #[derive(Default)]
 pub(crate) struct CallRequest {
+    pub(crate) query: Pairs,
+    pub(crate) headers: Pairs,
+    pub(crate) address: String,
     pub(crate) caller: Option<String>,
     pub(crate) body: RefCell<Option<MemoryBlob>>,
     pub(crate) parts: RefCell<Vec<HostPart>>,
 }
 
 impl HostRequest for CallRequest {
+    fn query(&self) -> Pairs {
+        self.query.clone()
+    }
+
+    fn headers(&self) -> Pairs {
+        self.headers.clone()
+    }
+
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
     fn caller(&self) -> Option<String> {
         self.caller.clone()
     }

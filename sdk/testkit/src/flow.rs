@@ -44,43 +44,46 @@ impl<F: Format> Mount<F> {
     }
 
     pub(crate) fn route(&self, request: &TestRequest, address: &Address) -> Result<Intent, Failure> {
-        let body = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
-        call::route::<F>(&self.read_once(request, address, &body))
+        let host = self.host_request(request, address);
+        call::route::<F>(&self.read(request, address, &host))
     }
 
     fn take(&self, request: &TestRequest, address: &Address, intent: &Intent) -> Result<Answer, Failure> {
         self.host.state.borrow().refuse(&self.name, intent)?;
         let others = self.others(intent);
         if intent.check {
-            let body = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
+            let host = self.host_request(request, address);
             let rights = Rights::new(self.host.state.clone(), None, Some(self.name.clone()));
             let cx = self.context(&rights, request, others.clone(), None);
-            call::check::<F>(&cx, &self.read_once(request, address, &body))?;
+            call::check::<F>(&cx, &self.read(request, address, &host))?;
         }
-        let (body, received) = self.receive(request, intent)?;
+        let (host, received) = self.receive(request, address, intent)?;
         let rights = Rights::new(self.host.state.clone(), Some(intent.action), Some(self.name.clone()));
         let cx = self.context(&rights, request, others, received);
-        let response = call::handle::<F>(&cx, &self.read_once(request, address, &body))?;
+        let response = call::handle::<F>(&cx, &self.read(request, address, &host))?;
         let answer = shape::answered(response)?;
         rights.settle();
         Ok(answer)
     }
 
-    fn read_once<'a>(&self, request: &TestRequest, address: &Address, host: &'a CallRequest) -> Request<'a> {
+    fn read<'a>(&self, request: &TestRequest, address: &Address, host: &'a CallRequest) -> Request<'a> {
         let state = self.host.state.borrow();
         let kind = state.repositories.get(&self.name).map(|state| state.kind.clone());
+        let (method, claim) = (request.method.clone(), request.claim.clone());
+        Request::new(kind.unwrap_or_default(), method, claim, address.0.clone(), host)
+    }
+
+    /// What of a request is asked for when it is wanted; without a body.
+    fn host_request(&self, request: &TestRequest, address: &Address) -> CallRequest {
         let claims = F::describe().claims().to_vec();
         let claim = claims.iter().find(|claim| Some(&claim.name) == request.claim.as_ref());
         let path = claim.map_or("/repositories/{repository}", |claim| claim.path.trim_end_matches('/'));
-        Request {
-            kind: kind.unwrap_or_default(),
-            method: request.method.clone(),
-            claim: request.claim.clone(),
-            path: address.0.clone(),
+        CallRequest {
             query: address.1.clone(),
             headers: request.sent_headers(),
             address: format!("https://packhouse.test{}", path.replace("{repository}", &self.name)),
-            host,
+            caller: request.caller.clone(),
+            ..CallRequest::default()
         }
     }
 
@@ -119,13 +122,14 @@ impl<F: Format> Mount<F> {
     fn receive(
         &self,
         request: &TestRequest,
+        address: &Address,
         intent: &Intent,
     ) -> Result<(CallRequest, Option<(String, u64)>), Failure> {
         let unknown = intent.digests.iter().find(|algorithm| state::digest(algorithm, b"").is_err());
         if let Some(algorithm) = unknown {
             return Err(Failure::internal(format!("the intent asks for {algorithm:?}")));
         }
-        let mut taken = CallRequest { caller: request.caller.clone(), ..CallRequest::default() };
+        let mut taken = self.host_request(request, address);
         let mut received = None;
         match &intent.body {
             BodyPlan::None => {}

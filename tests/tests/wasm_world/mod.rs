@@ -10,7 +10,8 @@ use packhouse_runtime::{
 };
 use packhouse_sdk::Format;
 use packhouse_store::{
-    Append, BlobsConfig, NewMember, NewOrganization, NewRepository, Store, StoreConfig, StoreError,
+    Append, BlobsConfig, NewMember, NewOrganization, NewRepository, OrganizationId, Store, StoreConfig,
+    StoreError,
 };
 use packhouse_testkit::{Case, Effects, MemoryHost, TestRequest, World, run};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ struct Wasm {
     executor: tokio::runtime::Runtime,
     plugin: Arc<Plugin>,
     store: Store,
+    organization: OrganizationId,
     view: RepositoryView,
     recorder: Recorder,
     replayer: Replayer,
@@ -32,7 +34,7 @@ impl Wasm {
         let executor =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let home = tempfile::TempDir::new().unwrap();
-        let (runtime, store, view, replayer) = executor.block_on(async {
+        let (runtime, store, organization, view, replayer) = executor.block_on(async {
             let config = StoreConfig { blobs: BlobsConfig::Memory, ..StoreConfig::new(home.path()) };
             let store = Store::open(config).await.unwrap();
             let plugins = packhouse_tests::checkout().join("target/release/plugins");
@@ -49,15 +51,25 @@ impl Wasm {
                 .expect("it is of the folder")
                 .to_owned();
             let replayer = Replayer::load(&component, compiled.as_deref()).await.unwrap();
-            let view = repository(&store, format, settings).await;
-            (runtime, store, view, replayer)
+            let (organization, view) = repository(&store, format, settings).await;
+            (runtime, store, organization, view, replayer)
         });
         let plugin = runtime.plugin(format).expect("the plugin is built");
         // Every call is recorded, and replayed at once.
         let all = Armed { set: 1, repository: view.id, count: u32::MAX, only_failures: false };
         let recorder = runtime.recorder().clone();
         recorder.arm(vec![all]);
-        Self { executor, plugin, store, view, recorder, replayer, _runtime: runtime, _home: home }
+        Self {
+            executor,
+            plugin,
+            store,
+            organization,
+            view,
+            recorder,
+            replayer,
+            _runtime: runtime,
+            _home: home,
+        }
     }
 
     async fn answer(&self, request: &TestRequest, head: &Arc<RequestHead>) -> packhouse_testkit::Answer {
@@ -110,8 +122,9 @@ impl Wasm {
         intent: &Intent,
         instance: Option<RoutedInstance<'_>>,
     ) -> Result<Answer, Failure> {
+        let seen = self.store.find_repository(self.organization, self.view.id).await.unwrap().unwrap();
         let call = |action| Call {
-            target: Some(self.view.clone()),
+            target: Some(RepositoryView { revision: seen.revision, ..self.view.clone() }),
             services: Services {
                 signing: Arc::new(Signing),
                 advisories: Arc::new(Signing),
@@ -206,7 +219,11 @@ impl SigningService for Signing {
     }
 }
 
-async fn repository(store: &Store, format: &str, settings: &serde_json::Value) -> RepositoryView {
+async fn repository(
+    store: &Store,
+    format: &str,
+    settings: &serde_json::Value,
+) -> (OrganizationId, RepositoryView) {
     let organization = NewOrganization { name: "default".into(), base_url: None, host: None };
     let owner = NewMember {
         email: "owner@localhost".into(),
@@ -230,13 +247,14 @@ async fn repository(store: &Store, format: &str, settings: &serde_json::Value) -
         .unwrap()
         .expect("a name that is free");
     let settings = settings.to_string().into();
-    RepositoryView {
+    let view = RepositoryView {
         id: row.id,
         revision: row.revision,
         name: row.name.into(),
         kind: row.kind.into(),
         settings,
-    }
+    };
+    (organization.id, view)
 }
 
 /// What the host would send: HEAD and the rest of HTTP are left to the tests of the whole program.

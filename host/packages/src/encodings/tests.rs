@@ -20,6 +20,8 @@ fn answer(bytes: Vec<u8>) -> Answer {
         content: Content::Inline(Bytes::from(bytes)),
         modified: None,
         keepable: true,
+        looked: Default::default(),
+        committed: false,
         confidential: false,
         reads: Reads::default(),
         until: None,

@@ -2,9 +2,11 @@
 
 use super::*;
 use bytes::Bytes;
-use packhouse_runtime::{Action, Answer, BodyPlan, Reads};
+use packhouse_runtime::{Action, Answer, BodyPlan, Looked, Reads};
 
 use crate::prepared_response::prepare;
+
+const TOTAL_BYTES: u64 = 48 * 1024 * 1024;
 
 fn head(path: &[&str], accept: &str) -> RequestHead {
     RequestHead {
@@ -33,6 +35,7 @@ pub(crate) fn intent() -> Intent {
         packages: Vec::new(),
         many_packages: false,
         for_caller: false,
+        looked: Looked::AtPath,
     }
 }
 
@@ -45,6 +48,8 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         content,
         modified: None,
         keepable: true,
+        looked: Default::default(),
+        committed: false,
         confidential: false,
         reads: Reads::default(),
         until: None,
@@ -100,28 +105,92 @@ fn keys_differ_when_a_plugin_could_tell_the_requests_apart() {
 
 #[tokio::test]
 async fn a_response_is_found_by_its_request() {
-    let cache = ResponseCache::new(MANY_FILES);
-    cache.insert(key(&["a"], ""), entry(response(200, 10).await));
+    let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+    cache.insert(&key(&["a"], ""), entry(response(200, 10).await));
     assert!(cache.get(&key(&["a"], "")).is_some());
     assert!(cache.get(&key(&["b"], "")).is_none());
 }
 
+/// For which the plugin looked so far.
+async fn looked(at: Looked) -> CacheEntry {
+    let mut kept = entry(response(200, 10).await);
+    kept.intent = Arc::new(Intent { looked: at, ..intent() });
+    kept
+}
+
+fn asked(accept: &str, query: &str) -> CacheKey {
+    let query = vec![(query.to_owned(), String::new())];
+    CacheKey::of(1, RepositoryId(1), &[], &RequestHead { query, ..head(&["a"], accept) }).unwrap()
+}
+
+#[tokio::test]
+async fn what_the_plugin_never_looked_at_makes_no_difference() {
+    for (at, found) in [
+        (Looked::AtPath, [true, true, true]),
+        (Looked::AtHeaders, [true, true, false]),
+        (Looked::AtQuery, [true, false, false]),
+    ] {
+        let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+        cache.insert(&asked("*/*", "1"), looked(at).await);
+        let keys = [asked("*/*", "1"), asked("*/*", "2"), asked("text/html", "1")];
+        assert_eq!(keys.map(|key| cache.get(&key).is_some()), found, "{at:?}");
+        assert!(cache.get(&key(&["b"], "*/*")).is_none(), "{at:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_furthest_look_of_a_path_counts_for_all_of_it() {
+    let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+    cache.insert(&asked("*/*", "1"), looked(Looked::AtPath).await);
+    cache.insert(&asked("text/html", "1"), looked(Looked::AtQuery).await);
+    assert!(cache.get(&asked("*/*", "1")).is_none(), "what is under the path alone gave way");
+    cache.insert(&asked("*/*", "1"), looked(Looked::AtHeaders).await);
+    assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
+    assert!(cache.get(&asked("text/html", "1")).is_some());
+}
+
+#[tokio::test]
+async fn what_was_looked_at_for_the_answer_counts_as_well() {
+    let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+    let mut kept = entry(response(200, 10).await);
+    kept.response = Arc::new(PreparedResponse { looked: Looked::AtQuery, ..(*kept.response).clone() });
+    cache.insert(&asked("*/*", "1"), kept);
+    assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
+}
+
+#[tokio::test]
+async fn what_is_too_long_to_be_a_key_is_not_kept_where_it_was_looked_at() {
+    let long = "q".repeat(KEY_BYTES);
+    for (at, is_kept) in [(Looked::AtPath, true), (Looked::AtHeaders, true), (Looked::AtQuery, false)] {
+        let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+        cache.insert(&asked("*/*", &long), looked(at).await);
+        assert_eq!(cache.get(&asked("*/*", &long)).is_some(), is_kept, "{at:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_large_or_no_success_is_not_kept() {
-    let cache = ResponseCache::new(MANY_FILES);
+    let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
     let large = usize::try_from(RENDERED_BYTES).unwrap() + 1;
-    cache.insert(key(&["large"], ""), entry(response(200, large).await));
-    cache.insert(key(&["missing"], ""), entry(response(404, 10).await));
+    cache.insert(&key(&["large"], ""), entry(response(200, large).await));
+    cache.insert(&key(&["missing"], ""), entry(response(404, 10).await));
     assert!(cache.get(&key(&["large"], "")).is_none());
     assert!(cache.get(&key(&["missing"], "")).is_none());
 }
 
 #[tokio::test]
+async fn an_operator_may_want_nothing_kept() {
+    let cache = ResponseCache::new(0, MANY_FILES);
+    cache.insert(&key(&["a"], ""), entry(response(200, 10).await));
+    assert!(cache.get(&key(&["a"], "")).is_none());
+}
+
+#[tokio::test]
 async fn memory_is_bounded() {
-    let cache = ResponseCache::within(4 * 1024 * 1024, MANY_FILES);
+    let cache = ResponseCache::new(4 * 1024 * 1024, MANY_FILES);
     for number in 0..200 {
         let path = number.to_string();
-        cache.insert(key(&[&path], ""), entry(response(200, 200 * 1024).await));
+        cache.insert(&key(&[&path], ""), entry(response(200, 200 * 1024).await));
     }
     assert!(cache.cache.weight() <= 4 * 1024 * 1024);
 }
@@ -129,17 +198,17 @@ async fn memory_is_bounded() {
 /// Who asks for very many files once each takes no memory from those that are asked for again and again.
 #[tokio::test]
 async fn a_crawler_of_one_repository_displaces_nothing_that_others_use() {
-    let cache = ResponseCache::within(4 * 1024 * 1024, MANY_FILES);
+    let cache = ResponseCache::new(4 * 1024 * 1024, MANY_FILES);
     let of = |repository: i64, number: usize| {
         CacheKey::of(1, RepositoryId(repository), &[], &head(&[&number.to_string()], "")).unwrap()
     };
     let used: Vec<CacheKey> = (0..200).map(|number| of(1, number)).collect();
     for key in &used {
-        cache.insert(key.clone(), entry(response(200, 4096).await));
+        cache.insert(key, entry(response(200, 4096).await));
         assert!(cache.get(key).is_some() && cache.get(key).is_some());
     }
     for number in 0..20_000 {
-        cache.insert(of(2, number), entry(response(200, 4096).await));
+        cache.insert(&of(2, number), entry(response(200, 4096).await));
     }
     let left = used.iter().filter(|key| cache.get(key).is_some()).count();
     assert!(left >= 190, "{left} of 200 are left");

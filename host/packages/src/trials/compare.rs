@@ -92,7 +92,7 @@ fn sorted(failure: &Failure) -> Vec<(&HeaderName, &HeaderValue)> {
 
 #[cfg(test)]
 mod tests {
-    use packhouse_runtime::{Answer, Joined, JoinedPart, Problem, Reads};
+    use packhouse_runtime::{Answer, Joined, JoinedPart, Looked, Problem, Reads};
 
     use super::*;
     use crate::prepared_response::prepare;
@@ -101,8 +101,20 @@ mod tests {
         let headers = vec![(http::header::CONTENT_TYPE, HeaderValue::from_static(header))];
         let (reads, cache_uses) = (Reads::default(), Vec::new());
         let (modified, keepable, confidential, until) = (None, true, false, None);
-        let answer =
-            Answer { status, headers, content, modified, keepable, confidential, reads, until, cache_uses };
+        let (looked, committed) = (Looked::default(), false);
+        let answer = Answer {
+            status,
+            headers,
+            content,
+            modified,
+            keepable,
+            looked,
+            committed,
+            confidential,
+            reads,
+            until,
+            cache_uses,
+        };
         Seen::Response(Arc::new(prepare(answer, true).await.unwrap()))
     }
 

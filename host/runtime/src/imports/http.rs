@@ -7,7 +7,7 @@ use crate::bindings::packhouse::format::http::{
     Header, Host, HostIntent, HostRequest, HostResponseOptions, Part,
 };
 use crate::error::CallError;
-use crate::request::BodyPlan;
+use crate::request::{BodyPlan, Looked};
 use crate::state::blobs::BlobRep;
 use crate::state::http::{IntentRep, RequestRep, ResponseOptionsRep};
 use crate::state::{HostState, Phase};
@@ -32,10 +32,12 @@ impl HostRequest for HostState {
     }
 
     fn query(&mut self, _request: Resource<RequestRep>) -> Result<Vec<(String, String)>> {
+        self.looked = self.looked.max(Looked::AtQuery);
         Ok(self.head.query.clone())
     }
 
     fn headers(&mut self, _request: Resource<RequestRep>) -> Result<Vec<Header>> {
+        self.looked = self.looked.max(Looked::AtHeaders);
         Ok(headers(&self.head.headers))
     }
 

@@ -312,7 +312,10 @@ impl HostTransaction for HostState {
         let storage = self.storage()?;
         let _host_work = self.clock.begin_host_work();
         Ok(match storage.commit(repository, commit).await? {
-            packhouse_store::Outcome::Applied(revision) => Outcome::Applied(revision),
+            packhouse_store::Outcome::Applied(revision) => {
+                self.committed = true;
+                Outcome::Applied(revision)
+            }
             packhouse_store::Outcome::Stale(key) => Outcome::Stale(key),
             packhouse_store::Outcome::UnknownBlobs(digests) => {
                 Outcome::UnknownBlobs(digests.iter().map(|sha256| sha256.digest().to_string()).collect())

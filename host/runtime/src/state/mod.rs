@@ -26,7 +26,7 @@ use crate::memos::PluginMemos;
 use crate::package_bounds::PackageBounds;
 use crate::reads::Reads;
 use crate::recording::Tape;
-use crate::request::{Action, RequestHead};
+use crate::request::{Action, Looked, RequestHead};
 use crate::said::Said;
 use crate::services::Services;
 use crate::view::RepositoryView;
@@ -72,10 +72,14 @@ pub(crate) struct HostState {
     pub(crate) uncacheable: bool,
     /// Whether a blob was asked for that is not there.
     pub(crate) blob_missing: bool,
+    /// What of the request was looked at.
+    pub(crate) looked: Looked,
     /// What was read of repositories.
     pub(crate) reads: Reads,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
+    /// Whether the call has committed something.
+    pub(crate) committed: bool,
     /// The first moment at which the answer may be another because time has passed: what it used of an upstream is no longer
     /// fresh then, or a release that was withheld from it is old enough. In ms since 1970; none where time changes nothing of it.
     pub(crate) until: Option<i64>,
@@ -130,8 +134,10 @@ impl HostState {
             kept: Vec::new(),
             uncacheable: false,
             blob_missing: false,
+            looked: Looked::default(),
             reads: Reads::default(),
             changes: false,
+            committed: false,
             until: None,
             replies: UsedReplies::default(),
             memos: None,
@@ -160,12 +166,13 @@ impl HostState {
     }
 
     /// Becomes the state of the request's next call in the same instance. Time, counts and what is held begin anew. What the guest
-    /// can still have from before stays: its handles, its memory, and that it looked at what other requests do not share.
+    /// can still have from before stays: its handles, its memory, and that it looked at what not all other requests share.
     pub(crate) fn become_next(&mut self, next: HostState) {
         let before = std::mem::replace(self, next);
         self.table = before.table;
         self.memory.go_on_from(&before.memory);
         self.uncacheable |= before.uncacheable;
+        self.looked = self.looked.max(before.looked);
         // The guest's streams are those of its first call.
         (self.wasi, self.said, self.outside) = (before.wasi, before.said, before.outside);
         if let Some(outside) = &self.outside {
@@ -290,7 +297,7 @@ mod tests {
         let head = Arc::new(RequestHead::default());
         let mut state = HostState::within(Phase::Route, "x".into(), Arc::clone(&limits), Arc::clone(&head));
         let held = state.push(IntentRep::default()).unwrap();
-        state.uncacheable = true;
+        (state.uncacheable, state.looked) = (true, Looked::AtQuery);
         let call = Call { for_publish: true, ..Call::new(head, Action::Read) };
         let next = HostState::new("x".into(), limits, None, Access::Intent(Action::Read), call);
         let clock = Arc::clone(&next.clock);
@@ -298,6 +305,7 @@ mod tests {
         assert!(Arc::ptr_eq(&state.clock, &clock), "its time began anew");
         assert_eq!((state.phase, state.access), (Phase::Serve, Access::Intent(Action::Read)));
         assert!(state.for_publish && state.uncacheable && state.held(&held).is_ok());
+        assert_eq!(state.looked, Looked::AtQuery);
     }
 
     #[test]

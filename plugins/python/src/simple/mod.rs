@@ -7,7 +7,7 @@ mod pieces;
 use crate::accept::Form;
 use crate::answer::{document, moved, no_project};
 use crate::{name, projects};
-use packhouse_sdk::{Context, Failure, Intent, Output, Params, Request, Response};
+use packhouse_sdk::{Content, Context, Failure, Intent, Output, Params, PieceParts, Request, Response};
 
 /// What the documents say of themselves.
 const API_VERSION: &str = "1.4";
@@ -54,18 +54,45 @@ pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> R
         return Ok(moved(format!("../{name}/")));
     }
     let form = Form::of(request)?;
-    if let Some(repository) = projects::only_large(cx, &name)? {
-        let content = pieces::Page { cx, request, repository, project: &name, form }.render()?;
-        return Ok(document(content, form.media_type()));
+    let content = match remembered(cx, request, &name, form)? {
+        Some(page) => page,
+        None => match projects::only_large(cx, &name)? {
+            Some(repository) => pieces::Page { cx, request, repository, project: &name, form }.render()?,
+            None => page(cx, request, &name, form)?,
+        },
+    };
+    Ok(document(content, form.media_type()))
+}
+
+/// The page of a hosted project as the host remembers it; none of one that has so many files that it is put together of runs of them,
+/// and of one that others have as well.
+fn remembered(cx: &Context, request: &Request, name: &str, form: Form) -> Result<Option<Content>, Failure> {
+    let repository = cx.target()?;
+    if !repository.is_hosted() {
+        return Ok(None);
     }
-    let mut project = projects::read(cx, &name)?.ok_or_else(|| no_project(&name))?;
+    let piece_name = format!("page\n{}\n{}\n{name}", form == Form::Json, request.address());
+    let made = repository.piece(&piece_name, || {
+        if projects::has_many(repository, name)? {
+            return Ok::<_, Failure>(None);
+        }
+        let Content::Inline(bytes) = page(cx, request, name, form)? else { return Ok(None) };
+        let body = String::from_utf8(bytes).map_err(|_| Failure::internal("a page is not UTF-8"))?;
+        Ok(Some(PieceParts { note: String::new(), body }).filter(PieceParts::fits))
+    })?;
+    Ok(made.map(|piece| piece.body()).transpose()?.map(Content::Blob))
+}
+
+/// The page of a project, made of all that is known of it.
+fn page(cx: &Context, request: &Request, name: &str, form: Form) -> Result<Content, Failure> {
+    let mut project = projects::read(cx, name)?.ok_or_else(|| no_project(name))?;
     project.list_denied();
     let mut out = Output::new(cx);
     match form {
         Form::Json => json::project(&mut out, &project, request)?,
         Form::Html | Form::HtmlV1 => html::project(&mut out, &project, request)?,
     }
-    Ok(document(out.finish()?, form.media_type()))
+    Ok(out.finish()?)
 }
 
 /// A file's address, relative to its project's page: lock files record it, so that it never changes.

@@ -128,7 +128,7 @@ impl Page<'_> {
         // Where nothing is yanked no piece has to look for it; else each depends on all that is.
         let any_yanked =
             self.repository.keys(records::all_yanked(project)).page(1).next().transpose()?.is_some();
-        let name = format!("files\n{html}\n{any_yanked}\n{}\n{project}", request.address);
+        let name = format!("files\n{html}\n{any_yanked}\n{}\n{project}", request.address());
         let prefix = records::files(project);
         let mut yanked: Option<BTreeMap<String, String>> = None;
         self.pieces(&prefix, &name, self.between(), |entry, is_first| {
