@@ -5,7 +5,7 @@ use crate::wheel;
 use packhouse_tests::images::{MANIFEST, digest, manifest};
 use packhouse_tests::python::SIMPLE_JSON;
 use packhouse_tests::server::OWNER;
-use packhouse_tests::{Api, Client, Request, Server, http, payload};
+use packhouse_tests::{Api, Client, Request, Server, ServerBuilder, http, payload};
 use serde_json::{Value, json};
 
 /// Versions of the npm package.
@@ -94,7 +94,16 @@ pub(crate) struct World {
 impl World {
     /// Starts it and publishes everything.
     pub(crate) fn new() -> Self {
-        let mut server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
+        Self::on(Server::with())
+    }
+
+    /// The same on a server that makes each answer anew.
+    pub(crate) fn that_keeps_nothing() -> Self {
+        Self::on(Server::with().env("PACKHOUSE_RESPONSES_CACHE_BYTES", "0"))
+    }
+
+    fn on(server: ServerBuilder) -> Self {
+        let mut server = server.env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         // The first start compiles the plugins, which leaves memory that no later one has.
         server.restart();
         let api = Api::sign_in(&server);
