@@ -17,11 +17,24 @@ pub(crate) fn measure(options: &Options, world: &World, table: &mut Table) {
     }
     let nginx = Nginx::start(OWNER, &world.secret, table);
     KINDS.iter().for_each(|kind| of_kind(kind, options, world, nginx.as_ref(), table));
-    made_anew(options, nginx.as_ref(), table);
+    made_anew(options, nginx.as_ref().map(|nginx| (nginx, world.authorization())), table);
 }
 
-/// What an answer costs that is made for each request: of a server that keeps none.
-fn made_anew(options: &Options, nginx: Option<&Nginx>, table: &mut Table) {
+/// Who asks for this path again and again.
+fn load<'a>(options: &Options, world: &World, authorization: &'a str, kind: &Kind, path: &str) -> Load<'a> {
+    Load {
+        pid: world.server.pid(),
+        url: format!("{}{path}", world.server.base_url()),
+        authorization,
+        accept: kind.accept,
+        script: None,
+        connections: CONNECTIONS,
+        seconds: options.seconds,
+    }
+}
+
+/// What an answer costs that is made for each request: of a server that keeps none. The peer comes with what it lets in.
+fn made_anew(options: &Options, nginx: Option<(&Nginx, String)>, table: &mut Table) {
     let name = |kind: &Kind| format!("anew: {}", kind.name);
     let wanted: Vec<(&Kind, f64)> = KINDS
         .iter()
@@ -36,18 +49,10 @@ fn made_anew(options: &Options, nginx: Option<&Nginx>, table: &mut Table) {
     for (kind, most) in wanted {
         let path = World::path(kind, "");
         let bytes = world.read(&path, kind.accept);
-        let load = Load {
-            pid: world.server.pid(),
-            url: format!("{}{path}", world.server.base_url()),
-            authorization: &authorization,
-            accept: kind.accept,
-            script: None,
-            connections: CONNECTIONS,
-            seconds: options.seconds,
-        };
-        let peer = nginx.map(|nginx| {
+        let load = load(options, &world, &authorization, kind, &path);
+        let peer = nginx.as_ref().map(|(nginx, authorization)| {
             let url = nginx.serve(&kind.name.replace(' ', "-"), &bytes);
-            Load { pid: nginx.pid(), url, ..load.clone() }.run().micros
+            Load { pid: nginx.pid(), url, authorization, ..load.clone() }.run().micros
         });
         let ours = load.run().micros;
         table.add(Row { name: name(kind), unit: Unit::Micros, ours, peer, goal: Goal::AtMost(most) });
@@ -62,15 +67,7 @@ fn of_kind(kind: &Kind, options: &Options, world: &World, nginx: Option<&Nginx>,
     let authorization = world.authorization();
     let hosted = World::path(kind, "");
     let bytes = world.read(&hosted, kind.accept);
-    let load = |path: &str| Load {
-        pid: world.server.pid(),
-        url: format!("{}{path}", world.server.base_url()),
-        authorization: &authorization,
-        accept: kind.accept,
-        script: None,
-        connections: CONNECTIONS,
-        seconds: options.seconds,
-    };
+    let load = |path: &str| load(options, world, &authorization, kind, path);
     let peer = nginx.map(|nginx| {
         let url = nginx.serve(&kind.name.replace(' ', "-"), &bytes);
         Load { pid: nginx.pid(), url, ..load("") }.run().micros
