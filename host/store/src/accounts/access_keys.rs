@@ -91,9 +91,7 @@ impl Store {
             "UPDATE access_keys SET revoked_at = $3 WHERE owner = $1 AND id = $2 AND revoked_at IS NULL";
         let revoked = self.change_access_key(revoke, values![owner.0, id.0, now], audit).await?;
         if !revoked {
-            // The same once more: it changes nothing, and is announced like any change.
-            let again = "UPDATE access_keys SET revoked_at = revoked_at WHERE owner = $1 AND id = $2";
-            self.change_access_key(again, values![owner.0, id.0], None).await?;
+            self.announce_again(format!("k{}", id.0)).await?;
         }
         Ok(revoked)
     }

@@ -65,13 +65,18 @@ impl Store {
     /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `Unavailable`
     /// when the database cannot be asked.
     pub async fn settle_repository(&self, repository: RepositoryId) -> Result<(), StoreError> {
+        self.announce_again(format!("r{}", repository.0)).await
+    }
+
+    /// Announces what is as it was found, as a trigger writes it, and waits until every server has dropped it. Nothing with SQLite.
+    pub(crate) async fn announce_again(&self, fact: String) -> Result<(), StoreError> {
         // Whether there are others is only known for as long ago as the lease was renewed.
         if self.inner.leases.is_none() {
             return Ok(());
         }
         let mut transaction = self.inner.db.begin().await?;
         let announce = "SELECT CAST(packhouse_announce($1) AS TEXT) AS announced";
-        transaction.fetch_one(announce, values![format!("r{}", repository.0)]).await?;
+        transaction.fetch_one(announce, values![fact]).await?;
         transaction.commit().await
     }
 

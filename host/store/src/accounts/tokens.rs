@@ -126,11 +126,8 @@ impl Store {
             transaction.commit().await?;
             self.inner.bell.ring(hooks);
         } else {
-            // The same once more: it changes nothing, and is announced like any change.
-            let again = "UPDATE tokens SET revoked_at = revoked_at WHERE organization = $1 AND id = $2";
-            if transaction.execute(again, values![organization.0, id.0]).await? == 1 {
-                transaction.commit().await?;
-            }
+            drop(transaction);
+            self.announce_again(format!("t{}", id.0)).await?;
         }
         Ok(revoked)
     }
