@@ -19,7 +19,11 @@ pub fn respond(
 ) -> Option<Result<Response, Failure>> {
     Some(match path {
         "ok" | "known-alone" => Ok(text(200, "ok")),
-        "routed-here" | "routed-here-publish" => Ok(text(200, ROUTED.load(Ordering::Relaxed).to_string())),
+        "routed-here" | "routed-here-publish" => {
+            // An answer is kept for each query alone.
+            request.query();
+            Ok(text(200, ROUTED.load(Ordering::Relaxed).to_string()))
+        }
         "put" => put(request, target),
         "keep" => keep(request, target).map(|digest| text(202, digest)),
         "keep-refuse" => keep(request, target).and_then(|digest| Err(refusal(409, "refused", &digest))),

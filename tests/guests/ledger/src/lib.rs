@@ -1,5 +1,6 @@
 //! Accounts with an amount each: a plugin with a planted bug. It is several plugins in one: a test changes the digit at the end of `VARIANT` in the
-//! component's bytes and has it mended, or asking the host something else, or worse, without building it again.
+//! component's bytes and has it mended, or asking the host something else, or worse, without building it again. What is read looks at its query,
+//! so that a test which writes another after each path has the plugin asked, and none has it answered from the response cache.
 
 use packhouse_sdk::{
     Context, Description, Expectation, Failure, Format, Intent, LoginState, Outcome, Params, Plan, Request, Response, Router,
@@ -36,7 +37,8 @@ fn variant() -> u8 {
 }
 
 /// The bug: what was put is not always a number.
-fn amount(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+fn amount(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    request.query_pairs();
     let target = cx.target()?;
     let account = params.segment("account");
     if variant() == b'2' && target.get("rates")?.is_some() {
@@ -63,7 +65,8 @@ fn amount(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failur
 }
 
 /// What the upstream has by this name.
-fn far(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
+fn far(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
+    request.query_pairs();
     let target = cx.target()?;
     if variant() == b'5' {
         cx.upstream("GET", "more").start(target)?.status()?;
