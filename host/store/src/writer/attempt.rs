@@ -6,9 +6,12 @@ use std::sync::Arc;
 use super::batch::{Batch, Changes};
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
+use super::sql;
 use crate::accounts::{Revisions, Snapshots};
 use crate::changes::{ChangeLog, Touched, announced};
-use crate::db::{Acknowledgement, Database, Failed, Generation, Patience, Purpose, is_retryable};
+use crate::db::{
+    Acknowledgement, Database, Failed, Generation, Patience, Purpose, Transaction, is_retryable,
+};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::leases::Leases;
@@ -63,15 +66,64 @@ pub(super) struct Target {
 /// The result of each job; none: its repository is locked.
 pub(super) type Answers = Vec<Option<Result<Done, StoreError>>>;
 
-/// The answers, and when they may be given.
-pub(super) async fn attempt(
-    target: &Target,
-    jobs: &[Job],
+/// A transaction that has begun, and nothing was read in it.
+pub(super) struct Begun {
+    transaction: Transaction,
+    /// What the database had then.
+    before: Option<Generation>,
     waiting: Waiting,
+}
+
+impl Begun {
+    async fn new(target: &Target) -> Result<Begun, StoreError> {
+        let transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
+        Ok(Begun { transaction, before: target.database.generation(), waiting: Waiting::No })
+    }
+
+    /// With a repository that no other process changes until the end: it is waited for as long as a statement may wait for a lock.
+    pub(super) async fn with(target: &Target, repository: RepositoryId) -> Result<Begun, StoreError> {
+        let mut begun = Begun::new(target).await?;
+        if begun.transaction.is_shared() {
+            sql::wait_for(&mut begun.transaction, repository).await?;
+        }
+        Ok(Begun { waiting: Waiting::Over, ..begun })
+    }
+}
+
+/// The answers, and when they may be given. What another process has locked is left out.
+pub(super) async fn attempt(target: &Target, jobs: &[Job]) -> Result<(Answers, Acknowledgement), Failed> {
+    repeat(target, None, None, jobs).await
+}
+
+/// The same for jobs of one repository, of which no other process has anything locked in the transaction that has begun.
+pub(super) async fn attempt_within(
+    target: &Target,
+    repository: RepositoryId,
+    begun: Option<Begun>,
+    jobs: &[Job],
+) -> Result<(Answers, Acknowledgement), Failed> {
+    repeat(target, Some(repository), begun, jobs).await
+}
+
+/// Runs a transaction again where another process stood in its way; with a repository, each waits for that one first.
+async fn repeat(
+    target: &Target,
+    repository: Option<RepositoryId>,
+    mut begun: Option<Begun>,
+    jobs: &[Job],
 ) -> Result<(Answers, Acknowledgement), Failed> {
     let mut attempts = 1;
     loop {
-        match transact(target, jobs, waiting).await {
+        let begun = match (begun.take(), repository) {
+            (Some(begun), _) => Ok(begun),
+            (None, Some(repository)) => Begun::with(target, repository).await,
+            (None, None) => Begun::new(target).await,
+        };
+        let done = match begun {
+            Ok(begun) => transact(target, begun, jobs).await,
+            Err(problem) => Err(Failed::Before(problem)),
+        };
+        match done {
             Err(Failed::Before(problem) | Failed::Commit(problem))
                 if attempts < ATTEMPTS && is_retryable(&problem) =>
             {
@@ -82,15 +134,9 @@ pub(super) async fn attempt(
     }
 }
 
-async fn transact(
-    target: &Target,
-    jobs: &[Job],
-    waiting: Waiting,
-) -> Result<(Answers, Acknowledgement), Failed> {
+async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answers, Acknowledgement), Failed> {
     let Target { database, memory, lease_ms, .. } = target;
-    let begun = database.begin_for(Purpose::Commit, Patience::Ordinary).await;
-    let mut transaction = begun.map_err(Failed::Before)?;
-    let before = database.generation();
+    let Begun { mut transaction, before, waiting } = begun;
     let read = Batch::read(&mut transaction, jobs, waiting).await;
     let mut batch = read.map_err(Failed::Before)?;
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();

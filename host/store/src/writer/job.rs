@@ -63,8 +63,8 @@ pub(crate) struct Done {
 pub(super) enum Waiting {
     /// Its jobs are left out.
     No,
-    /// As long as a statement may wait for a lock.
-    Yes,
+    /// It was: the transaction has it locked.
+    Over,
 }
 
 /// Tells each job that nothing of the batch is written.

@@ -39,7 +39,7 @@ pub(crate) use attempt::Memory;
 use attempt::{Answers, Target, attempt, probe_commit};
 pub(crate) use check::checked;
 pub(crate) use job::Done;
-use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, Waiting, fail};
+use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, fail};
 use lanes::Lanes;
 use progress::Progress;
 use unanswered::Unanswered;
@@ -182,7 +182,7 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
     let waited = metrics::histogram!("packhouse_store_commit_wait_seconds");
     jobs.iter().for_each(|job| waited.record(job.since.elapsed().as_secs_f64()));
     target.progress.begun();
-    match attempt(target, &jobs, Waiting::No).await {
+    match attempt(target, &jobs).await {
         Ok((answers, acknowledgement)) => {
             target.progress.committed();
             answer(jobs, answers, acknowledgement, lanes);
@@ -201,7 +201,7 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
 }
 
 async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
-    match attempt(target, std::slice::from_ref(&job), Waiting::No).await {
+    match attempt(target, std::slice::from_ref(&job)).await {
         Ok((answers, acknowledgement)) => {
             target.progress.committed();
             answer(vec![job], answers, acknowledgement, lanes);
@@ -230,6 +230,6 @@ fn answer(jobs: Vec<Job>, answers: Answers, acknowledgement: Acknowledgement, la
             None => locked.push(job),
         }
     }
-    lanes.give(locked);
+    lanes.give_locked(locked);
     lanes.answer(done, acknowledgement);
 }

@@ -79,6 +79,16 @@ pub(super) struct Stored {
 /// How often at most what is stored is read because it was changed between the reading and the lock of one statement.
 const READINGS: u32 = 4;
 
+/// Locks a repository until the transaction's end, for which it waits. What is read by the statement that waits is what was there before
+/// the wait, so this one reads nothing.
+pub(super) async fn wait_for(
+    transaction: &mut Transaction,
+    repository: RepositoryId,
+) -> Result<(), StoreError> {
+    transaction.fetch_each(vec![lock(&BTreeSet::from([repository]), Waiting::Over)]).await?;
+    Ok(())
+}
+
 /// Asks for all of it. Where other processes may change it, the repositories are locked by the same statement, but for those that
 /// another has locked and that are not waited for: what was read stands until the transaction's end.
 pub(super) async fn stored(
@@ -88,10 +98,6 @@ pub(super) async fn stored(
     named: &BTreeSet<(RepositoryId, Sha256)>,
     waiting: Waiting,
 ) -> Result<Stored, StoreError> {
-    if transaction.is_shared() && waiting == Waiting::Yes {
-        // What would be read by the statement that waits is what was there before the wait.
-        transaction.fetch_each(vec![lock(repositories, waiting)]).await?;
-    }
     let mut readings = 1;
     loop {
         let read = read(transaction, repositories, keys, named, waiting).await?;
@@ -143,7 +149,7 @@ async fn read(
 fn lock(repositories: &BTreeSet<RepositoryId>, waiting: Waiting) -> MultiRow {
     let after = match waiting {
         Waiting::No => ") AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
-        Waiting::Yes => ") AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE",
+        Waiting::Over => ") AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE",
     };
     MultiRow::new(LOCK, ids(repositories), after)
 }
