@@ -19,6 +19,7 @@ use packhouse_tests::deaf_wire::DeafWire;
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
 use packhouse_tests::http::{Connection, basic};
 use packhouse_tests::proxy::METADATA;
+use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Server, ServerBuilder, digests};
@@ -283,6 +284,37 @@ fn a_read_beside_a_deletion_that_was_not_told_yet_is_whole_or_404() {
                         found.expect(404);
                     }
                 }
+            }
+        });
+        wire.set(false);
+    }
+    assert!(wire.dropped() > 0, "no notice was dropped");
+}
+
+/// Of two that publish the same, one finds it done: it may be answered no sooner than the other, since who is answered may rely on it.
+#[test]
+fn what_is_found_published_is_there_on_a_server_that_hears_nothing_once_that_is_answered() {
+    let world = &World::new();
+    let wire = DeafWire::to(world.postgres.port());
+    let deaf = world.another(&format!("{}?sslmode=disable", world.postgres.url_through(wire.port())));
+    let third = world.another(&world.postgres.url());
+    let settings = json!({"redeploy": "identical"});
+    let repository = FormatRepository::hosted(&world.one, "maven", "twice", &settings);
+    let [reader, other] = [&deaf, &third].map(|server| repository.on(server));
+    for round in 0..rounds() {
+        wait_for_lease(world, &deaf);
+        let file = &format!("org/example/twice/{round}/twice-{round}.jar");
+        // Remembered.
+        reader.get(file).expect(404);
+        reader.get(file).expect(404);
+        wire.set(true);
+        std::thread::scope(|scope| {
+            for publisher in [&repository, &other] {
+                let reader = &reader;
+                scope.spawn(move || {
+                    publisher.put(file, "the same").expect(201);
+                    reader.get(file).expect(200);
+                });
             }
         });
         wire.set(false);
