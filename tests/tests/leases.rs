@@ -322,6 +322,29 @@ fn what_is_found_published_is_there_on_a_server_that_hears_nothing_once_that_is_
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
+/// What changes nothing is compared with what was told before, or with nothing at all: nobody is told of it again.
+#[test]
+fn what_is_found_as_it_was_published_here_is_announced_to_nobody() {
+    let world = &World::new();
+    let two = world.another(&world.postgres.url());
+    wait_for_lease(world, &two);
+    wait_for_lease(world, &world.one);
+    let told = || metric(&world.one, "packhouse_lease_notices_total{kind=\"sent\"}");
+    for number in 0..5 {
+        let before = told();
+        let file = format!("org/example/summed/{number}/summed-{number}.jar");
+        let sum = digests::sha1(b"summed");
+        let put_sum = || world.repository.put(&format!("{file}.sha1"), sum.clone()).expect(201);
+        world.repository.put(&file, "summed").expect(201);
+        put_sum();
+        let published = told();
+        assert!(published > before, "{before}, {published}");
+        put_sum();
+        world.repository.put("org/example/summed/maven-metadata.xml.sha1", sum.clone()).expect(201);
+        assert_eq!(told(), published, "{number}");
+    }
+}
+
 #[test]
 fn what_is_published_on_one_is_there_on_the_others_and_reads_cost_no_statement() {
     let world = &World::new();

@@ -76,7 +76,7 @@ async fn call(
     }
     let mut answer = services.fill(handled.map_err(HttpError::from)?);
     if let (true, Some(row)) = (found_done(intent, &answer), request.found()) {
-        request.app.store.settle_repository(row.id).await?;
+        request.app.store.settle_repository(row.id, answer.newest_found).await?;
     }
     answer.reads.extend(reads);
     Ok(answer)

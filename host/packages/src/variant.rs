@@ -71,6 +71,7 @@ mod tests {
             keepable: true,
             looked: Default::default(),
             committed: false,
+            newest_found: Some(0),
             confidential: false,
             reads: Reads::default(),
             until: None,

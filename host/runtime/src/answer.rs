@@ -62,6 +62,9 @@ pub struct Answer {
     pub looked: Looked,
     /// Whether the call has committed something.
     pub committed: bool,
+    /// What a call that changes things came to know of its target by nothing but records that were there: the newest of their revisions.
+    /// None where it read anything else, or missed something.
+    pub newest_found: Option<u64>,
     /// Whether secrets may stand in it. The server says so, which puts them there.
     pub confidential: bool,
     /// What it was made of.
@@ -142,6 +145,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     state.settle_outside();
     // How old it is changes with each second.
     let tells_age = headers.iter().any(|(name, _)| name == http::header::AGE);
+    let newest_found = state.newest_found.filter(|_| state.reads.are_records_of(state.repository));
     Ok(Answer {
         status: response.status,
         headers,
@@ -150,6 +154,7 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
         keepable: !state.uncacheable && state.replies.are_known() && !tells_age,
         looked: state.looked,
         committed: state.committed,
+        newest_found,
         confidential: false,
         reads: std::mem::take(&mut state.reads),
         until: state.until,

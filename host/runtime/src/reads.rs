@@ -14,6 +14,11 @@ impl Reads {
         self.0.entry(repository).or_default()
     }
 
+    /// Whether nothing was read but single records of this repository.
+    pub(crate) fn are_records_of(&self, repository: Option<RepositoryId>) -> bool {
+        self.0.iter().all(|(id, dependencies)| Some(*id) == repository && dependencies.are_single_records())
+    }
+
     /// Adds what another read.
     pub fn extend(&mut self, other: Reads) {
         for (repository, dependencies) in other.0 {

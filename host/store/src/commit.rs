@@ -17,6 +17,9 @@ impl Store {
         let rows = self.settle(&keeps).await?;
         let done = self.inner.writer.submit(repository, Some(commit), rows).await?;
         settled(self, &keeps, &done);
+        if let Some(Outcome::Applied(revision)) = done.outcome {
+            self.inner.acknowledged.raise(repository, revision);
+        }
         if let Some(quota) = done.refused {
             return Err(StoreError::QuotaExceeded { quota });
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
 
-use crate::accounts::Snapshots;
+use crate::accounts::{Acknowledged, Snapshots};
 use crate::blobs::Storage;
 use crate::blobs::budget::Budget;
 use crate::blobs::orphans::Orphans;
@@ -56,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) changes: Arc<ChangeLog>,
     /// Those that servers of one PostgreSQL hold; none with SQLite.
     pub(crate) leases: Option<Leases>,
+    /// Up to which revision of each repository all servers know what is in it.
+    pub(crate) acknowledged: Acknowledged,
     pub(crate) record_cache: RecordCache,
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
@@ -131,6 +133,7 @@ impl Store {
             snapshots,
             changes,
             leases,
+            acknowledged: Acknowledged::default(),
             record_cache: RecordCache::default(),
             db,
         });

@@ -22,6 +22,7 @@ fn answer(bytes: Vec<u8>) -> Answer {
         keepable: true,
         looked: Default::default(),
         committed: false,
+        newest_found: Some(0),
         confidential: false,
         reads: Reads::default(),
         until: None,

@@ -50,6 +50,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         keepable: true,
         looked: Default::default(),
         committed: false,
+        newest_found: Some(0),
         confidential: false,
         reads: Reads::default(),
         until: None,

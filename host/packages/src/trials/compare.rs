@@ -110,6 +110,7 @@ mod tests {
             keepable,
             looked,
             committed,
+            newest_found: None,
             confidential,
             reads,
             until,

@@ -40,6 +40,11 @@ impl HostState {
         tracing::debug!(target: "packhouse::records", request_id, done, key, "a record");
     }
 
+    /// A record was read that is there, of this revision; or one that is not there was asked for.
+    fn found(&mut self, revision: Option<u64>) {
+        self.newest_found = self.newest_found.zip(revision).map(|(newest, revision)| newest.max(revision));
+    }
+
     fn changing(&self, handle: &Resource<RepositoryRep>) -> Result<RepositoryId, HostError> {
         let repository = self.held(handle)?;
         if !repository.may_change(self.access) {
@@ -90,7 +95,9 @@ impl HostRepository for HostState {
         let found = if self.may_recall() {
             storage.cached_get(seen, key).await?
         } else {
-            storage.get(seen.repository, &key).await?
+            let found = storage.get(seen.repository, &key).await?;
+            self.found(found.as_ref().map(|entry| entry.revision));
+            found
         };
         Ok(found.map(entry))
     }
@@ -182,6 +189,7 @@ impl HostRepository for HostState {
             // Whether a blob that no record names is there changes with time and not with the records.
             self.uncacheable = true;
             self.blob_missing = true;
+            self.newest_found = None;
             return Ok(None);
         };
         match named {

@@ -76,6 +76,8 @@ pub(crate) struct HostState {
     pub(crate) looked: Looked,
     /// What was read of repositories.
     pub(crate) reads: Reads,
+    /// The newest revision of the records that were read from the database; 0 where none was, none where one was not there.
+    pub(crate) newest_found: Option<u64>,
     /// Whether the call began to change records: what it reads from then on is read from the database.
     pub(crate) changes: bool,
     /// Whether the call has committed something.
@@ -136,6 +138,7 @@ impl HostState {
             blob_missing: false,
             looked: Looked::default(),
             reads: Reads::default(),
+            newest_found: Some(0),
             changes: false,
             committed: false,
             until: None,

@@ -62,10 +62,22 @@ impl Store {
     }
 
     /// What the database holds of this repository is seen by every server when this returns. A commit is not acknowledged before; who
-    /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `Unavailable`
-    /// when the database cannot be asked.
-    pub async fn settle_repository(&self, repository: RepositoryId) -> Result<(), StoreError> {
-        self.announce_again(format!("r{}", repository.0)).await
+    /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `found` is the
+    /// newest revision that he found, where he knows it: of one that this server was acknowledged, all know. `Unavailable` when the
+    /// database cannot be asked.
+    pub async fn settle_repository(
+        &self,
+        repository: RepositoryId,
+        found: Option<u64>,
+    ) -> Result<(), StoreError> {
+        if found.is_some_and(|revision| self.inner.acknowledged.reaches(repository, revision)) {
+            return Ok(());
+        }
+        self.announce_again(format!("r{}", repository.0)).await?;
+        if let Some(revision) = found {
+            self.inner.acknowledged.raise(repository, revision);
+        }
+        Ok(())
     }
 
     /// Announces what is as it was found, as a trigger writes it, and waits until every server has dropped it. Nothing with SQLite.

@@ -4,6 +4,7 @@
 //! Every verb that writes takes an optional [`AuditEvent`], which is written in the same transaction.
 
 mod access_keys;
+mod acknowledged;
 mod acme;
 mod audit;
 mod confirmations;
@@ -31,6 +32,7 @@ mod unreadable;
 mod upstream_credentials;
 
 pub use access_keys::{KeyRotation, NewAccessKey};
+pub(crate) use acknowledged::Acknowledged;
 pub use acme::AcmeProof;
 pub use audit::{AuditFilter, AuditRow};
 pub use confirmations::ConfirmationRow;

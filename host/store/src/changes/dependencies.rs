@@ -102,6 +102,18 @@ impl Dependencies {
         *self = Dependencies { everything: true, ..Dependencies::default() };
     }
 
+    /// Whether it relied on nothing but single records.
+    #[must_use]
+    pub fn are_single_records(&self) -> bool {
+        let Dependencies { everything, records: _, ranges, packages, all_packages, blobs, answers } = self;
+        !everything
+            && !all_packages
+            && ranges.is_empty()
+            && packages.is_empty()
+            && blobs.is_empty()
+            && answers.is_empty()
+    }
+
     /// On what the other relied on as well.
     pub fn extend(&mut self, other: &Dependencies) {
         if other.everything {

@@ -102,9 +102,22 @@ async fn what_was_found_done_is_known_everywhere_when_the_call_returns() {
 
         let repository = world.repository;
         gone(format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", repository.0));
-        two.settle_repository(repository).await.unwrap();
-        let (was, is) = (before.repository.as_ref().unwrap().revision, look_up(&three, &world, number).await);
+        let was = before.repository.as_ref().unwrap().revision;
+        // Whether it knows what it found, or not.
+        let found = (number % 2 == 0).then_some(was + 1);
+        two.settle_repository(repository, found).await.unwrap();
+        let is = look_up(&three, &world, number).await;
         assert!(is.repository.as_ref().unwrap().revision > was);
+        // What was committed here and acknowledged is told, with all that was before it.
+        let mine = commit([put("mine", "", Expectation::Anything)]);
+        let revision = applied(two.commit(repository, mine).await.unwrap());
+        let again = statements(&two, async || {
+            for _ in 0..10 {
+                two.settle_repository(repository, Some(revision)).await.unwrap();
+                two.settle_repository(repository, Some(was + 1)).await.unwrap();
+            }
+        });
+        assert!(again.await <= ITS_OWN);
     }
     two.close().await;
     three.close().await;
