@@ -191,6 +191,9 @@ fn alike(world: &World, names: &[String], paths: &[&str], claim: &str) {
     for (which, shown) in world.shown() {
         for (at, method) in methods.iter().enumerate() {
             // A wrong password costs time by design, and few clients send the last of the methods.
+            if which == WRONG && !["GET", "PUT"].contains(method) {
+                continue;
+            }
             let few = at >= 5 || which == WRONG;
             for path in paths.iter().take(if few { 3 } else { paths.len() }) {
                 let ask = |name: &str| {

@@ -89,7 +89,7 @@ pub use recording::{
 pub use request::{Action, BodyPlan, Intent, Looked, RequestHead};
 pub use retained::{NeededVersion, Unshown, UnshownPage, VersionFacts};
 pub use routed::{Routed, RoutedInstance};
-pub use runtime::{Examined, Inspection, Runtime, inspect};
+pub use runtime::{Examined, Inspection, Runtime, inspect, inspect_with};
 pub use services::{
     AdvisoryService, CacheUse, Fetch, Freshness, IdentityService, Login, LoginState, PolicyService,
     PublicKey, Reply, ReplyLifetime, ServiceError, ServiceFuture, Services, Signature, SigningService,

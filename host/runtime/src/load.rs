@@ -135,7 +135,7 @@ pub(crate) async fn examine(
 }
 
 /// The same of a file that was compiled before; none for one that was not.
-async fn examine_kept(
+pub(crate) async fn examine_kept(
     compiler: &Compiler,
     file: &Path,
     wasi: bool,

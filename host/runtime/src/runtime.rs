@@ -233,16 +233,29 @@ impl Inspection {
 /// Compiles the file, asks it what it is and checks that this host can run it, for `packhouse plugins check FILE`. WASI is linked:
 /// [`Inspection::imports`] tells whether the plugin needs it. Blocks. `Plugin` says why it cannot be run.
 pub fn inspect(file: &Path) -> Result<Inspection, LoadError> {
+    inspect_with(file, None)
+}
+
+/// As [`inspect`]; what a server compiled of it and keeps in the folder `compiled`, which is there, is not compiled again. Nothing is written
+/// there, and what lies there is run: the caller vouches for who can write it.
+pub fn inspect_with(file: &Path, compiled: Option<&Path>) -> Result<Inspection, LoadError> {
     // On a thread of its own, so that it can be called from within an asynchronous program too.
-    let inspecting = std::thread::scope(|scope| scope.spawn(|| inspect_here(file)).join());
+    let inspecting = std::thread::scope(|scope| scope.spawn(|| inspect_here(file, compiled)).join());
     inspecting.unwrap_or_else(|_| Err(LoadError::Engine("inspecting the file ended in a panic".to_owned())))
 }
 
-fn inspect_here(file: &Path) -> Result<Inspection, LoadError> {
-    let memory_bytes = Limits::default().memory_bytes;
-    let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, None)?;
+fn inspect_here(file: &Path, compiled: Option<&Path>) -> Result<Inspection, LoadError> {
+    let options = EngineOptions { pool: None, memory_bytes: Limits::default().memory_bytes };
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let executor = executor.map_err(|error| LoadError::Engine(error.to_string()))?;
-    let loaded = executor.block_on(load::examine(&compiler, file, true, usize::MAX))?;
-    Ok(Inspection::of(file.to_owned(), loaded))
+    let examining = async {
+        if compiled.is_some()
+            && let compiler = Compiler::new(&options, compiled)?
+            && let Some(kept) = load::examine_kept(&compiler, file, true, usize::MAX).await?
+        {
+            return Ok(kept);
+        }
+        load::examine(&Compiler::new(&options, None)?, file, true, usize::MAX).await
+    };
+    Ok(Inspection::of(file.to_owned(), executor.block_on(examining)?))
 }

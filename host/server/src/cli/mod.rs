@@ -3,6 +3,7 @@
 mod accounts;
 mod advisories;
 mod backup;
+mod compiled;
 mod doctor;
 mod health;
 mod migrate;

@@ -2,11 +2,12 @@
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use packhouse_runtime::{Description, component_files, component_name, inspect};
+use packhouse_runtime::{Description, component_files, component_name};
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 
 use super::{Common, Desk, Shown};
+use crate::cli::compiled::inspected;
 use packhouse_api::repositories;
 
 #[derive(Debug, Subcommand)]
@@ -97,7 +98,7 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     desk.done(COLUMNS, Shown::One(view(&row))).await
 }
 
-/// What the plugins say of themselves, up to the one that is wanted: to ask one means compiling it. Mostly its file has its name.
+/// What the plugins say of themselves, up to the one that is wanted: to ask one may mean compiling it. Mostly its file has its name.
 pub(super) async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
     let folder = &desk.config.runtime.plugins;
     let mut files = component_files(folder)
@@ -108,7 +109,7 @@ pub(super) async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Des
         if formats.iter().any(|found| found.format == wanted) {
             break;
         }
-        formats.push(tokio::task::spawn_blocking(move || inspect(&file)).await??.description);
+        formats.push(inspected(&desk.config, file).await??.description);
     }
     Ok(formats)
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use packhouse_app::attestations;
 use packhouse_app::plugins::signatures::TrustedKeys;
 use packhouse_config::Config;
-use packhouse_runtime::{component_files, inspect};
+use packhouse_runtime::component_files;
 use packhouse_store::Store;
 
 use super::Findings;
+use crate::cli::compiled::inspected;
 
 /// Looks at the trusted keys, at each file of the folder, and at the formats of repositories where the database is current.
 pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
@@ -39,7 +40,7 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
     let mut formats = BTreeSet::new();
     for file in files {
         let name = file.display().to_string();
-        match tokio::task::spawn_blocking(move || inspect(&file)).await {
+        match inspected(config, file).await {
             Ok(Ok(found)) if !formats.insert(found.description.format.clone()) => findings.wrong(format!(
                 "{label}: {name} is a second plugin of the format {}; take one of them away",
                 found.description.format
