@@ -4,12 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use tracing::Instrument as _;
 
-use crate::accounts::Facts;
 use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::rows::token::{TOKEN_COLUMNS, token};
 use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
+use crate::accounts::{Facts, LeasedFacts};
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
@@ -35,11 +35,14 @@ impl Store {
         if let Some(answer) = generation.and_then(|now| self.inner.snapshots.get(now, &question)) {
             return Ok(answer);
         }
-        let facts = self.inner.leases.as_ref().and_then(Leases::facts);
+        let held = || self.inner.leases.as_ref().and_then(Leases::facts);
+        let facts = held();
         if let Some(answer) = facts.and_then(|facts| facts.get(&question)) {
             return Ok(answer);
         }
-        let kept = facts.map(|facts| (facts, facts.asking()));
+        // The lease that is held after this moment is the one under which it is asked: had it ended before, there was none now.
+        let asked = facts.map(LeasedFacts::asking);
+        let kept = held().zip(asked);
         let span = part_span!("store.look_up", otel.kind = "client");
         let answer = match self.ask(&question).instrument(span).await {
             Ok(answer) => Arc::new(answer),

@@ -2,7 +2,7 @@
 //! its caller once no server answers any more what was before it. `docs/LEASES.md` has the protocol and why it holds.
 //!
 //! One task has one connection of its own, on which it holds the lease and tells and is told of changes ([`session`]). Whoever commits
-//! comes by [`Leases::committed`], whoever asks by [`Leases::asking`].
+//! comes by [`Leases::committed`], whoever asks by [`Leases::facts`].
 
 mod apply;
 mod clock;

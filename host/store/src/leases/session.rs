@@ -71,7 +71,8 @@ pub(super) async fn run(shared: Weak<Shared>, servers: Arc<Servers>, mut orders:
     }
 }
 
-/// Waits for so long without a connection; false when it is to end. Whoever waits for others waits for the ends of their leases.
+/// Waits for so long without a connection; false when it is to end. Whoever waits for others waits for the ends of their leases: what is not
+/// announced here is in no later answer either.
 async fn idle(shared: &Weak<Shared>, orders: &mut Orders, pause: Duration) -> bool {
     let over = sleep(pause);
     tokio::pin!(over);
@@ -406,12 +407,12 @@ impl Session {
     /// This order, and those that came with it.
     async fn carry_out(&mut self, first: Order, orders: &mut Orders) -> Result<(), Ended> {
         let shared = self.shared()?;
-        let (mut commits, mut last, mut caught_up) = (Vec::new(), 0, Vec::new());
+        let (mut commits, mut numbers, mut caught_up) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = Some(first);
         while let Some(order) = next {
             match order {
                 Order::Announce(number, committed) => {
-                    last = number;
+                    numbers.push(number);
                     commits.push(committed);
                 }
                 Order::CatchUp(done) => caught_up.push(done),
@@ -425,9 +426,11 @@ impl Session {
             }
             next = if commits.len() < AT_ONCE { orders.try_recv().ok() } else { None };
         }
-        if last > 0 {
-            let text = notice::announcement(&self.id, last, &commits);
+        if let Some(last) = numbers.last() {
+            let text = notice::announcement(&self.id, *last, &commits);
             self.notify(&shared, vec![(notice::OF_ALL.to_owned(), text)]).await?;
+            // Answers to it come on this connection, and are read later.
+            shared.waits.announced(&numbers);
         }
         if !caught_up.is_empty() {
             self.catch_up(&shared).await?;
@@ -447,7 +450,7 @@ impl Session {
                     server = holder.id,
                     "a server has not renewed its lease: it is not waited for any more"
                 );
-                shared.waits.dropped(&holder.id, waits);
+                shared.waits.ran_out(&holder.id, waits);
             }
         }
         Ok(())

@@ -19,6 +19,8 @@ struct State {
 
 struct Wait {
     holders: Vec<Holder>,
+    /// Whether the others were told: one that could not be is in no answer to a later one.
+    announced: bool,
     done: oneshot::Sender<()>,
 }
 
@@ -37,7 +39,7 @@ impl Waits {
         let mut state = self.state();
         state.last += 1;
         let number = state.last;
-        state.waiting.insert(number, Wait { holders, done });
+        state.waiting.insert(number, Wait { holders, announced: false, done });
         announce(number);
         (number, ended)
     }
@@ -47,21 +49,37 @@ impl Waits {
         self.state().last
     }
 
-    /// This server has dropped what the announcements up to this number touch.
+    /// The others were sent these announcements.
+    pub(super) fn announced(&self, numbers: &[u64]) {
+        let mut state = self.state();
+        for number in numbers {
+            if let Some(wait) = state.waiting.get_mut(number) {
+                wait.announced = true;
+            }
+        }
+    }
+
+    /// This server has dropped what the announcements up to this number touch: those that were sent.
     pub(super) fn dropped(&self, holder: &str, up_to: u64) {
-        self.release(up_to, |waited| waited.id == holder);
+        self.release(up_to, |wait, waited| wait && waited.id == holder);
+    }
+
+    /// The lease of this server, which it may have held when these waits began, has run out.
+    pub(super) fn ran_out(&self, holder: &str, up_to: u64) {
+        self.release(up_to, |_, waited| waited.id == holder);
     }
 
     /// Of the servers that held a lease when these waits began, only those in `present` may still have it.
     pub(super) fn gone(&self, present: &[Holder], up_to: u64) {
-        self.release(up_to, |waited| !present.iter().any(|holder| holder.id == waited.id));
+        self.release(up_to, |_, waited| !present.iter().any(|holder| holder.id == waited.id));
     }
 
-    fn release(&self, up_to: u64, released: impl Fn(&Holder) -> bool) {
+    /// Ends waiting for servers, of which it is asked with whether the announcement was sent.
+    fn release(&self, up_to: u64, released: impl Fn(bool, &Holder) -> bool) {
         let mut state = self.state();
         let mut ended = Vec::new();
         for (number, wait) in state.waiting.range_mut(..=up_to) {
-            wait.holders.retain(|holder| !released(holder));
+            wait.holders.retain(|holder| !released(wait.announced, holder));
             if wait.holders.is_empty() {
                 ended.push(*number);
             }
@@ -95,6 +113,7 @@ mod tests {
         let waits = Waits::default();
         let (first, mut one) = waits.begin(vec![holder("a"), holder("b")], |_| ());
         let (second, mut two) = waits.begin(vec![holder("a")], |_| ());
+        waits.announced(&[first, second]);
         waits.dropped("a", first);
         assert!(one.try_recv().is_err() && two.try_recv().is_err());
         waits.dropped("b", second);
@@ -104,6 +123,14 @@ mod tests {
         assert!(two.try_recv().is_err());
         waits.gone(&[holder("b")], second);
         assert!(two.try_recv().is_ok());
+        // One that could not be announced is not ended by an answer to the next, and by the end of a lease.
+        let (unsent, mut one) = waits.begin(vec![holder("a")], |_| ());
+        let (sent, mut two) = waits.begin(vec![holder("a")], |_| ());
+        waits.announced(&[sent]);
+        waits.dropped("a", sent);
+        assert!(one.try_recv().is_err() && two.try_recv().is_ok());
+        waits.ran_out("a", unsent);
+        assert!(one.try_recv().is_ok());
         let (third, _three) = waits.begin(vec![holder("c")], |_| ());
         assert_eq!(waits.end(third), vec![holder("c")]);
         assert!(waits.end(third).is_empty());
