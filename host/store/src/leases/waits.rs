@@ -61,7 +61,7 @@ impl Waits {
 
     /// This server has dropped what the announcements up to this number touch: those that were sent.
     pub(super) fn dropped(&self, holder: &str, up_to: u64) {
-        self.release(up_to, |wait, waited| wait && waited.id == holder);
+        self.release(up_to, |announced, waited| announced && waited.id == holder);
     }
 
     /// The lease of this server, which it may have held when these waits began, has run out.
