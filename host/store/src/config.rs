@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::sqlite::sqlite_options;
+use crate::sqlite::sqlite_file;
 
 /// Where the store keeps what it keeps, and for how long.
 #[derive(Clone)]
@@ -75,8 +75,7 @@ impl StoreConfig {
     /// The database's file, where it is SQLite's.
     #[must_use]
     pub fn sqlite_file(&self) -> Option<PathBuf> {
-        let options = self.database_url.starts_with("sqlite:").then(|| sqlite_options(&self.database_url));
-        options?.ok().map(|options| options.get_filename().to_owned())
+        self.database_url.starts_with("sqlite:").then(|| sqlite_file(&self.database_url))?.ok()
     }
 }
 

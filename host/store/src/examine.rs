@@ -1,17 +1,17 @@
 //! Looking at a database and a storage of blobs without changing anything of what they hold: for `packhouse doctor` and
 //! `packhouse migrate --check`.
 
+use std::path::Path;
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection, Row as _};
 
 use crate::blobs::Storage;
 use crate::config::StoreConfig;
 use crate::db::{MIXES_STATEMENTS, STEPS, Servers, keeps_statements_apart};
 use crate::error::StoreError;
 use crate::ids::now_ms;
-use crate::sqlite::sqlite_options;
+use crate::sqlite::{open_reader, sqlite_file};
 
 /// How long a database may take to answer a question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,34 +59,33 @@ pub async fn examine_blobs(config: &StoreConfig) -> Result<(), StoreError> {
 }
 
 async fn sqlite(config: &StoreConfig) -> Result<DatabaseFacts, StoreError> {
-    let options = sqlite_options(&config.database_url)?;
-    if !options.get_filename().exists() {
+    let file = sqlite_file(&config.database_url)?;
+    if !file.exists() {
         return Ok(DatabaseFacts::default());
     }
-    let file = options.get_filename().to_owned();
-    // As it is: neither made nor turned to another journal.
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(options.get_filename());
-    let options = options.create_if_missing(false).pragma("query_only", "ON").busy_timeout(PATIENCE);
-    let mut connection: SqliteConnection = options.connect().await.map_err(StoreError::database)?;
+    let read = tokio::task::spawn_blocking(move || facts_of(&file));
+    read.await.map_err(StoreError::database)?.map_err(StoreError::database)
+}
+
+/// What a file shows, as it is: neither made nor turned to another journal.
+fn facts_of(file: &Path) -> rusqlite::Result<DatabaseFacts> {
+    let connection = open_reader(file)?;
+    connection.busy_timeout(PATIENCE)?;
     let mut facts = DatabaseFacts { exists: true, ..DatabaseFacts::default() };
-    let table = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('migrations', 'meta')";
-    let tables: i64 =
-        sqlx::query_scalar(table).fetch_one(&mut connection).await.map_err(StoreError::database)?;
-    if tables == 2 {
-        let row = sqlx::query(FACTS).fetch_one(&mut connection).await.map_err(StoreError::database)?;
-        facts.schema = steps(row.try_get(0).map_err(StoreError::database)?);
-        facts.sealing_key = row.try_get(1).map_err(StoreError::database)?;
+    let tables = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('migrations', 'meta')";
+    if connection.query_one(tables, [], |row| row.get::<_, i64>(0))? == 2 {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let (taken, sealing_key) = connection.query_one(FACTS, [], read)?;
+        (facts.schema, facts.sealing_key) = (steps(taken), sealing_key);
     }
-    let small = std::fs::metadata(&file).is_ok_and(|file| file.len() <= CHECKED);
+    let small = std::fs::metadata(file).is_ok_and(|file| file.len() <= CHECKED);
     let check = if small { "PRAGMA quick_check(1)" } else { "SELECT 'ok'" };
-    let checked: String =
-        sqlx::query_scalar(check).fetch_one(&mut connection).await.map_err(StoreError::database)?;
+    let checked: String = connection.query_one(check, [], |row| row.get(0))?;
     if checked != "ok" {
         facts.problems.push(format!(
             "the database's file is damaged ({checked}): restore a backup of it, or of the data folder"
         ));
     }
-    connection.close().await.map_err(StoreError::database)?;
     Ok(facts)
 }
 

@@ -1,11 +1,11 @@
-//! How SQLite is opened: the options for a `sqlite://` address.
+//! How SQLite is opened: where a `sqlite://` address leads, and what every connection begins with.
 
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use tracing::log::LevelFilter;
+use percent_encoding::percent_decode_str;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 
@@ -13,22 +13,84 @@ use crate::error::StoreError;
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
 pub(crate) const STATEMENTS: usize = 512;
+/// What may stand behind a path: what is done anyway.
+const MODES: [&str; 2] = ["mode=rw", "mode=rwc"];
 
-/// The options for a `sqlite://` address.
-pub(crate) fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
-    let options = SqliteConnectOptions::from_str(url)
-        .map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
-    if url.contains(":memory:") || url.contains("mode=memory") {
+/// The file that a `sqlite://` address names: what follows is its path, with `%3F` for a question mark in it and the like. `Invalid` for
+/// a database in memory, and for parameters that would have it opened in another way.
+pub(crate) fn sqlite_file(url: &str) -> Result<PathBuf, StoreError> {
+    let address = url.strip_prefix("sqlite:").unwrap_or(url);
+    let address = address.strip_prefix("//").unwrap_or(address);
+    let (path, parameters) = address.split_once('?').unwrap_or((address, ""));
+    if path == ":memory:" || parameters.contains("mode=memory") {
         return Err(StoreError::Invalid("SQLite in memory is not supported: name a file".to_owned()));
     }
-    Ok(options
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("temp_store", "MEMORY")
-        .statement_cache_capacity(STATEMENTS)
-        .log_statements(LevelFilter::Trace)
-        .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1)))
+    if !parameters.is_empty() && !MODES.contains(&parameters) {
+        return Err(StoreError::Invalid(format!(
+            "the database's address: {parameters:?} is no parameter of it; write sqlite://PATH, with %3F for a question mark"
+        )));
+    }
+    let path = percent_decode_str(path).decode_utf8();
+    let path = path.map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
+    if path.is_empty() {
+        return Err(StoreError::Invalid("the database's address names no file".to_owned()));
+    }
+    Ok(PathBuf::from(path.into_owned()))
+}
+
+/// A connection that only reads, to a file that is there.
+pub(crate) fn open_reader(file: &Path) -> rusqlite::Result<Connection> {
+    // Who reads writes to the index of the log as well.
+    let connection = Connection::open_with_flags(
+        file,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "query_only", "ON")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    keep_plans(&connection)?;
+    Ok(connection)
+}
+
+/// A statement is planned once. Else SQLite plans one with `LIMIT $1` anew each time that it is run: another number might serve another
+/// plan better.
+pub(crate) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_file() {
+        let file = |url| sqlite_file(url).map(|file| file.display().to_string()).ok();
+        assert_eq!(file("sqlite:///var/lib/a.db").as_deref(), Some("/var/lib/a.db"));
+        assert_eq!(file("sqlite://a%3Fb%20c.db?mode=rwc").as_deref(), Some("a?b c.db"));
+        assert_eq!(file("sqlite:a.db").as_deref(), Some("a.db"));
+        for wrong in [
+            "sqlite::memory:",
+            "sqlite://:memory:",
+            "sqlite://a?mode=memory",
+            "sqlite://a?mode=ro",
+            "sqlite://",
+            "sqlite://%ff",
+        ] {
+            assert_eq!(file(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_bound_is_not_planned_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("test.db");
+        Connection::open(&file).unwrap().execute_batch("CREATE TABLE t (a BIGINT)").unwrap();
+        let connection = open_reader(&file).unwrap();
+        let mut statement = connection.prepare("SELECT a FROM t LIMIT $1").unwrap();
+        for limit in 1..5 {
+            statement.query_map([limit], |row| row.get::<_, i64>(0)).unwrap().for_each(drop);
+        }
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+    }
 }

@@ -38,7 +38,7 @@ impl Store {
         number: &str,
     ) -> Result<Option<VersionDetails>, StoreError> {
         let values = || values![repository.0, name, number];
-        let Some(row) = self.inner.db.fetch_one(VERSION, values()).await? else { return Ok(None) };
+        let Some(row) = self.inner.db.find(VERSION, values()).await? else { return Ok(None) };
         let mut shown = version(name, &row)?;
         let mut file_downloads = HashMap::new();
         for row in &self.inner.db.fetch(FILES, values()).await? {

@@ -23,7 +23,7 @@ impl Store {
     ) -> Result<ShownState, StoreError> {
         let sql =
             "SELECT published, state FROM versions WHERE repository = $1 AND name = $2 AND version = $3";
-        let row = self.inner.db.fetch_one(sql, values![repository.0, name, version]).await?;
+        let row = self.inner.db.find(sql, values![repository.0, name, version]).await?;
         row.map_or(Ok(ShownState::default()), |row| {
             let mut columns = row.columns();
             let published = columns.opt_int("published")?.and_then(|at| u64::try_from(at).ok());

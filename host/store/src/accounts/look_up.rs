@@ -102,7 +102,7 @@ impl Store {
         }
         let secret = secret_sha256.as_ref().map(<[u8; 32]>::as_slice);
         let values = values![organization.0, repository.as_str(), secret];
-        let row = self.inner.db.fetch_one(LOOK_UP.as_str(), values).await?;
+        let row = self.inner.db.find(LOOK_UP.as_str(), values).await?;
         let mut found = row.map_or_else(|| Ok(LookUp::default()), |row| look_up(&row))?;
         let members = found.repository.as_ref().map(|row| row.members.as_slice()).unwrap_or_default();
         if !members.is_empty() {

@@ -61,7 +61,7 @@ impl Store {
              LEFT JOIN sso_settings x ON x.organization = s.organization WHERE s.secret_sha256 = $1 AND s.expires_at > $2",
             columns_of("m", MEMBER_COLUMNS)
         );
-        let Some(row) = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await? else {
+        let Some(row) = self.inner.db.find(sql, values![secret_sha256, now]).await? else {
             return Ok(None);
         };
         let mut columns = row.columns();

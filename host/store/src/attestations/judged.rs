@@ -100,7 +100,7 @@ impl Store {
     /// This statement, as it is to be judged; none where it is gone.
     pub async fn attestation_to_judge(&self, id: AttestationId) -> Result<Option<ToJudge>, StoreError> {
         let sql = "SELECT id, kind, subject, bundle FROM attestations WHERE id = $1";
-        let row = self.inner.db.fetch_one(sql, values![id.0]).await?;
+        let row = self.inner.db.find(sql, values![id.0]).await?;
         row.as_ref().map(to_judge).transpose()
     }
 

@@ -93,7 +93,7 @@ impl Store {
              OR EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = b.id AND r.repository = $1))"
         );
         let now = self.now_ms();
-        let Some(row) = self.inner.db.fetch_one(sql, values![repository.0, &sha256.0, now]).await? else {
+        let Some(row) = self.inner.db.find(sql, values![repository.0, &sha256.0, now]).await? else {
             return Ok(None);
         };
         let mut columns = row.columns();

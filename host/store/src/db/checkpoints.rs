@@ -151,7 +151,7 @@ mod tests {
         let reader = Connection::open(&file).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         connection.execute_batch("INSERT INTO t VALUES (zeroblob(4096 * 500))").unwrap();
-        let header = Header::open(&format!("sqlite://{}", file.display())).unwrap().unwrap();
+        let header = Header::open(&file).unwrap().unwrap();
         let checkpoints = Checkpoints::new(&file, header).unwrap().unwrap();
         *checkpoints.connection.lock().await = Some(open(&file).unwrap());
         let writer = Mutex::new(Some(connection));

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::arrays::{Arguments, postgres_arguments};
 use super::clock::{self, Clock};
@@ -15,9 +14,10 @@ use super::generation::{Generation, Header};
 use super::multi_row::{MultiRow, Prepared};
 use super::pool::{Pool, Purpose, is_silent};
 use super::servers::Servers;
+use super::sqlite_readers::SqliteReaders;
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
-use super::value::{self, Row, Sql, Value};
+use super::value::{Row, Sql, Value};
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
@@ -35,7 +35,7 @@ pub(crate) struct Database {
 /// Which database it is.
 #[derive(Clone)]
 pub(super) enum Engine {
-    Sqlite { writer: SqliteWriter, readers: SqlitePool, header: Option<Header> },
+    Sqlite { writer: SqliteWriter, readers: SqliteReaders, header: Option<Header> },
     Postgres(Pool),
 }
 
@@ -114,13 +114,35 @@ impl Database {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
-        self.counters.statement();
         let sql = sql.into();
+        self.count(&sql, &values);
+        self.fetch_uncounted(sql, values).await
+    }
+
+    /// The same for a statement that looks a few rows up by their keys: with SQLite it runs where it is asked for, if it can.
+    pub(crate) async fn fetch_few(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let sql = sql.into();
+        self.count(&sql, &values);
+        match &self.engine {
+            Engine::Sqlite { readers, .. } => {
+                let rows = readers.fetch_few(sql, values).await?;
+                Ok(rows.into_iter().map(Row::Local).collect())
+            }
+            Engine::Postgres(_) => self.fetch_uncounted(sql, values).await,
+        }
+    }
+
+    #[cfg_attr(not(test), expect(unused_variables, reason = "what ran is noted for tests alone"))]
+    fn count(&self, sql: &Sql, values: &[Value]) {
+        self.counters.statement();
         #[cfg(test)]
         if let Ok(mut ran) = self.counters.ran.lock() {
-            ran.push((sql.clone().into_owned(), values.clone()));
+            ran.push((sql.clone().into_owned(), values.to_vec()));
         }
-        self.fetch_uncounted(sql, values).await
     }
 
     /// The same for statements that the server runs on its own behalf: no request causes them, so they are not counted.
@@ -129,15 +151,13 @@ impl Database {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, StoreError> {
-        let sql = AssertSqlSafe(sql.into());
         match &self.engine {
             Engine::Sqlite { readers, .. } => {
-                let query = sqlx::query_with(sql, value::sqlite_arguments(values)?);
-                let rows = query.fetch_all(readers).await.map_err(StoreError::database)?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+                let rows = readers.fetch(sql.into(), values).await?;
+                Ok(rows.into_iter().map(Row::Local).collect())
             }
             Engine::Postgres(pool) => {
-                let rows = read(pool, sql.0, values.into()).await?;
+                let rows = read(pool, sql.into(), values.into()).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -170,6 +190,15 @@ impl Database {
         values: Vec<Value>,
     ) -> Result<Option<Row>, StoreError> {
         Ok(self.fetch(sql, values).await?.into_iter().next())
+    }
+
+    /// The same for a statement that looks the row up by its key.
+    pub(crate) async fn find(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.fetch_few(sql, values).await?.into_iter().next())
     }
 
     /// Runs one statement that changes something, in a transaction of its own; how many rows it changed.

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use super::open_files::opened;
 use crate::error::StoreError;
-use crate::sqlite::sqlite_options;
 
 const HEADER: usize = 48;
 /// For how many milliseconds a file that was there counts as there. It goes only when no connection to the database is open, and
@@ -84,9 +83,9 @@ struct Open {
 }
 
 impl Header {
-    /// That of the database at this address; none when there is none, which costs speed and nothing else.
-    pub(super) fn open(url: &str) -> Result<Option<Header>, StoreError> {
-        let mut path = sqlite_options(url)?.get_filename().as_os_str().to_owned();
+    /// That of the database in this file; none when there is none, which costs speed and nothing else.
+    pub(super) fn open(file: &Path) -> Result<Option<Header>, StoreError> {
+        let mut path = file.as_os_str().to_owned();
         path.push("-shm");
         Ok(opened(Path::new(&path)).map_err(StoreError::database)?.map(Header::of))
     }

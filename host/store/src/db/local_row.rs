@@ -1,4 +1,4 @@
-//! Rows of the connection that writes to SQLite.
+//! Rows of SQLite.
 
 use std::sync::Arc;
 

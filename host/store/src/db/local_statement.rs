@@ -1,4 +1,4 @@
-//! Statements on the connection that writes to SQLite: what is bound there, and what comes back.
+//! Statements on a connection to SQLite: what is bound there, and what comes back.
 
 use std::sync::Arc;
 
@@ -21,20 +21,36 @@ impl ToSql for Value {
 
 /// Runs a statement to its end; what it returned.
 pub(super) fn rows_of(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<Vec<LocalRow>> {
+    let mut rows = Vec::new();
+    each_row(statement, values, |row| {
+        rows.push(row);
+        true
+    })?;
+    Ok(rows)
+}
+
+/// Runs a statement, and hands each row that it returns to `take`, until that says that no more are wanted.
+pub(super) fn each_row(
+    statement: &mut Statement<'_>,
+    values: &[Value],
+    mut take: impl FnMut(LocalRow) -> bool,
+) -> rusqlite::Result<()> {
     for parameter in 1..=statement.parameter_count() {
         let value = values.get(place(statement, parameter) - 1);
         statement.raw_bind_parameter(parameter, value)?;
     }
     let columns = statement.column_count();
-    let (mut rows, mut found) = (statement.raw_query(), Vec::new());
+    let mut rows = statement.raw_query();
     let mut names: Option<Arc<[String]>> = None;
     while let Some(row) = rows.next()? {
         let names =
             names.get_or_insert_with(|| row.as_ref().column_names().into_iter().map(str::to_owned).collect());
         let values = (0..columns).map(|column| row.get::<_, Found>(column)).collect::<Result<_, _>>()?;
-        found.push(LocalRow { names: Arc::clone(names), values });
+        if !take(LocalRow { names: Arc::clone(names), values }) {
+            break;
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Which value, counted from 1, a parameter stands for: `$7` for the seventh, `?` for the next. SQLite numbers both in the order

@@ -22,6 +22,7 @@ mod pooler;
 mod probe;
 mod servers;
 mod snapshot;
+mod sqlite_readers;
 mod sqlite_writer;
 mod transaction;
 mod value;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::{ConnectOptions, SqlitePool};
+use sqlx::ConnectOptions;
 use tracing::log::LevelFilter;
 
 use super::checkpoints::Checkpoints;
@@ -13,13 +12,12 @@ use super::migrate::{Place, migrate};
 use super::pool::{BOUNDED, Pool};
 use super::pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 use super::servers::Servers;
+use super::sqlite_readers::SqliteReaders;
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::OF_WRITER;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
-use crate::sqlite::{STATEMENTS, sqlite_options};
-
-const READERS: u32 = 4;
+use crate::sqlite::{STATEMENTS, sqlite_file};
 
 impl Database {
     /// Connects and brings the schema up to date.
@@ -35,12 +33,12 @@ impl Database {
         migrate(&database, place).await?;
         // After the migration: the file is certain to be there then.
         if let Engine::Sqlite { header, writer, .. } = &mut database.engine {
-            *header = Header::open(&config.database_url)?;
-            if let Some(header) = header {
-                let options = sqlite_options(&config.database_url)?;
-                if let Some(checkpoints) = Checkpoints::new(options.get_filename(), header.clone())? {
-                    writer.checkpoint_with(checkpoints).await?;
-                }
+            let file = sqlite_file(&config.database_url)?;
+            *header = Header::open(&file)?;
+            if let Some(header) = header
+                && let Some(checkpoints) = Checkpoints::new(&file, header.clone())?
+            {
+                writer.checkpoint_with(checkpoints).await?;
             }
         }
         Ok(database)
@@ -61,26 +59,13 @@ async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
 }
 
 async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
-    let options = sqlite_options(&config.database_url)?;
-    if let Some(folder) = options.get_filename().parent() {
+    let file = sqlite_file(&config.database_url)?;
+    if let Some(folder) = file.parent() {
         tokio::fs::create_dir_all(folder).await.map_err(StoreError::database)?;
     }
-    let writer = SqliteWriter::open(options.get_filename()).await?;
-    let read = options.pragma("query_only", "ON").pragma("cache_size", "-4096");
-    let readers: SqlitePool = sqlite_pool(READERS).connect_lazy_with(read);
+    let writer = SqliteWriter::open(&file).await?;
+    let readers = SqliteReaders::open(&file).await?;
     Ok(Engine::Sqlite { writer, readers, header: None })
-}
-
-/// Connections without faults are never closed: closing the last one removes the WAL index, from which `generation` is
-/// read. A reader is there at all times.
-fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .min_connections(1)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        .acquire_timeout(Duration::from_secs(30))
 }
 
 async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreError> {

@@ -8,6 +8,7 @@ use sqlx::Connection;
 use super::database::{Database, Engine};
 use super::pool::Connections;
 use super::servers::Servers;
+use super::sqlite_readers::SqliteReaders;
 use crate::error::StoreError;
 
 /// How long the pool may take to answer a probe.
@@ -41,17 +42,16 @@ impl Database {
 
     /// The connections there are at the moment.
     pub(crate) fn connections(&self) -> Connections {
-        let count = |size: u32, idle: usize, most: u32| Connections {
-            open: size,
-            idle: u32::try_from(idle).unwrap_or(u32::MAX).min(size),
-            most,
-        };
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match &self.engine {
-            Engine::Sqlite { readers, writer, .. } => count(
-                readers.size() + 1,
-                readers.num_idle() + usize::from(writer.is_idle()),
-                readers.options().get_max_connections() + 1,
-            ),
+            Engine::Sqlite { readers, writer, .. } => {
+                let (open, idle) = readers.connections();
+                Connections {
+                    open: number(open + 1),
+                    idle: number(idle + usize::from(writer.is_idle())),
+                    most: number(SqliteReaders::most() + 1),
+                }
+            }
             Engine::Postgres(pool) => pool.connections(),
         }
     }

@@ -20,7 +20,7 @@ use super::local_statement::rows_of;
 use super::multi_row::MultiRow;
 use super::value::{Sql, Value};
 use crate::error::StoreError;
-use crate::sqlite::{BUSY_TIMEOUT, STATEMENTS};
+use crate::sqlite::{BUSY_TIMEOUT, keep_plans};
 
 /// How long nothing may be written before the connection gives its memory back.
 const IDLE: Duration = Duration::from_secs(10);
@@ -141,7 +141,7 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     // Larger than the default of 2 MiB: the upper pages of the indexes of some million artifacts lie in it. None of it is taken
     // before it is needed, and it is given back when nothing is written.
     connection.pragma_update(None, "cache_size", -65536)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_plans(&connection)?;
     Ok(connection)
 }
 

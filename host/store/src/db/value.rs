@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments as _, Column, Row as _};
+use sqlx::{Column, Row as _};
 
 use super::local_row::LocalRow;
 use crate::error::StoreError;
@@ -51,23 +50,9 @@ macro_rules! values {
 }
 pub(crate) use values;
 
-pub(super) fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, StoreError> {
-    let mut arguments = SqliteArguments::default();
-    for value in values {
-        let added = match value {
-            Value::Int(value) => arguments.add(value),
-            Value::Text(value) => arguments.add(value),
-            Value::Bytes(value) => arguments.add(value),
-        };
-        added.map_err(StoreError::database)?;
-    }
-    Ok(arguments)
-}
-
 /// A row of an answer.
 pub(crate) enum Row {
-    Sqlite(SqliteRow),
-    /// Of the connection that writes to SQLite.
+    /// Of SQLite.
     Local(LocalRow),
     Postgres(PgRow),
 }
@@ -98,7 +83,6 @@ impl Row {
 
     fn len(&self) -> usize {
         match self {
-            Row::Sqlite(row) => row.len(),
             Row::Local(row) => row.len(),
             Row::Postgres(row) => row.len(),
         }
@@ -107,7 +91,6 @@ impl Row {
     /// Whether the column at this position is the one of this table with this name.
     fn is_named(&self, position: usize, table: &str, name: &str) -> bool {
         let found = match self {
-            Row::Sqlite(row) => row.columns().get(position).map(Column::name),
             Row::Local(row) => row.name(position),
             Row::Postgres(row) => row.columns().get(position).map(Column::name),
         };
@@ -143,7 +126,6 @@ macro_rules! read {
             let position = self.find(column)?;
             self.next = position + 1;
             match self.row {
-                Row::Sqlite(row) => row.try_get(position).map_err(unreadable),
                 Row::Local(row) => row.get(position).map_err(unreadable),
                 Row::Postgres(row) => row.try_get(position).map_err(unreadable),
             }

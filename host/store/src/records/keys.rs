@@ -1,13 +1,15 @@
 //! Keys alone: one level of a tree, however large the tree.
 
 use super::range::{Range, just_after, next_char, successor};
-use crate::db::values;
+use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// Most keys of one answer.
 pub(super) const MAX_KEYS: u32 = 10_000;
+/// So many keys are read in less than a millisecond.
+const FEW: i64 = 1000;
 
 pub(crate) const KEYS: &str =
     "SELECT key FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
@@ -45,7 +47,12 @@ impl Store {
             return Ok(Vec::new());
         }
         let Some(delimiter) = delimiter else {
-            return self.texts(KEYS, values![repository.0, range.from, range.end, limit]).await;
+            let values = values![repository.0, range.from, range.end, limit];
+            let rows = match limit <= FEW {
+                true => self.inner.db.fetch_few(KEYS, values).await?,
+                false => self.inner.db.fetch(KEYS, values).await?,
+            };
+            return texts(&rows);
         };
         let (false, Some(next)) = (delimiter == '\0', next_char(delimiter)) else {
             return Err(StoreError::Invalid(
@@ -58,21 +65,16 @@ impl Store {
         let sql = LEVEL.replace("{position}", self.inner.db.position_function());
         let (delimiter_text, next, least) = (delimiter.to_string(), next.to_string(), just_after(""));
         let values = values![repository.0, range.from, range.end, limit, length, delimiter_text, next, least];
-        let found = self.texts(sql, values).await?;
+        let found = texts(&self.inner.db.fetch(sql, values).await?)?;
         Ok(found
             .into_iter()
             .map(|key| cut(prefix, delimiter, &key).map_or(key.clone(), str::to_owned))
             .collect())
     }
+}
 
-    async fn texts(
-        &self,
-        sql: impl Into<crate::db::Sql>,
-        values: Vec<crate::db::Value>,
-    ) -> Result<Vec<String>, StoreError> {
-        let rows = self.inner.db.fetch(sql, values).await?;
-        rows.iter().map(|row| row.columns().text("key")).collect()
-    }
+fn texts(rows: &[Row]) -> Result<Vec<String>, StoreError> {
+    rows.iter().map(|row| row.columns().text("key")).collect()
 }
 
 /// The key up to and with the first delimiter beyond the prefix; none when there is none.

@@ -36,7 +36,7 @@ impl Store {
         let Some(keys) = keys else { return Ok(None) };
         let mut values = values![repository.0];
         values.extend(keys.iter().map(|key| Value::from(&**key)));
-        let rows = self.inner.db.fetch(sql(keys.len()), values).await?;
+        let rows = self.inner.db.fetch_few(sql(keys.len()), values).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let at = first.columns().unsigned("at")?;
         // What was touched between the question and the statement must be among it.

@@ -26,7 +26,7 @@ impl Store {
         if key.contains('\0') {
             return Ok(None);
         }
-        let row = self.inner.db.fetch_one(GET, values![repository.0, key]).await?;
+        let row = self.inner.db.find(GET, values![repository.0, key]).await?;
         row.map(|row| entry(&row)).transpose()
     }
 
@@ -42,7 +42,7 @@ impl Store {
         let Some(range) = Range::new(prefix, after) else { return Ok(Vec::new()) };
         let limit = i64::from(limit.min(MAX_SCAN));
         let values = values![repository.0, range.from, range.end, limit, signed(MAX_SCAN_BYTES)];
-        let rows = self.inner.db.fetch(SCAN, values).await?;
+        let rows = self.inner.db.fetch_few(SCAN, values).await?;
         rows.iter().map(entry).collect()
     }
 }

@@ -78,7 +78,7 @@ impl Store {
         number: &str,
     ) -> Result<Option<VersionFactsRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} WHERE v.repository = $1 AND v.name = $2 AND v.version = $3");
-        let row = self.inner.db.fetch_one(sql, values![repository.0, name, number]).await?;
+        let row = self.inner.db.find(sql, values![repository.0, name, number]).await?;
         row.as_ref().map(facts).transpose()
     }
 

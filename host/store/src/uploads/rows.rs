@@ -55,7 +55,7 @@ pub(super) async fn find(
     name: &str,
 ) -> Result<Option<(String, u64)>, StoreError> {
     let sql = "SELECT note, length FROM uploads WHERE name = $1 AND repository = $2";
-    let Some(row) = store.inner.db.fetch_one(sql, values![name, repository.0]).await? else {
+    let Some(row) = store.inner.db.find(sql, values![name, repository.0]).await? else {
         return Ok(None);
     };
     let mut columns = row.columns();
@@ -63,7 +63,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, StoreError> {
-    let row = store.inner.db.fetch_one("SELECT length FROM uploads WHERE name = $1", values![name]).await?;
+    let row = store.inner.db.find("SELECT length FROM uploads WHERE name = $1", values![name]).await?;
     row.map(|row| row.columns().unsigned("length")).transpose()
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, Sto
 pub(super) async fn open_bytes(store: &Store, repository: RepositoryId) -> Result<(u64, u64), StoreError> {
     let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT) AS own_bytes, \
                CAST(COALESCE(SUM(length), 0) AS BIGINT) AS all_bytes FROM uploads";
-    let Some(row) = store.inner.db.fetch_one(sql, values![repository.0]).await? else { return Ok((0, 0)) };
+    let Some(row) = store.inner.db.find(sql, values![repository.0]).await? else { return Ok((0, 0)) };
     let mut columns = row.columns();
     Ok((columns.unsigned("own_bytes")?, columns.unsigned("all_bytes")?))
 }
@@ -110,7 +110,7 @@ pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(),
 /// The state of an upload, if it has this claim.
 pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<Row>, StoreError> {
     let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
-    let Some(row) = store.inner.db.fetch_one(sql, values![name, claim]).await? else { return Ok(None) };
+    let Some(row) = store.inner.db.find(sql, values![name, claim]).await? else { return Ok(None) };
     let mut columns = row.columns();
     let (length, state) = (columns.unsigned("length")?, columns.vec("state")?);
     let (key, id) = (columns.opt_text("place")?, columns.opt_text("multipart")?);

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,8 +11,7 @@ use packhouse_store::{
     Algorithm, Blob, BlobsConfig, Change, Commit, Expectation, NewMember, NewOrganization, NewRepository,
     OrganizationId, Outcome, RepositoryId, Sha256, Store, StoreConfig, StoreError,
 };
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 
 #[path = "../../suite/support/postgres.rs"]
@@ -170,10 +168,9 @@ impl World {
             }
         } else {
             // On a busy disk the store's own transactions take longer than the default of 5 s.
-            let options = SqliteConnectOptions::from_str(&self.config.database_url).unwrap();
-            let patient = options.busy_timeout(Duration::from_secs(60));
-            let mut connection = SqliteConnection::connect_with(&patient).await.unwrap();
-            sqlx::query(sql).execute(&mut connection).await.unwrap();
+            let connection = rusqlite::Connection::open(self.config.sqlite_file().unwrap()).unwrap();
+            connection.busy_timeout(Duration::from_secs(60)).unwrap();
+            connection.execute_batch(sql).unwrap();
         }
     }
 
@@ -183,8 +180,9 @@ impl World {
             let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
             sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
         } else {
-            let mut connection = SqliteConnection::connect(&self.config.database_url).await.unwrap();
-            sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
+            let connection = rusqlite::Connection::open(self.config.sqlite_file().unwrap()).unwrap();
+            let mut statement = connection.prepare(sql).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
         }
     }
 }
