@@ -12,6 +12,13 @@ use crate::ids::{CacheName, RepositoryId};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct UsedAnswer(pub(crate) RepositoryId, pub(crate) CacheName);
 
+// Joined, so that each row is found by its whole key: `IN` over several columns would look at all answers of the repository.
+pub(crate) const USED: [&str; 2] = [
+    "WITH used (repository, name, at) AS (VALUES ",
+    ") UPDATE cached_answers SET last_used_at = used.at FROM used \
+      WHERE cached_answers.repository = used.repository AND cached_answers.name = used.name",
+];
+
 impl DeferredWrite for UsedAnswer {
     type Value = i64;
     const INTERVAL: Duration = Duration::from_secs(30);
@@ -27,10 +34,7 @@ impl DeferredWrite for UsedAnswer {
         let row = |(UsedAnswer(repository, name), at): (&UsedAnswer, &i64)| {
             [Value::from(repository.0), Value::from(name), Value::from(*at)]
         };
-        let before = "WITH used (repository, name, at) AS (VALUES ";
-        let after = ") UPDATE cached_answers SET last_used_at = (SELECT u.at FROM used u \
-                     WHERE u.repository = cached_answers.repository AND u.name = cached_answers.name) \
-                     WHERE (repository, name) IN (SELECT repository, name FROM used)";
+        let [before, after] = USED;
         transaction.execute_rows(before, used.iter().map(row).collect(), after).await.map(drop)
     }
 }

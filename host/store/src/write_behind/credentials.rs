@@ -38,11 +38,10 @@ impl DeferredWrite for UsedCredential {
             }
         }
         let before = "WITH used (id, at) AS (VALUES ";
-        let of_tokens = ") UPDATE tokens SET last_used_at = (SELECT u.at FROM used u WHERE u.id = tokens.id) \
-                         WHERE id IN (SELECT id FROM used)";
+        let of_tokens = ") UPDATE tokens SET last_used_at = used.at FROM used WHERE tokens.id = used.id";
         transaction.execute_rows(before, tokens, of_tokens).await?;
-        let of_keys = ") UPDATE access_keys SET last_used_at = (SELECT u.at FROM used u WHERE u.id = access_keys.id) \
-                       WHERE id IN (SELECT id FROM used)";
+        let of_keys =
+            ") UPDATE access_keys SET last_used_at = used.at FROM used WHERE access_keys.id = used.id";
         transaction.execute_rows(before, keys, of_keys).await.map(drop)
     }
 }

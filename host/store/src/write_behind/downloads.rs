@@ -114,12 +114,13 @@ async fn asked<'a>(
     Ok(asked)
 }
 
-const BY_PATH: [&str; 2] = [
+// The size is asked for because no index has it: SQLite prefers one that has all that is asked for, and reads all of the repository in it.
+pub(crate) const BY_PATH: [&str; 2] = [
     "WITH asked (number, position, repository, path) AS (VALUES ",
-    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
+    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path, f.size FROM asked a \
       JOIN files f ON f.repository = a.repository AND f.path = a.path",
 ];
-const BY_DIGEST: [&str; 2] = [
+pub(crate) const BY_DIGEST: [&str; 2] = [
     "WITH asked (number, position, repository, digest) AS (VALUES ",
     ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
       JOIN files f ON f.repository = a.repository AND f.digest = a.digest",
@@ -174,24 +175,21 @@ async fn files(
     Ok(found.into_iter().map(|(number, (_, files))| (number, files)).collect())
 }
 
-const FILES: [&str; 2] = [
+// Joined, so that each row is found by its whole key: `IN` over several columns would look at all files of the repository.
+pub(crate) const FILES: [&str; 2] = [
     "WITH got (repository, name, version, path, times) AS (VALUES ",
-    ") UPDATE files SET downloads = downloads + (SELECT g.times FROM got g WHERE g.repository = files.repository \
-      AND g.name = files.name AND g.version = files.version AND g.path = files.path) \
-      WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM got)",
+    ") UPDATE files SET downloads = files.downloads + got.times FROM got WHERE files.repository = got.repository \
+      AND files.name = got.name AND files.version = got.version AND files.path = got.path",
 ];
-const VERSIONS: [&str; 2] = [
+pub(crate) const VERSIONS: [&str; 2] = [
     "WITH got (repository, name, version, times, at) AS (VALUES ",
-    ") UPDATE versions SET downloads = downloads + (SELECT g.times FROM got g WHERE g.repository = versions.repository \
-      AND g.name = versions.name AND g.version = versions.version), \
-      last_downloaded_at = (SELECT g.at FROM got g WHERE g.repository = versions.repository \
-      AND g.name = versions.name AND g.version = versions.version) \
-      WHERE (repository, name, version) IN (SELECT repository, name, version FROM got)",
+    ") UPDATE versions SET downloads = versions.downloads + got.times, last_downloaded_at = got.at FROM got \
+      WHERE versions.repository = got.repository AND versions.name = got.name AND versions.version = got.version",
 ];
-const REPOSITORIES: [&str; 2] = [
+pub(crate) const REPOSITORIES: [&str; 2] = [
     "WITH got (repository, times) AS (VALUES ",
-    ") UPDATE repository_usage SET downloads = downloads + (SELECT g.times FROM got g \
-      WHERE g.repository = repository_usage.repository) WHERE repository IN (SELECT repository FROM got)",
+    ") UPDATE repository_usage SET downloads = repository_usage.downloads + got.times FROM got \
+      WHERE repository_usage.repository = got.repository",
 ];
 /// By package and day, and by repository and day under an empty name.
 const DAYS: [&str; 2] = [

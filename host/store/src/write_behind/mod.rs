@@ -1,9 +1,9 @@
 //! Write-behind: writes that may come late are gathered in memory and flushed together, so that a request costs none. They say
 //! when credentials and cached answers were last used, what was refused, how often files were fetched, and by which tokens.
 
-mod answers;
+pub(crate) mod answers;
 mod credentials;
-mod downloads;
+pub(crate) mod downloads;
 mod fetches;
 mod refusals;
 

@@ -196,35 +196,54 @@ impl<'a> Shown<'a> {
         let emptied: BTreeSet<Key<'a>> = self.hidden_files.iter().map(|(key, _)| *key).collect();
         let touched: BTreeSet<(RepositoryId, &str)> =
             emptied.iter().chain(&self.hidden).map(|(repository, name, _)| (*repository, *name)).collect();
-        let files = "DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ";
-        let versions = "DELETE FROM versions WHERE (repository, name, version) IN (VALUES ";
-        let without_files = ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
-                             AND f.name = versions.name AND f.version = versions.version)";
         let [packages, found] = packages_without(&touched);
         [
             MultiRow::new(OF_FILES[0], self.hidden_files.iter().map(file).collect(), OF_FILES[1]),
             MultiRow::new(DOCUMENTS_OF[0], self.hidden_files.iter().map(file).collect(), DOCUMENTS_OF[1]),
-            MultiRow::new(files, self.hidden_files.iter().map(file).collect(), ")"),
-            MultiRow::new(versions, emptied.iter().map(|key| key_values(*key)).collect(), without_files),
+            MultiRow::new(FILES_GONE[0], self.hidden_files.iter().map(file).collect(), FILES_GONE[1]),
+            MultiRow::new(EMPTIED[0], emptied.iter().map(|key| key_values(*key)).collect(), EMPTIED[1]),
             // With a version go its files: the schema says so.
-            MultiRow::new(versions, self.hidden.iter().map(|key| key_values(*key)).collect(), ")"),
+            MultiRow::new(
+                VERSIONS_GONE[0],
+                self.hidden.iter().map(|key| key_values(*key)).collect(),
+                VERSIONS_GONE[1],
+            ),
             packages,
             found,
         ]
     }
 }
 
+pub(crate) const FILES_GONE: [&str; 2] =
+    ["DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ", ")"];
+pub(crate) const VERSIONS_GONE: [&str; 2] =
+    ["DELETE FROM versions WHERE (repository, name, version) IN (VALUES ", ")"];
+/// The same of versions without a file.
+pub(crate) const EMPTIED: [&str; 2] = [
+    VERSIONS_GONE[0],
+    ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
+      AND f.name = versions.name AND f.version = versions.version)",
+];
+pub(crate) const PACKAGES_GONE: [&str; 2] = [
+    "DELETE FROM packages WHERE (repository, name) IN (VALUES ",
+    ") AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.repository = packages.repository \
+      AND v.name = packages.name)",
+];
+pub(crate) const FOUND_BY: [&str; 2] = [
+    "UPDATE packages SET search = (SELECT v.search FROM versions v \
+     WHERE v.repository = packages.repository AND v.name = packages.name \
+     ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ",
+    ")",
+];
+
 /// Packages without a version left go; of the others the version shown last is what is found.
 fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [MultiRow; 2] {
     let rows =
         || touched.iter().map(|(repository, name)| [Value::from(repository.0), Value::from(*name)]).collect();
-    let gone = "DELETE FROM packages WHERE (repository, name) IN (VALUES ";
-    let without_versions = ") AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.repository = packages.repository \
-                            AND v.name = packages.name)";
-    let left = "UPDATE packages SET search = (SELECT v.search FROM versions v \
-                WHERE v.repository = packages.repository AND v.name = packages.name \
-                ORDER BY v.updated_at DESC, v.version DESC LIMIT 1) WHERE (repository, name) IN (VALUES ";
-    [MultiRow::new(gone, rows(), without_versions), MultiRow::new(left, rows(), ")")]
+    [
+        MultiRow::new(PACKAGES_GONE[0], rows(), PACKAGES_GONE[1]),
+        MultiRow::new(FOUND_BY[0], rows(), FOUND_BY[1]),
+    ]
 }
 
 /// What of the index of packages is to be looked at again, each package once.

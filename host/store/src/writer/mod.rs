@@ -23,7 +23,7 @@ use crate::records::Commit;
 pub(crate) mod answers;
 mod attempt;
 mod batch;
-mod catalog;
+pub(crate) mod catalog;
 mod check;
 pub(crate) mod events;
 mod job;
