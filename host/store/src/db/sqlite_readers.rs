@@ -76,6 +76,8 @@ impl SqliteReaders {
 
     /// The rows of a statement that looks a few up.
     pub(super) async fn fetch_few(&self, sql: Sql, values: Vec<Value>) -> Result<Vec<LocalRow>, StoreError> {
+        // Who asks again and again lets others run in between.
+        tokio::task::coop::consume_budget().await;
         match self.0.read_here(&sql, &values) {
             Some(rows) => rows.map_err(StoreError::database),
             None => self.fetch(sql, values).await,

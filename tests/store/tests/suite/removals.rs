@@ -107,8 +107,8 @@ async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
     loop {
         tokio::select! {
             biased;
-            left = keys(1000) => if left < MANY { break },
             done = &mut removing => panic!("removed before it was looked at: {done:?}"),
+            left = keys(1000) => if left < MANY { break },
         }
     }
     drop(removing);
