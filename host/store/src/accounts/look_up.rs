@@ -142,7 +142,7 @@ impl Store {
         let owner = facts.key.as_ref().map(|key| key.owner.0);
         let mut values = values![organization.0, token, owner];
         values.extend(among);
-        let rows = self.inner.db.fetch(sql, values).await?;
+        let rows = self.inner.db.fetch_few(sql, values).await?;
         rows.iter().map(reached).collect()
     }
 

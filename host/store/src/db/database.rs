@@ -127,13 +127,11 @@ impl Database {
     ) -> Result<Vec<Row>, StoreError> {
         let sql = sql.into();
         self.count(&sql, &values);
-        match &self.engine {
-            Engine::Sqlite { readers, .. } => {
-                let rows = readers.fetch_few(sql, values).await?;
-                Ok(rows.into_iter().map(Row::Local).collect())
-            }
-            Engine::Postgres(_) => self.fetch_uncounted(sql, values).await,
-        }
+        let Engine::Sqlite { readers, .. } = &self.engine else {
+            return self.fetch_uncounted(sql, values).await;
+        };
+        let rows = readers.fetch_few(sql, values).await?;
+        Ok(rows.into_iter().map(Row::Local).collect())
     }
 
     #[cfg_attr(not(test), expect(unused_variables, reason = "what ran is noted for tests alone"))]

@@ -152,10 +152,11 @@ mod tests {
         let database = Database::open(&config).await.unwrap();
         let (mut still, step) = database.stand_still(&config.database_url).await.unwrap();
         assert!(step > 0);
-        for count in [0, 1, 31, 32, 33, 1000] {
-            let rows = still.rows(MANY.into(), values![count.max(1)]).unwrap();
+        assert!(still.rows("SELECT 1 WHERE 1 = 0".into(), values![]).unwrap().next().await.is_none());
+        for count in [1, 31, 32, 33, 1000] {
+            let rows = still.rows(MANY.into(), values![count]).unwrap();
             let read: Vec<i64> = rows.map(|row| row.unwrap().columns().int("a").unwrap()).collect().await;
-            assert_eq!(read, (1..=count.max(1)).collect::<Vec<i64>>());
+            assert_eq!(read, (1..=count).collect::<Vec<i64>>());
         }
         let few: Vec<_> = still.rows(MANY.into(), values![1_000_000]).unwrap().take(3).collect().await;
         assert_eq!(few.len(), 3);

@@ -186,7 +186,7 @@ pub(crate) const VERSIONS: [&str; 2] = [
     ") UPDATE versions SET downloads = versions.downloads + got.times, last_downloaded_at = got.at FROM got \
       WHERE versions.repository = got.repository AND versions.name = got.name AND versions.version = got.version",
 ];
-pub(crate) const REPOSITORIES: [&str; 2] = [
+const REPOSITORIES: [&str; 2] = [
     "WITH got (repository, times) AS (VALUES ",
     ") UPDATE repository_usage SET downloads = repository_usage.downloads + got.times FROM got \
       WHERE repository_usage.repository = got.repository",
