@@ -25,8 +25,8 @@ run *ARGS: build
 # Everything that a change must pass
 test: lint build guests (suite "")
 
-# The same, with the large sizes and the many rounds, and with the packages
-test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-shipped test-dist
+# The same, with the large sizes and the many rounds, with the packages, and with made-up input
+test-all: lint build guests (suite "PACKHOUSE_TEST_LONG=1") test-shipped test-dist (fuzz-all "20")
 
 # The same as `test`, by what `just dist` ships: a program that is optimised as a whole
 test-shipped: build guests (dist "tarball") (suite ("PACKHOUSE_TEST_PROGRAM=" + justfile_directory() / "target/packages/stage/packhouse"))
