@@ -76,7 +76,7 @@ impl RepositoryHost {
                 if let Some(repository) = context.repository {
                     self.app.store.ask_anew(repository);
                 }
-                self.answer_once(parts, body, context).await
+                Box::pin(self.answer_once(parts, body, context)).await
             }
             _ => answered,
         }

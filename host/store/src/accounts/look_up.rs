@@ -44,9 +44,11 @@ impl Store {
         let asked = facts.map(LeasedFacts::asking);
         let kept = held().zip(asked);
         let span = part_span!("store.look_up", otel.kind = "client");
-        let answer = match self.ask(&question).instrument(span).await {
+        let answer = match Box::pin(self.ask(&question)).instrument(span).await {
             Ok(answer) => Arc::new(answer),
-            Err(failed) => return Err(self.explain_failure(failed, organization, secret_sha256).await),
+            Err(failed) => {
+                return Err(Box::pin(self.explain_failure(failed, organization, secret_sha256)).await);
+            }
         };
         if let Some(before) = generation {
             self.inner.snapshots.put(before, question, &answer);

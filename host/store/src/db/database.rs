@@ -14,10 +14,10 @@ use super::generation::{Generation, Header};
 use super::multi_row::{MultiRow, Prepared};
 use super::pool::{Pool, Purpose, is_silent};
 use super::servers::Servers;
-use super::sqlite_readers::SqliteReaders;
+use super::sqlite_readers::{SqliteReaders, Wanted};
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
-use super::value::{Row, Sql, Value};
+use super::value::{Row, Sql, Value, signed};
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
@@ -130,7 +130,26 @@ impl Database {
         let Engine::Sqlite { readers, .. } = &self.engine else {
             return self.fetch_uncounted(sql, values).await;
         };
-        let rows = readers.fetch_few(sql, values).await?;
+        let rows = readers.fetch_few(sql, values, Wanted::All).await?;
+        Ok(rows.into_iter().map(Row::Local).collect())
+    }
+
+    /// The same for as many rows as make up `most` bytes in their column `column`, counted from 0. With SQLite reading ends there; for
+    /// PostgreSQL `bounded` is the statement that sees to it, with `most` as one value more.
+    pub(crate) async fn fetch_within(
+        &self,
+        [plain, bounded]: [&'static str; 2],
+        mut values: Vec<Value>,
+        column: usize,
+        most: u64,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Engine::Sqlite { readers, .. } = &self.engine else {
+            values.push(signed(most).into());
+            return self.fetch(bounded, values).await;
+        };
+        self.count(&plain.into(), &values);
+        let wanted = Wanted::Within { column, bytes: most };
+        let rows = readers.fetch_few(plain.into(), values, wanted).await?;
         Ok(rows.into_iter().map(Row::Local).collect())
     }
 
@@ -151,11 +170,12 @@ impl Database {
     ) -> Result<Vec<Row>, StoreError> {
         match &self.engine {
             Engine::Sqlite { readers, .. } => {
-                let rows = readers.fetch(sql.into(), values).await?;
+                let rows = readers.fetch(sql.into(), values, Wanted::All).await?;
                 Ok(rows.into_iter().map(Row::Local).collect())
             }
             Engine::Postgres(pool) => {
-                let rows = read(pool, sql.into(), values.into()).await?;
+                // Boxed, as all that PostgreSQL is asked: with what a statement needs in it each request would be moved about with it.
+                let rows = Box::pin(read(pool, sql.into(), values.into())).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -173,7 +193,7 @@ impl Database {
             Engine::Postgres(pool) => {
                 for Prepared { sql, arguments, .. } in statement.prepared() {
                     self.counters.statement();
-                    let found = read(pool, sql.into(), arguments).await?;
+                    let found = Box::pin(read(pool, sql.into(), arguments)).await?;
                     rows.extend(found.into_iter().map(Row::Postgres));
                 }
             }
@@ -261,7 +281,7 @@ impl Database {
                 Arc::clone(&self.counters),
                 Arc::clone(&self.clock),
             )),
-            Engine::Postgres(pool) => self.begin_on(pool, purpose, patience).await,
+            Engine::Postgres(pool) => Box::pin(self.begin_on(pool, purpose, patience)).await,
         }
     }
 

@@ -19,6 +19,15 @@ impl LocalRow {
         self.names.get(position).map(String::as_str)
     }
 
+    /// Bytes of a text or of bytes; 0 of anything else.
+    pub(super) fn bytes(&self, position: usize) -> u64 {
+        match self.values.get(position) {
+            Some(Found::Text(text)) => text.len() as u64,
+            Some(Found::Blob(bytes)) => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+
     pub(super) fn get<T: FromSql>(&self, position: usize) -> FromSqlResult<T> {
         T::column_result(self.values.get(position).ok_or(FromSqlError::InvalidType)?.into())
     }

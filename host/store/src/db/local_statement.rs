@@ -29,6 +29,25 @@ pub(super) fn rows_of(statement: &mut Statement<'_>, values: &[Value]) -> rusqli
     Ok(rows)
 }
 
+/// The same as long as the bytes of a column, counted from 0, add up to no more than `most`.
+pub(super) fn rows_within(
+    statement: &mut Statement<'_>,
+    values: &[Value],
+    column: usize,
+    most: u64,
+) -> rusqlite::Result<Vec<LocalRow>> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    each_row(statement, values, |row| {
+        bytes += row.bytes(column);
+        let fits = bytes <= most;
+        if fits {
+            rows.push(row);
+        }
+        fits
+    })?;
+    Ok(rows)
+}
+
 /// Runs a statement, and hands each row that it returns to `take`, until that says that no more are wanted.
 pub(super) fn each_row(
     statement: &mut Statement<'_>,

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::local_row::LocalRow;
-use super::local_statement::rows_of;
+use super::local_statement::{rows_of, rows_within};
 use super::value::{Sql, Value};
 use crate::error::StoreError;
 use crate::sqlite::open_reader;
@@ -25,7 +25,18 @@ const READERS: usize = 4;
 /// How long one waits for those before it.
 const TURN: Duration = Duration::from_secs(30);
 /// KiB of the database that a connection holds in memory.
-const CACHE_KIB: i64 = 4096;
+const CACHE_KIB: i64 = 512;
+
+/// How many of a statement's rows are wanted.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    All,
+    /// Those at the beginning of which the bytes of a column, counted from 0, add up to no more than so many.
+    Within {
+        column: usize,
+        bytes: u64,
+    },
+}
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -61,13 +72,18 @@ impl SqliteReaders {
     }
 
     /// The rows of a statement, which runs on a thread of its own.
-    pub(super) async fn fetch(&self, sql: Sql, values: Vec<Value>) -> Result<Vec<LocalRow>, StoreError> {
+    pub(super) async fn fetch(
+        &self,
+        sql: Sql,
+        values: Vec<Value>,
+        wanted: Wanted,
+    ) -> Result<Vec<LocalRow>, StoreError> {
         let turn = timeout(TURN, Arc::clone(&self.0.turns).acquire_owned()).await;
         let turn = turn.map_err(|_| StoreError::database("no turn to read came in time"))?;
         let turn = turn.map_err(|_| closed())?;
         let readers = Arc::clone(&self.0);
         let read = spawn_blocking(move || {
-            let rows = readers.read(&sql, &values);
+            let rows = readers.read(&sql, &values, wanted);
             drop(turn);
             rows
         });
@@ -75,12 +91,17 @@ impl SqliteReaders {
     }
 
     /// The rows of a statement that looks a few up.
-    pub(super) async fn fetch_few(&self, sql: Sql, values: Vec<Value>) -> Result<Vec<LocalRow>, StoreError> {
+    pub(super) async fn fetch_few(
+        &self,
+        sql: Sql,
+        values: Vec<Value>,
+        wanted: Wanted,
+    ) -> Result<Vec<LocalRow>, StoreError> {
         // Who asks again and again lets others run in between.
         tokio::task::coop::consume_budget().await;
-        match self.0.read_here(&sql, &values) {
+        match self.0.read_here(&sql, &values, wanted) {
             Some(rows) => rows.map_err(StoreError::database),
-            None => self.fetch(sql, values).await,
+            None => self.fetch(sql, values, wanted).await,
         }
     }
 
@@ -113,10 +134,10 @@ impl Readers {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self, sql: &str, values: &[Value]) -> rusqlite::Result<Vec<LocalRow>> {
+    fn read(&self, sql: &str, values: &[Value], wanted: Wanted) -> rusqlite::Result<Vec<LocalRow>> {
         let idle = self.idle().pop();
         let connection = idle.map_or_else(|| open(&self.file), Ok)?;
-        let rows = run(&connection, sql, values);
+        let rows = run(&connection, sql, values, wanted);
         if !self.turns.is_closed() {
             self.idle().push(connection);
         }
@@ -124,12 +145,17 @@ impl Readers {
     }
 
     /// None where it is to run on a thread of its own.
-    fn read_here(&self, sql: &str, values: &[Value]) -> Option<rusqlite::Result<Vec<LocalRow>>> {
+    fn read_here(
+        &self,
+        sql: &str,
+        values: &[Value],
+        wanted: Wanted,
+    ) -> Option<rusqlite::Result<Vec<LocalRow>>> {
         if !self.beside_others {
             return None;
         }
         let here = self.here.try_lock().ok()?;
-        match run(here.as_ref()?, sql, values) {
+        match run(here.as_ref()?, sql, values, wanted) {
             // Another process recovers the log, which takes a while.
             Err(problem) if problem.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => None,
             done => Some(done),
@@ -143,8 +169,17 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn run(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<Vec<LocalRow>> {
-    rows_of(&mut *connection.prepare_cached(sql)?, values)
+fn run(
+    connection: &Connection,
+    sql: &str,
+    values: &[Value],
+    wanted: Wanted,
+) -> rusqlite::Result<Vec<LocalRow>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    match wanted {
+        Wanted::All => rows_of(&mut statement, values),
+        Wanted::Within { column, bytes } => rows_within(&mut statement, values, column, bytes),
+    }
 }
 
 fn closed() -> StoreError {
@@ -170,13 +205,16 @@ mod tests {
     async fn what_looks_a_few_up_runs_where_it_is_asked_for_unless_another_does() {
         let folder = tempfile::tempdir().unwrap();
         let readers = readers(folder.path()).await;
-        assert_eq!(readers.fetch_few(SQL.into(), values![1]).await.unwrap().len(), 1);
+        assert_eq!(readers.fetch_few(SQL.into(), values![1], Wanted::All).await.unwrap().len(), 1);
         assert_eq!(readers.connections(), (1, 1), "no thread was needed");
         let held = Arc::clone(&readers.0);
         let busy = spawn_blocking(move || {
             let here = held.here.lock().unwrap();
-            let asked = Handle::current()
-                .block_on(SqliteReaders(Arc::clone(&held)).fetch_few(SQL.into(), values![1]));
+            let asked = Handle::current().block_on(SqliteReaders(Arc::clone(&held)).fetch_few(
+                SQL.into(),
+                values![1],
+                Wanted::All,
+            ));
             drop(here);
             asked.unwrap().len()
         });
@@ -188,7 +226,7 @@ mod tests {
     async fn the_one_thread_that_serves_does_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let readers = readers(folder.path()).await;
-        assert_eq!(readers.fetch_few(SQL.into(), values![1]).await.unwrap().len(), 1);
+        assert_eq!(readers.fetch_few(SQL.into(), values![1], Wanted::All).await.unwrap().len(), 1);
         assert_eq!(readers.connections(), (2, 2));
     }
 
@@ -196,10 +234,10 @@ mod tests {
     async fn nothing_is_written_and_nothing_read_once_it_is_closed() {
         let folder = tempfile::tempdir().unwrap();
         let readers = readers(folder.path()).await;
-        assert!(readers.fetch("INSERT INTO t VALUES (2)".into(), values![]).await.is_err());
-        assert_eq!(readers.fetch("SELECT a FROM t".into(), values![]).await.unwrap().len(), 1);
+        assert!(readers.fetch("INSERT INTO t VALUES (2)".into(), values![], Wanted::All).await.is_err());
+        assert_eq!(readers.fetch("SELECT a FROM t".into(), values![], Wanted::All).await.unwrap().len(), 1);
         readers.close().await;
-        assert!(readers.fetch(SQL.into(), values![1]).await.is_err());
-        assert!(readers.fetch_few(SQL.into(), values![1]).await.is_err());
+        assert!(readers.fetch(SQL.into(), values![1], Wanted::All).await.is_err());
+        assert!(readers.fetch_few(SQL.into(), values![1], Wanted::All).await.is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Reading records.
 
 use super::range::Range;
-use crate::db::{signed, values};
+use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
@@ -13,12 +13,17 @@ pub(crate) const MAX_SCAN: u32 = 1000;
 pub(super) const MAX_SCAN_BYTES: u64 = 1 << 20;
 
 pub(crate) const GET: &str = "SELECT key, value, revision FROM records WHERE repository = $1 AND key = $2";
-// Sums up sizes first: values beyond the limit are not even read.
-pub(crate) const SCAN: &str = "SELECT r.key, r.value, r.revision FROM (\
+/// Records in their order, as many as are wanted; and only so many as make up `$5` bytes, summed up before any value is read.
+pub(crate) const SCAN: [&str; 2] = [
+    "SELECT key, value, revision FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4",
+    "SELECT r.key, r.value, r.revision FROM (\
     SELECT key, SUM(size) OVER (ORDER BY key) AS total FROM (\
         SELECT key, length(value) AS size FROM records WHERE repository = $1 AND key >= $2 AND key < $3 \
         ORDER BY key LIMIT $4) AS sizes) AS sums \
-    JOIN records r ON r.repository = $1 AND r.key = sums.key WHERE sums.total <= $5 ORDER BY r.key";
+    JOIN records r ON r.repository = $1 AND r.key = sums.key WHERE sums.total <= $5 ORDER BY r.key",
+];
+/// The column of the value in the first of them.
+const VALUE: usize = 1;
 
 impl Store {
     /// The record, or none.
@@ -41,8 +46,8 @@ impl Store {
     ) -> Result<Vec<Entry>, StoreError> {
         let Some(range) = Range::new(prefix, after) else { return Ok(Vec::new()) };
         let limit = i64::from(limit.min(MAX_SCAN));
-        let values = values![repository.0, range.from, range.end, limit, signed(MAX_SCAN_BYTES)];
-        let rows = self.inner.db.fetch_few(SCAN, values).await?;
+        let values = values![repository.0, range.from, range.end, limit];
+        let rows = self.inner.db.fetch_within(SCAN, values, VALUE, MAX_SCAN_BYTES).await?;
         rows.iter().map(entry).collect()
     }
 }
