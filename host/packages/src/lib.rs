@@ -2,6 +2,7 @@
 //! they happen, each in a file of its own.
 
 mod access_request;
+mod asked_once;
 mod authorize;
 mod bearer_scope;
 mod cache_lookup;
@@ -121,7 +122,9 @@ impl RepositoryHost {
         let mut body = IncomingBody::new(body, self.app.live.limits.get().body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
-            None => self.answer(&parts, &mut body, &mut context).instrument(span.clone()).await,
+            // Nobody wants a trace, nearly always: then what answers a request is not moved into another future.
+            None if span.is_disabled() => self.answer(&parts, &mut body, &mut context).await,
+            None => Box::pin(self.answer(&parts, &mut body, &mut context)).instrument(span.clone()).await,
         };
         let mut response = match outcome {
             Ok(response) => response,

@@ -12,6 +12,7 @@ use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::asked_once::AskedOnce;
 use crate::cache_meters::CacheMeters;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::validity::Validity;
@@ -84,6 +85,11 @@ impl CacheKey {
         (path_end <= KEY_BYTES).then_some(Self { bytes, path_end, headers_end })
     }
 
+    /// Whether the request has a query.
+    fn has_query(&self) -> bool {
+        self.bytes.len() - self.headers_end > size_of::<u64>()
+    }
+
     /// What a response depends on for which the plugin looked so far. No such key is the beginning of one that is another's.
     fn up_to(&self, looked: Looked) -> &[u8] {
         let end = match looked {
@@ -122,6 +128,8 @@ enum Kept {
 /// The responses of all repositories, within one bound of memory.
 pub(crate) struct ResponseCache {
     cache: Cache<Box<[u8]>, Kept, Weight>,
+    /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
+    asked_once: AskedOnce,
     /// Look-ups by what came of them.
     pub(crate) lookups: CacheMeters,
 }
@@ -132,7 +140,8 @@ impl ResponseCache {
     pub(crate) fn new(total: u64, files: usize) -> Self {
         let items = usize::try_from(total / (2 * ENTRY_BYTES)).unwrap_or(usize::MAX);
         let weight = Weight { file: total / (files.max(1) as u64) };
-        Self { cache: Cache::with_weighter(items, total, weight), lookups: CacheMeters::new("responses") }
+        let cache = Cache::with_weighter(items, total, weight);
+        Self { cache, asked_once: AskedOnce::default(), lookups: CacheMeters::new("responses") }
     }
 
     /// The entry for this request, which may hold no longer.
@@ -165,7 +174,8 @@ impl ResponseCache {
             self.cache.insert(path.into(), Kept::Further(looked));
         }
         let whole = key.up_to(looked);
-        if whole.len() <= KEY_BYTES {
+        let may_be_made_up = looked == Looked::AtQuery && key.has_query();
+        if whole.len() <= KEY_BYTES && !(may_be_made_up && self.asked_once.is_first(whole)) {
             self.cache.insert(whole.into(), Kept::Response(Arc::new(entry)));
         }
     }

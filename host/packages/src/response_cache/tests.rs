@@ -124,6 +124,30 @@ fn asked(accept: &str, query: &str) -> CacheKey {
     CacheKey::of(1, RepositoryId(1), &[], &RequestHead { query, ..head(&["a"], accept) }).unwrap()
 }
 
+/// As what is asked for the second time.
+fn insert_again(cache: &ResponseCache, key: &CacheKey, entry: CacheEntry) {
+    if entry.intent.looked == Looked::AtQuery || entry.response.looked == Looked::AtQuery {
+        assert!(cache.asked_once.is_first(key.up_to(Looked::AtQuery)));
+    }
+    cache.insert(key, entry);
+}
+
+#[tokio::test]
+async fn queries_that_are_made_up_take_no_memory() {
+    let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+    for number in 0..1000 {
+        cache.insert(&asked("*/*", &number.to_string()), looked(Looked::AtQuery).await);
+    }
+    // What says how far to look.
+    assert_eq!(cache.cache.len(), 1);
+    let again = asked("*/*", "7");
+    cache.insert(&again, looked(Looked::AtQuery).await);
+    assert!(cache.get(&again).is_some(), "asked for the second time");
+    let without = key(&["a"], "*/*");
+    cache.insert(&without, looked(Looked::AtQuery).await);
+    assert!(cache.get(&without).is_some(), "no query is not made up");
+}
+
 #[tokio::test]
 async fn what_the_plugin_never_looked_at_makes_no_difference() {
     for (at, found) in [
@@ -132,7 +156,7 @@ async fn what_the_plugin_never_looked_at_makes_no_difference() {
         (Looked::AtQuery, [true, false, false]),
     ] {
         let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
-        cache.insert(&asked("*/*", "1"), looked(at).await);
+        insert_again(&cache, &asked("*/*", "1"), looked(at).await);
         let keys = [asked("*/*", "1"), asked("*/*", "2"), asked("text/html", "1")];
         assert_eq!(keys.map(|key| cache.get(&key).is_some()), found, "{at:?}");
         assert!(cache.get(&key(&["b"], "*/*")).is_none(), "{at:?}");
@@ -143,8 +167,9 @@ async fn what_the_plugin_never_looked_at_makes_no_difference() {
 async fn the_furthest_look_of_a_path_counts_for_all_of_it() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
     cache.insert(&asked("*/*", "1"), looked(Looked::AtPath).await);
-    cache.insert(&asked("text/html", "1"), looked(Looked::AtQuery).await);
+    insert_again(&cache, &asked("text/html", "1"), looked(Looked::AtQuery).await);
     assert!(cache.get(&asked("*/*", "1")).is_none(), "what is under the path alone gave way");
+    cache.insert(&asked("*/*", "1"), looked(Looked::AtHeaders).await);
     cache.insert(&asked("*/*", "1"), looked(Looked::AtHeaders).await);
     assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
     assert!(cache.get(&asked("text/html", "1")).is_some());
@@ -155,7 +180,7 @@ async fn what_was_looked_at_for_the_answer_counts_as_well() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
     let mut kept = entry(response(200, 10).await);
     kept.response = Arc::new(PreparedResponse { looked: Looked::AtQuery, ..(*kept.response).clone() });
-    cache.insert(&asked("*/*", "1"), kept);
+    insert_again(&cache, &asked("*/*", "1"), kept);
     assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
 }
 
@@ -164,6 +189,7 @@ async fn what_is_too_long_to_be_a_key_is_not_kept_where_it_was_looked_at() {
     let long = "q".repeat(KEY_BYTES);
     for (at, is_kept) in [(Looked::AtPath, true), (Looked::AtHeaders, true), (Looked::AtQuery, false)] {
         let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
+        cache.insert(&asked("*/*", &long), looked(at).await);
         cache.insert(&asked("*/*", &long), looked(at).await);
         assert_eq!(cache.get(&asked("*/*", &long)).is_some(), is_kept, "{at:?}");
     }
