@@ -36,8 +36,10 @@ pub(crate) const COMPARING: usize = 2;
 /// Memory of a slot that is cleared in place instead of being given back to the system: more than a call of a small guest
 /// touches. Measured: 23 µs a fresh instance against 44 µs.
 const KEEP_RESIDENT: usize = 2 << 20;
-/// Slots that keep their memory while they are not used; the rest give theirs back.
-const WARM_SLOTS: u32 = 64;
+/// Slots that have been used and are free, for each core, before a call takes one of another component's instead of a new one: what such a
+/// slot keeps stays with it. As many as calls of four formats need that run at one time, each in one of its own; with 64 for two cores,
+/// reads of all kinds left 150 slots behind.
+const WARM_SLOTS_PER_CORE: usize = 8;
 /// Core instances, tables and memories of one component: what wit-component makes of one module, and of an interpreter with its
 /// libraries: componentize-py makes 38 instances where it stubs WASI.
 pub(crate) const MAX_CORE_INSTANCES: usize = 48;
@@ -101,12 +103,17 @@ fn pool(size: usize, memory_bytes: usize) -> PoolingAllocationConfig {
         .max_tables_per_component(MAX_TABLES as u32)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_memory_size(memory_bytes)
-        .max_unused_warm_slots(WARM_SLOTS)
+        .max_unused_warm_slots(warm_slots())
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(64 << 10)
         .async_stack_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto);
     pool
+}
+
+fn warm_slots() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores * WARM_SLOTS_PER_CORE).unwrap_or(u32::MAX)
 }
 
 /// Whether the pool's address space can be reserved, found out by reserving it.
