@@ -149,7 +149,10 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
     it_is_said_which_is_awaited(&server, &api, &packages);
 
     // Nobody waits for the compiler when the server is killed, and what was compiled by then is kept.
+    let compiling = compiling_process(&server);
+    assert_eq!(std::fs::read(format!("/proc/{compiling}/environ")).unwrap(), b"", "secrets may be in it");
     server.kill9();
+    eventually("what compiled for the server ends with it", || (!is_running(compiling)).then_some(()));
     place.remove(SLOW);
     place.plugin("oci.wasm", &docker);
     let server = place.server().start();
@@ -176,6 +179,40 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
         assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "{}", answer.text());
     }
     assert_eq!(packages.get("/v2/").expect(503).json()["errors"].as_array().map(Vec::len), Some(1));
+
+    // Where what compiles for it is killed, for its memory it may be, the server does it itself.
+    let killed = Command::new("kill").arg("-KILL").arg(compiling_process(&server).to_string()).status();
+    assert!(killed.unwrap().success());
+    eventually("the server goes on", || server.log().contains("so this one does").then_some(()));
+    images.get("/v2/").expect(503);
+}
+
+/// The process that compiles for this server.
+fn compiling_process(server: &Server) -> u32 {
+    let of_server = |process: &u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        parent(*process) == Some(server.pid()) && String::from_utf8_lossy(&line).contains("compile-component")
+    };
+    eventually("a process compiles", || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(of_server)
+    })
+}
+
+/// The state of a process as `/proc` has it, and its parent; none where it is gone.
+fn state(process: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+fn parent(process: u32) -> Option<u32> {
+    state(process).map(|(_, parent)| parent)
+}
+
+/// Whether it is there, and not only waits until somebody asks what became of it.
+fn is_running(process: u32) -> bool {
+    state(process).is_some_and(|(state, _)| state != "Z")
 }
 
 /// Whatever may be the format's that is not there yet: never a 401 or a 404 of somebody who does not know.

@@ -251,6 +251,7 @@ impl Config {
             runtime: RuntimeConfig {
                 plugins,
                 cache: Some(data.join("cache")),
+                compiling: None,
                 default_limits: packhouse_runtime::Limits::default(),
                 per_plugin,
             },

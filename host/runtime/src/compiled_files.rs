@@ -59,10 +59,24 @@ impl CompiledFiles {
         Some(loaded)
     }
 
+    /// Keeps what `compile` writes of the component of this digest for this engine, and loads it: none where that is of no use, which the log
+    /// says. An error of its own, or of the folder.
+    pub(crate) fn keep_written<E: From<std::io::Error>>(
+        &self,
+        engine: &Engine,
+        digest: &str,
+        compile: impl FnOnce(&File) -> Result<(), E>,
+    ) -> Result<Option<Component>, E> {
+        self.write(&self.path(digest), compile)?;
+        self.tidy();
+        Ok(self.load(engine, digest))
+    }
+
     /// Keeps what this engine compiled of the component of this digest, and loads it. Where it cannot be kept, which the log says, it is
     /// loaded all the same.
     pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> Result<Component, Error> {
-        if let Err(error) = self.write(&self.path(digest), code) {
+        let write = |mut file: &File| file.write_all(code);
+        if let Err(error) = self.write(&self.path(digest), write) {
             tracing::warn!(folder = %self.folder.display(), %error, "compiled code cannot be kept, so the next start compiles it again");
             return of_own_bytes(engine, code);
         }
@@ -71,11 +85,15 @@ impl CompiledFiles {
     }
 
     /// Under its name only when all of it is on the disk: a file that is there is whole.
-    fn write(&self, path: &Path, code: &[u8]) -> std::io::Result<()> {
-        let mut file = NamedTempFile::new_in(&self.folder)?;
-        file.write_all(code)?;
+    fn write<E: From<std::io::Error>>(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&File) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let file = NamedTempFile::new_in(&self.folder)?;
+        write(file.as_file())?;
         file.as_file().sync_all()?;
-        file.persist(path)?;
+        file.persist(path).map_err(|error| error.error)?;
         Ok(())
     }
 
@@ -140,7 +158,7 @@ mod tests {
         let engine = Engine::default();
         let files = CompiledFiles::open(&engine, folder.path()).unwrap();
         if let Some(code) = code {
-            files.write(&files.path(DIGEST), code).unwrap();
+            files.write(&files.path(DIGEST), |mut file| file.write_all(code)).unwrap();
         }
         (engine, folder, files)
     }

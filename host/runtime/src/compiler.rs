@@ -2,6 +2,7 @@
 //! log, since a start waits for it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compiled_files::CompiledFiles;
+use crate::compiling_process::{CompiledFor, CompilingProcess, NotCompiled};
 use crate::component_file::component_digest;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
@@ -27,6 +29,7 @@ pub(crate) struct Compiler {
     engine: Engine,
     kept: Option<Arc<CompiledFiles>>,
     descriptions: Option<Arc<KeptDescriptions>>,
+    process: Option<(CompilingProcess, CompiledFor)>,
 }
 
 /// A component that is being compiled.
@@ -83,7 +86,17 @@ impl Compiler {
         let engine = engine::engine(options)?;
         let kept = cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
         let descriptions = cache.map(KeptDescriptions::beside).map(Arc::new);
-        Ok(Compiler { engine, kept, descriptions })
+        Ok(Compiler { engine, kept, descriptions, process: None })
+    }
+
+    /// What it compiles to keep it is compiled by this process, for the options that it was made with.
+    pub(crate) fn in_process_of_its_own(
+        self,
+        process: Option<&CompilingProcess>,
+        options: &EngineOptions,
+    ) -> Compiler {
+        let made_for = CompiledFor { pool: options.pool, memory_bytes: options.memory_bytes };
+        Compiler { process: process.map(|process| (process.clone(), made_for)), ..self }
     }
 
     /// The engine.
@@ -98,10 +111,14 @@ impl Compiler {
         compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
     }
 
-    /// Keeps what a component that was compiled said of itself, under each of these names.
-    pub(crate) async fn keep_description(&self, names: Vec<String>, text: String) {
+    /// Keeps what a component that was compiled said of itself, under its digest and each of these names.
+    pub(crate) async fn keep_description(&self, digest: &Sha256, names: Vec<String>, text: String) {
         let Some(descriptions) = self.descriptions.clone() else { return };
-        let keep = move || names.iter().for_each(|name| descriptions.keep(name, &text));
+        let digest = digest.digest().to_string();
+        let keep = move || {
+            descriptions.keep_of(&digest, &text);
+            names.iter().for_each(|name| descriptions.keep(name, &text));
+        };
         // Where it is not kept it is not known.
         let _ = tokio::task::spawn_blocking(keep).await;
     }
@@ -109,6 +126,12 @@ impl Compiler {
     /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
     pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
         self.descriptions.as_ref()?.find(name)
+    }
+
+    /// What the component of this digest said of itself when it was compiled, if that is known.
+    pub(crate) async fn description_of(&self, digest: &Sha256) -> Option<Description> {
+        let (descriptions, digest) = (self.descriptions.clone()?, digest.digest().to_string());
+        tokio::task::spawn_blocking(move || descriptions.find_of(&digest)).await.ok()?
     }
 
     /// The component in this file, if it was compiled before. Of a file that cannot be read, none is known.
@@ -151,8 +174,13 @@ impl Compiler {
         };
         tracing::info!(plugin = name, digest, "compiling {name}");
         let started = Instant::now();
-        let code = on_own_threads(|| self.engine.precompile_component(bytes))?;
-        let component = kept.keep(&self.engine, digest, &code)?;
+        let component = match self.compile_apart(kept, digest, bytes)? {
+            Some(component) => component,
+            None => {
+                let code = on_own_threads(|| self.engine.precompile_component(bytes))?;
+                kept.keep(&self.engine, digest, &code)?
+            }
+        };
         tracing::info!(
             plugin = name,
             digest,
@@ -161,11 +189,30 @@ impl Compiler {
         );
         Ok(component)
     }
+
+    /// Compiles in a process of its own; none where there is none, or where it was of no use.
+    fn compile_apart(
+        &self,
+        kept: &CompiledFiles,
+        digest: &str,
+        bytes: &[u8],
+    ) -> wasmtime::Result<Option<Component>> {
+        let Some((process, options)) = &self.process else { return Ok(None) };
+        let compile = |file: &File| process.compile(*options, bytes, file);
+        match kept.keep_written(&self.engine, digest, compile) {
+            Ok(component) => Ok(component),
+            Err(NotCompiled::Refused(why)) => Err(wasmtime::Error::msg(why)),
+            Err(NotCompiled::Failed(why)) => {
+                tracing::warn!(digest, why, "the process that compiles failed, so this one does");
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large
 /// one would stand before those of all others.
-fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().thread_name(|at| format!("compile-{at}")).build() {
         Ok(own) => own.install(compile),
         // On those that all share, then.
@@ -173,5 +220,40 @@ fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
             tracing::debug!(%error, "there are no threads to be had");
             compile()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn where_the_process_that_compiles_is_of_no_use_this_one_does() {
+        let component = Bytes::from(wat::parse_str("(component (core module (func)))").unwrap());
+        let options = EngineOptions { pool: None, memory_bytes: 64 << 10 };
+        // One that is not there, one that fails, and one that says that all went well and wrote nothing.
+        for program in ["/nowhere/packhouse", "false", "true"] {
+            let folder = tempfile::tempdir().unwrap();
+            let process = CompilingProcess { program: program.into(), command: "compile-component" };
+            let compiler = Compiler::new(&options, Some(folder.path())).unwrap();
+            let compiler = compiler.in_process_of_its_own(Some(&process), &options);
+            let compiled = compiler.compile(Path::new("a.wasm"), component.clone()).await.unwrap();
+            assert!(compiled.work.compiled, "{program}");
+            assert!(compiler.kept(component.clone()).await.unwrap().is_some(), "{program}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_process_refuses_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("refuse");
+        std::fs::write(&script, "#!/bin/sh\necho it is no component >&2\nexit 3\n").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let options = EngineOptions { pool: None, memory_bytes: 64 << 10 };
+        let process = CompilingProcess { program: script, command: "compile-component" };
+        let compiler = Compiler::new(&options, Some(folder.path())).unwrap();
+        let compiler = compiler.in_process_of_its_own(Some(&process), &options);
+        let refused = compiler.compile(Path::new("a.wasm"), Bytes::from_static(b"x")).await;
+        assert_eq!(refused.map(drop), Err("it is no component".to_owned()));
     }
 }

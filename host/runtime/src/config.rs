@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::compiling_process::CompilingProcess;
+
 /// Where plugins come from and what bounds them.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeConfig {
@@ -11,6 +13,8 @@ pub struct RuntimeConfig {
     pub plugins: PathBuf,
     /// Folder for compiled code, which wasmtime keeps by itself; without it everything is compiled at each start.
     pub cache: Option<PathBuf>,
+    /// What compiles what is kept there; without it this process does.
+    pub compiling: Option<CompilingProcess>,
     /// For every plugin that `per_plugin` says nothing else of.
     pub default_limits: Limits,
     /// By the plugin's format. A name that no plugin has is an error of [`Runtime::load`](crate::Runtime::load).

@@ -13,6 +13,7 @@ mod call;
 mod clock;
 mod compiled_files;
 mod compiler;
+mod compiling_process;
 mod component_file;
 mod config;
 mod contract;
@@ -56,6 +57,7 @@ pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
 pub use compiler::{Compiling, Work, compiling};
+pub use compiling_process::{CompiledFor, CompilingProcess, NOT_COMPILED, compile_stdin};
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{

@@ -82,7 +82,8 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
         ),
         memory_bytes: config.most_memory(),
     };
-    Ok((Compiler::new(&options, config.cache.as_deref())?, files))
+    let compiler = Compiler::new(&options, config.cache.as_deref())?;
+    Ok((compiler.in_process_of_its_own(config.compiling.as_ref(), &options), files))
 }
 
 /// Asks each file of the configured folder what it is: those that were compiled before, and with `compile` the others too, which are
@@ -191,7 +192,7 @@ pub(crate) async fn examine_kept_bytes(
     }
 }
 
-/// Asks what was compiled what it is.
+/// Asks what was compiled what it is; where it was compiled before, it said so then.
 async fn ask(
     compiler: &Compiler,
     name: &Path,
@@ -211,11 +212,18 @@ async fn ask(
     let code = link(engine, &component, &exports, wasi).map_err(|error| {
         refuse(format!("cannot be linked with what this host offers ({}): {error:#}", contract::OFFERED))
     })?;
-    let (description, text) = describe(engine, &code, name).await.map_err(refuse)?;
-    if work.compiled {
-        let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
-        compiler.keep_description(names, text).await;
-    }
+    let known = if work.compiled { None } else { compiler.description_of(&digest).await };
+    let description = match known {
+        Some(known) => known,
+        None => {
+            let (description, text) = describe(engine, &code, name).await.map_err(refuse)?;
+            if work.compiled {
+                let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
+                compiler.keep_description(&digest, names, text).await;
+            }
+            description
+        }
+    };
     let memory_bytes = footprint::memory_bytes(&component);
     Ok(Loaded { description, imports, exports, memory_bytes, digest, code, work })
 }

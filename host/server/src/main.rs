@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     log::finish();
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<cli::NotCompiled>() => ExitCode::from(cli::NotCompiled::CODE),
         Err(error) => {
             complain(&error);
             if error.is::<cli::NotReplayed>() { ExitCode::from(2) } else { ExitCode::FAILURE }

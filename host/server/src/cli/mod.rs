@@ -4,6 +4,7 @@ mod accounts;
 mod advisories;
 mod backup;
 mod compiled;
+mod compiling;
 mod doctor;
 mod health;
 mod migrate;
@@ -14,6 +15,7 @@ mod policies;
 mod retention;
 mod upkeep;
 
+pub(crate) use compiling::NotCompiled;
 pub(crate) use plugins::NotReplayed;
 
 use std::io::Write as _;
@@ -126,6 +128,14 @@ enum Command {
         #[command(subcommand)]
         command: retention::RetentionCommand,
     },
+    /// Compile the component that comes on standard input: what a server starts for itself.
+    #[command(hide = true)]
+    CompileComponent {
+        #[arg(long)]
+        memory_bytes: usize,
+        #[arg(long)]
+        pool: Option<usize>,
+    },
     /// Collect garbage once.
     Gc {
         #[command(flatten)]
@@ -237,7 +247,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
                     serve::end_with_stdin();
                 }
                 let (inputs, program) = (flags.inputs(), program()?);
-                let config = settings_of(&inputs, &program)?;
+                let mut config = settings_of(&inputs, &program)?;
+                config.runtime.compiling = Some(compiling::process());
                 serve::serve(config, Reloading::new(inputs, program, log::set)).await
             }
             Command::Doctor { settings: flags } => doctor::run(&flags.inputs(), &program()?).await,
@@ -263,6 +274,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Export(arguments) => arguments.run().await,
             Command::Advisories { command } => advisories::run(command).await,
             Command::Retention { command } => retention::run(command).await,
+            Command::CompileComponent { memory_bytes, pool } => compiling::run(memory_bytes, pool),
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };
