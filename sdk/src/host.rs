@@ -101,6 +101,24 @@ pub trait HostUpload {
     fn abort(self: Box<Self>) -> Result<(), Error>;
 }
 
+/// `run` of `wit/v0.1/records.wit`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HostRun {
+    /// The last key.
+    pub last: String,
+    /// How many keys they are.
+    pub count: u32,
+}
+
+/// `run-list` of `wit/v0.1/records.wit`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct HostRuns {
+    /// In the order of their keys.
+    pub runs: Vec<HostRun>,
+    /// Whether there are keys after them.
+    pub more: bool,
+}
+
 /// Resource `repository`, and the functions of `releases`, `advisories`, `identity`, `signing` and `memo` that take one.
 #[expect(missing_docs, reason = "wit/v0.1/records.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/records.wit says it")]
@@ -117,6 +135,7 @@ pub trait HostRepository: Any {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<String>, Error>;
+    fn runs(&self, prefix: &str, after: Option<&str>) -> Result<HostRuns, Error>;
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error>;
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error>;
     fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error>;

@@ -104,7 +104,7 @@ pub use identity::{Login, LoginState, PublicKey, Signature, Token};
 pub use intent::{Action, BodyPlan, Intent, Plan};
 pub use output::Output;
 pub use packhouse_names::{
-    AffectedRange, AffectedVersions, Folding, Place, RangeEvent, Release, ReleaseVerdict, places,
+    AffectedRange, AffectedVersions, Folding, Place, RangeEvent, Release, ReleaseVerdict, places, runs,
 };
 pub use params::Params;
 pub use percent::percent_encode;
@@ -119,7 +119,7 @@ pub use request::{Part, Request};
 pub use response::{Content, Response};
 pub use retention::{Needed, Unshown, UnshownPage, VersionFacts};
 pub use router::{Check, Handler, Planner, Router, Row};
-pub use runs::{Neighbours, runs};
+pub use runs::{KeyRun, Neighbours, RunRecords};
 pub use settings::{Redeploy, Settings};
 pub use statement::{DetachedSignature, Statement};
 pub use tar::{TarEntry, TarError, TarKind, TarReader, TarRules};

@@ -1,52 +1,80 @@
-//! A long list of keys cut into runs, so that a change of the list changes the run where it happened and no other.
+//! A repository's keys cut into runs, and the records of a run: a long document is made in pieces, one for each.
 
+use crate::host::{HostRun, HostRuns};
 use crate::repository::Scan;
 use crate::{Entry, Error, Repository};
-use std::ops::Range;
 
-/// Items of a run, on average.
-const MEAN: u64 = 32;
-/// Items of a run, at most.
-const MOST: usize = 128;
-
-/// Cuts a list of so many items into runs. Whether one ends behind an item depends on the item alone: so an item that is added or
-/// removed changes the run that it is in, and its neighbour at most. Runs have 32 items on average, and 128 at most.
-///
-/// ```
-/// let numbers: Vec<String> = (0..1000).map(|number| format!("1.{number}.0")).collect();
-/// let runs: Vec<_> = packhouse_sdk::runs(&numbers, String::as_str).collect();
-/// assert_eq!(runs.first().map(|run| run.start), Some(0));
-/// assert_eq!(runs.last().map(|run| run.end), Some(1000));
-/// ```
-pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let rest = items.get(start..).filter(|rest| !rest.is_empty())?;
-        let length = rest.iter().take(MOST).position(|item| ends(key(item))).map_or(MOST, |at| at + 1);
-        let run = start..start + length.min(rest.len());
-        start = run.end;
-        Some(run)
-    })
+/// Keys of a repository that stand next to each other, from [`Repository::runs`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeyRun {
+    /// What all of them begin with.
+    prefix: String,
+    /// The key before the first, if there is one.
+    after: Option<String>,
+    /// The last.
+    last: String,
+    count: u32,
 }
 
-/// Whether a run ends behind this item: by FNV-1a, whose low bits alone would tell little of what stands early in a key. Each key of a
-/// long list is asked, and nobody gains by choosing keys.
-fn ends(key: &str) -> bool {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0100_0000_01b3;
-    let hash = key.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
-    (hash ^ (hash >> 32)).is_multiple_of(MEAN)
-}
+impl KeyRun {
+    /// What of the last key follows the prefix.
+    #[must_use]
+    pub fn last(&self) -> &str {
+        self.last.get(self.prefix.len()..).unwrap_or_default()
+    }
 
-/// An iterator over records that stand next to each other, from [`Repository::neighbours`].
-pub struct Neighbours<'a> {
-    repository: &'a Repository,
-    /// None once something else was found than was expected.
-    scan: Option<Scan<'a>>,
-    keys: std::slice::Iter<'a, String>,
+    /// How many keys there are in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(usize::MAX)
+    }
+
+    /// Its place among the keys below the prefix, for the name of a piece that is made of its records: after which key it begins and with
+    /// which it ends.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let after = self.after.as_deref().unwrap_or_default();
+        format!("{}\n{}", after.get(self.prefix.len()..).unwrap_or_default(), self.last())
+    }
 }
 
 impl Repository {
+    /// All keys that begin with `prefix`, in their order, cut into runs of 32 keys on average and 128 at most. A key more or less changes
+    /// the run that it is in, and its neighbour at most. With [`piece`](Self::piece) a document of thousands of records is made of one piece
+    /// for each run, named by the [place](KeyRun::place) of its run and made of [its records](Self::run_records).
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn runs(&self, prefix: &str) -> Result<Vec<KeyRun>, Error> {
+        let mut all: Vec<KeyRun> = Vec::new();
+        loop {
+            let after = all.last().map(|run| run.last.clone());
+            let HostRuns { runs, more } = self.host().runs(prefix, after.as_deref())?;
+            let ended = !more || runs.is_empty();
+            for HostRun { last, count } in runs {
+                let after = all.last().map(|run| run.last.clone());
+                all.push(KeyRun { prefix: prefix.to_owned(), after, last, count });
+            }
+            if ended {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The records of a run, as they are by now: what was removed meanwhile is left out, and what came in between is there.
+    pub fn run_records<'a>(&'a self, run: &'a KeyRun) -> RunRecords<'a> {
+        // Exactly as many: what comes after them is not read, and may change.
+        let scan = self.scan(run.prefix.as_str()).page(run.count);
+        RunRecords {
+            scan: match &run.after {
+                Some(after) => scan.after(after.as_str()),
+                None => scan,
+            },
+            last: &run.last,
+            ended: false,
+        }
+    }
+
     /// The records of these keys, of which it was read before that they stand next to each other below `prefix`, after the key
     /// `before`. What was removed meanwhile is left out, and so is what came in between.
     pub fn neighbours<'a>(
@@ -65,6 +93,40 @@ impl Repository {
     }
 }
 
+/// An iterator over the records of a run, from [`Repository::run_records`]. It ends after an error.
+pub struct RunRecords<'a> {
+    scan: Scan<'a>,
+    last: &'a str,
+    ended: bool,
+}
+
+impl Iterator for RunRecords<'_> {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.scan.next()?;
+        if let Ok(entry) = &next {
+            // Another page would be read only to find that there is no more.
+            self.ended = entry.key.as_str() >= self.last;
+            if entry.key.as_str() > self.last {
+                return None;
+            }
+        }
+        Some(next)
+    }
+}
+
+/// An iterator over records that stand next to each other, from [`Repository::neighbours`].
+pub struct Neighbours<'a> {
+    repository: &'a Repository,
+    /// None once something else was found than was expected.
+    scan: Option<Scan<'a>>,
+    keys: std::slice::Iter<'a, String>,
+}
+
 impl Iterator for Neighbours<'_> {
     type Item = Result<Entry, Error>;
 
@@ -81,36 +143,5 @@ impl Iterator for Neighbours<'_> {
                 return Some(found);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    fn cut(numbers: &[String]) -> BTreeSet<Vec<String>> {
-        runs(numbers, String::as_str).map(|run| numbers[run].to_vec()).collect()
-    }
-
-    #[test]
-    fn an_item_more_or_less_changes_a_run_or_two() {
-        let all: Vec<String> = (0..2000).map(|number| format!("1.{number}.0")).collect();
-        let whole = cut(&all);
-        assert!((30..130).contains(&whole.len()), "{} runs", whole.len());
-        assert_eq!(whole.iter().map(Vec::len).sum::<usize>(), all.len());
-        for left_out in [0, 1, 777, 1999] {
-            let mut without = all.clone();
-            without.remove(left_out);
-            let cut = cut(&without);
-            assert!(whole.difference(&cut).count() <= 2 && cut.difference(&whole).count() <= 2, "{left_out}");
-        }
-    }
-
-    #[test]
-    fn a_run_has_an_end() {
-        let same = vec!["7".to_owned(); 1000];
-        assert!(runs(&same, String::as_str).all(|run| (1..=MOST).contains(&run.len())));
-        assert_eq!(runs(&[], String::as_str).count(), 0);
     }
 }

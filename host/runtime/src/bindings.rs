@@ -25,6 +25,7 @@ wasmtime::component::bindgen!({
         "packhouse:format/records.[method]repository.get": async | trappable,
         "packhouse:format/records.[method]repository.scan": async | trappable,
         "packhouse:format/records.[method]repository.keys": async | trappable,
+        "packhouse:format/records.[method]repository.runs": async | trappable,
         "packhouse:format/records.[method]repository.search": async | trappable,
         "packhouse:format/records.[method]repository.withheld": async | trappable,
         "packhouse:format/records.[method]repository.blob": async | trappable,

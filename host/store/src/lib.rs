@@ -101,7 +101,7 @@ pub use recordings::{
     MAX_RECORDING_SETS, MAX_RECORDINGS, NewRecording, NewRecordingSet, RECORDING_DAYS, RecordingRow,
     RecordingSet,
 };
-pub use records::cached::{Seen, ended_at};
+pub use records::cached::{Seen, ended_at, listed_to};
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,

@@ -2,7 +2,7 @@
 
 use crate::name::Name;
 use crate::packument::{Rendering, Summary};
-use crate::pieces::{self, Listed};
+use crate::pieces;
 use crate::readme::Readme;
 use crate::records::{self, Package, Version};
 use crate::version_piece::Piece;
@@ -31,9 +31,9 @@ pub(crate) fn add(
     let prefix = records::versions(name);
     if alone {
         // Their keys alone: most packages have few, and what stands in the records of many is remembered.
-        let versions = Listed::read(repository, prefix.clone())?;
-        if versions.len() >= pieces::MANY {
-            return pieces::add(repository, name, versions, rendering);
+        let versions = repository.runs(&prefix)?;
+        if pieces::count(&versions) >= pieces::MANY {
+            return pieces::add(repository, name, &versions, rendering);
         }
     }
     let mut deprecations = deprecations(repository, name)?;

@@ -213,10 +213,9 @@ impl<'a> Rendering<'a> {
         self.summary.tags.values().cloned().collect()
     }
 
-    /// Says which versions came in pieces.
-    pub(crate) fn listed<'b>(&mut self, numbers: impl Iterator<Item = &'b str>) {
-        let tagged: BTreeSet<&str> = self.summary.tags.values().map(String::as_str).collect();
-        self.listed = numbers.filter(|number| tagged.contains(number)).map(str::to_owned).collect();
+    /// Says which of the versions that have a tag came in pieces.
+    pub(crate) fn listed(&mut self, numbers: BTreeSet<String>) {
+        self.listed = numbers;
     }
 
     fn separate(&mut self) -> Result<(), Error> {

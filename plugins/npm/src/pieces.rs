@@ -6,7 +6,8 @@ use crate::packument::Rendering;
 use crate::records::{self, Version};
 use crate::version_piece::Piece;
 use crate::version_text::{self, VersionText};
-use packhouse_sdk::{Error, PieceParts, Repository, runs};
+use packhouse_sdk::{Entry, Error, KeyRun, PieceParts, Repository};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A package with this many versions is worth the keeping of pieces.
@@ -21,82 +22,106 @@ pub(crate) fn are_many(repository: &Repository, name: &Name) -> Result<bool, Err
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }
 
-/// Keys below a prefix, in their order.
-pub(crate) struct Listed {
+/// Numbers that are looked up one by one; to know of more, all are listed.
+const FEW: usize = 32;
+
+/// How many versions there are in these runs.
+pub(crate) fn count(versions: &[KeyRun]) -> usize {
+    versions.iter().map(KeyRun::count).sum()
+}
+
+/// Which versions are deprecated, by the keys that say why.
+struct Deprecated {
     prefix: String,
     keys: Vec<String>,
 }
 
-impl Listed {
-    /// All of them.
-    ///
-    /// # Errors
-    /// The host's.
-    pub(crate) fn read(repository: &Repository, prefix: String) -> Result<Self, Error> {
+impl Deprecated {
+    fn read(repository: &Repository, name: &Name) -> Result<Self, Error> {
+        let prefix = records::deprecations(name);
         let keys = repository.keys(&prefix).collect::<Result<_, _>>()?;
         Ok(Self { prefix, keys })
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
     }
 
     fn number(&self, at: usize) -> &str {
         self.keys.get(at).and_then(|key| key.get(self.prefix.len()..)).unwrap_or_default()
     }
 
-    /// Records of a range of the keys.
-    fn read_range<'a>(
-        &'a self,
-        repository: &'a Repository,
-        range: Range<usize>,
-    ) -> packhouse_sdk::Neighbours<'a> {
+    /// Those of a range, each with why.
+    fn reasons(&self, repository: &Repository, range: Range<usize>) -> Result<Vec<(String, String)>, Error> {
         let before = range.start.checked_sub(1).and_then(|at| self.keys.get(at));
         let keys = self.keys.get(range).unwrap_or_default();
-        repository.neighbours(&self.prefix, before.map(String::as_str), keys)
+        let entries = repository.neighbours(&self.prefix, before.map(String::as_str), keys);
+        let reason = |entry: Entry| {
+            let number = entry.key.get(self.prefix.len()..).unwrap_or_default().to_owned();
+            (number, records::text(entry.value))
+        };
+        entries.map(|entry| entry.map(reason)).collect()
     }
 }
 
-/// Adds all versions, which are listed, to a packument that has none yet.
+/// Adds all versions, in runs of their keys, to a packument that has none yet.
 pub(crate) fn add(
     repository: &Repository,
     name: &Name,
-    versions: Listed,
+    versions: &[KeyRun],
     rendering: &mut Rendering<'_>,
 ) -> Result<(), Error> {
-    let deprecations = Listed::read(repository, records::deprecations(name))?;
+    let deprecations = Deprecated::read(repository, name)?;
     if let Some(latest) = rendering.repeats()
         && let Some(version) = Version::find(repository, name, &latest)?
     {
         rendering.repeat(&latest, &version.full)?;
     }
     let mut deprecated = 0;
-    for run in runs(&versions.keys, String::as_str) {
-        let last = versions.number(run.end - 1);
+    for versions in versions {
         let first = deprecated;
-        while deprecated < deprecations.keys.len() && deprecations.number(deprecated) <= last {
+        while deprecated < deprecations.keys.len() && deprecations.number(deprecated) <= versions.last() {
             deprecated += 1;
         }
         let run = Run {
             repository,
-            versions: &versions,
-            run,
+            prefix: records::versions(name),
+            versions,
             deprecations: &deprecations,
             deprecated: first..deprecated,
         };
         run.add(rendering)?;
     }
-    rendering.listed(versions.keys.iter().filter_map(|key| key.get(versions.prefix.len()..)));
+    let there = those_there(repository, name, rendering.tagged())?;
+    rendering.listed(there);
     Ok(())
+}
+
+/// Those of these numbers that are versions.
+fn those_there(
+    repository: &Repository,
+    name: &Name,
+    mut numbers: BTreeSet<String>,
+) -> Result<BTreeSet<String>, Error> {
+    if numbers.len() > FEW {
+        let prefix = records::versions(name);
+        let keys = repository.keys(&prefix).collect::<Result<Vec<_>, _>>()?;
+        let all: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(prefix.len()..)).collect();
+        numbers.retain(|number| all.contains(number.as_str()));
+        return Ok(numbers);
+    }
+    let mut there = BTreeSet::new();
+    for number in numbers {
+        if Version::find(repository, name, &number)?.is_some() {
+            there.insert(number);
+        }
+    }
+    Ok(there)
 }
 
 /// Versions that stand next to each other.
 struct Run<'a> {
     repository: &'a Repository,
-    versions: &'a Listed,
-    run: Range<usize>,
-    deprecations: &'a Listed,
+    /// What their keys begin with.
+    prefix: String,
+    versions: &'a KeyRun,
+    deprecations: &'a Deprecated,
     /// Those of the run.
     deprecated: Range<usize>,
 }
@@ -110,15 +135,14 @@ impl Run<'_> {
         }
     }
 
-    /// All that the piece is made of besides what stands in the records: which there are is said too.
+    /// All that the piece is made of besides what stands in the records of the run; of those that say why a version is deprecated which
+    /// there are.
     fn piece_name(&self, text: VersionText<'_>) -> String {
-        let mut name = format!("versions\n{:?}\n{}\n{}", text.form, text.address, text.name);
-        for (listed, range) in [(self.versions, &self.run), (self.deprecations, &self.deprecated)] {
+        let place = self.versions.place();
+        let mut name = format!("versions\n{:?}\n{}\n{}\n{place}\n", text.form, text.address, text.name);
+        for at in self.deprecated.clone() {
             name.push('\n');
-            range.clone().for_each(|at| {
-                name.push('\n');
-                name.push_str(listed.number(at));
-            });
+            name.push_str(self.deprecations.number(at));
         }
         name
     }
@@ -144,16 +168,11 @@ impl Run<'_> {
 
     /// One version after the other, since each may be large.
     fn each(&self, mut take: impl FnMut(&str, &Piece) -> Result<(), Error>) -> Result<(), Error> {
-        let mut reasons = Vec::with_capacity(self.deprecated.len());
-        for entry in self.deprecations.read_range(self.repository, self.deprecated.clone()) {
-            let entry = entry?;
-            let number = entry.key.get(self.deprecations.prefix.len()..).unwrap_or_default().to_owned();
-            reasons.push((number, records::text(entry.value)));
-        }
+        let reasons = self.deprecations.reasons(self.repository, self.deprecated.clone())?;
         let mut reasons = reasons.into_iter().peekable();
-        for entry in self.versions.read_range(self.repository, self.run.clone()) {
+        for entry in self.repository.run_records(self.versions) {
             let entry = entry?;
-            let number = entry.key.get(self.versions.prefix.len()..).unwrap_or_default();
+            let number = entry.key.get(self.prefix.len()..).unwrap_or_default();
             while reasons.next_if(|(of, _)| of.as_str() < number).is_some() {}
             let reason = reasons.next_if(|(of, _)| of == number).map(|(_, reason)| reason);
             take(number, &Piece::of(Version::read(&entry.key, entry.value)?, reason))?;

@@ -42,7 +42,7 @@ impl UpstreamPieces<'_> {
                 }
             }
         }
-        rendering.listed(readable.iter().map(String::as_str));
+        rendering.listed(readable);
         Ok(())
     }
 

@@ -1,15 +1,18 @@
 //! Rules that the host and the hosts of tests share: how names of packages are compared with the patterns of settings
-//! (`claimed_names`, `min_release_age_except`), which releases a proxy may offer, and which versions an advisory is about.
+//! (`claimed_names`, `min_release_age_except`), which releases a proxy may offer, which versions an advisory is
+//! about, and how long lists of keys are cut.
 //!
 //! A pattern is written by a person, a name comes from a format that has normalised it: a [`Folding`] brings both into one spelling.
 
 mod affected;
 mod release;
+mod runs;
 
 use std::borrow::Cow;
 
 pub use affected::{AffectedRange, AffectedVersions, Place, RangeEvent, places};
 pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules, ReleaseVerdict};
+pub use runs::runs;
 use serde::{Deserialize, Serialize};
 
 /// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.

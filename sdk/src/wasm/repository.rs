@@ -2,7 +2,7 @@
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
-use crate::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
+use crate::host::{HostBlob, HostMaking, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload};
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, ReasonedVerdict, Release,
     ReleaseVerdict, Signature, Statement, Version, VersionDocument, VersionId,
@@ -53,6 +53,12 @@ impl HostRepository for Handle {
         limit: u32,
     ) -> Result<Vec<String>, Error> {
         self.0.keys(prefix, delimiter, after, limit).map_err(convert::error)
+    }
+
+    fn runs(&self, prefix: &str, after: Option<&str>) -> Result<HostRuns, Error> {
+        let found = self.0.runs(prefix, after).map_err(convert::error)?;
+        let runs = found.runs.into_iter().map(|run| HostRun { last: run.last, count: run.count });
+        Ok(HostRuns { runs: runs.collect(), more: found.more })
     }
 
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {

@@ -8,7 +8,9 @@ use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;
 use packhouse_names::ReleaseRules;
-use packhouse_sdk::host::{HostBlob, HostMaking, HostRepository, HostTransaction, HostUpload};
+use packhouse_sdk::host::{
+    HostBlob, HostMaking, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
+};
 use packhouse_sdk::{
     Digest, Entry, Error, Login, LoginState, Matches, PublicKey, ReasonedVerdict, Release, ReleaseVerdict,
     Signature,
@@ -144,6 +146,21 @@ impl HostRepository for MemoryRepository {
         let last = cuts.last().filter(|_| delimiter.is_none() && cuts.len() == limit);
         self.note_page(prefix, after, last);
         Ok(cuts)
+    }
+
+    fn runs(&self, prefix: &str, after: Option<&str>) -> Result<HostRuns, Error> {
+        let keys = self.keys(prefix, None, after, KEYS)?;
+        let more = keys.len() >= KEYS as usize;
+        let mut runs: Vec<HostRun> = packhouse_sdk::runs(&keys, String::as_str)
+            .filter_map(|run| {
+                let (count, last) = (run.len() as u32, keys.get(run)?.last()?.clone());
+                Some(HostRun { last, count })
+            })
+            .collect();
+        if more {
+            runs.pop();
+        }
+        Ok(HostRuns { runs, more })
     }
 
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {

@@ -439,3 +439,40 @@ fn releases_are_judged_a_hundred_thousand_at_a_time_and_of_a_proxy_alone() {
     let (_, hosted) = call(&host(), Some(Action::Read), "r");
     assert_eq!(hosted.needs_age("lib"), Err(Error::Denied));
 }
+
+#[test]
+fn runs_hold_all_keys_and_their_records() {
+    let host = host();
+    let (_, r) = publish(&host);
+    let add = |numbers: &mut dyn Iterator<Item = u32>| {
+        for number in numbers {
+            assert!(matches!(put(&r, &format!("a/{number:05}"), Absent, &[]), Outcome::Applied(_)));
+        }
+    };
+    assert!(r.runs("a/").unwrap().is_empty());
+    // More than one answer of the host's holds.
+    add(&mut (0..12_000).map(|number| number * 2));
+    let before = r.runs("a/").unwrap();
+    assert_eq!(before.iter().map(packhouse_sdk::KeyRun::count).sum::<usize>(), 12_000);
+    assert!(before.iter().all(|run| (1..=128).contains(&run.count())));
+    let records =
+        |run: &packhouse_sdk::KeyRun| r.run_records(run).map(|entry| entry.unwrap().key).collect::<Vec<_>>();
+    let all: Vec<String> = before.iter().flat_map(records).collect();
+    assert_eq!(all, r.keys("a/").map(Result::unwrap).collect::<Vec<_>>());
+    // A key more changes one run and its neighbour at most, and its record is among those of the run that was cut before it came.
+    add(&mut std::iter::once(7001));
+    let places = |runs: &[packhouse_sdk::KeyRun]| {
+        runs.iter().map(|run| (run.place(), run.count())).collect::<std::collections::BTreeSet<_>>()
+    };
+    let after = r.runs("a/").unwrap();
+    assert!(places(&after).difference(&places(&before)).count() <= 2);
+    let here = before.iter().find(|run| run.last() >= "07001").unwrap();
+    assert!(records(here).contains(&"a/07001".to_owned()));
+    // What is removed is left out, also where it was the last.
+    let last = format!("a/{}", here.last());
+    let mut change = r.begin().unwrap();
+    change.remove(&last, packhouse_sdk::Expectation::Present);
+    assert!(matches!(change.commit().unwrap(), Outcome::Applied(_)));
+    let left = records(here);
+    assert!(!left.contains(&last) && left.iter().all(|key| *key < last));
+}

@@ -1,10 +1,13 @@
 //! `records`: the repositories that a call was handed, and no other.
 
-use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at};
+use std::sync::Arc;
+
+use packhouse_names::runs;
+use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at, listed_to};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::records::{Entry, Host, HostRepository, Matches};
+use crate::bindings::packhouse::format::records::{Entry, Host, HostRepository, Matches, Run, RunList};
 use crate::host_error::HostError;
 use crate::request::Action;
 use crate::state::blobs::{BlobRep, UploadRep};
@@ -65,6 +68,27 @@ impl HostState {
             return Ok(storage.cached_held_blob(seen, sha256).await?);
         }
         Ok(storage.held_blob(seen.repository, sha256).await?)
+    }
+}
+
+impl HostState {
+    async fn list(
+        &mut self,
+        repository: &Resource<RepositoryRep>,
+        prefix: &str,
+        delimiter: Option<char>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Arc<[String]>, HostError> {
+        let (seen, storage) = (self.reading(repository)?, self.storage()?);
+        self.tell_record("listed", prefix);
+        let found = if self.may_recall() {
+            storage.cached_keys(seen, prefix, delimiter, after, limit).await?
+        } else {
+            storage.keys(seen.repository, prefix, delimiter, after, limit).await?.into()
+        };
+        self.reads.of(seen.repository).on_records(prefix, after, listed_to(&found, delimiter, limit));
+        Ok(found)
     }
 }
 
@@ -129,15 +153,19 @@ impl HostRepository for HostState {
         after: Option<String>,
         limit: u32,
     ) -> Result<Vec<String>, HostError> {
-        let (seen, storage) = (self.reading(&repository)?, self.storage()?);
-        self.tell_record("listed", &prefix);
         let delimiter = delimiter.as_deref().map(one_byte).transpose()?;
-        let (limit, after) = (limit.min(MAX_KEYS), after.as_deref());
-        self.reads.of(seen.repository).on_records(&prefix, after, None);
-        if self.may_recall() {
-            return Ok(storage.cached_keys(seen, &prefix, delimiter, after, limit).await?.to_vec());
-        }
-        Ok(storage.keys(seen.repository, &prefix, delimiter, after, limit).await?)
+        let limit = limit.min(MAX_KEYS);
+        Ok(self.list(&repository, &prefix, delimiter, after.as_deref(), limit).await?.to_vec())
+    }
+
+    async fn runs(
+        &mut self,
+        repository: Resource<RepositoryRep>,
+        prefix: String,
+        after: Option<String>,
+    ) -> Result<RunList, HostError> {
+        let keys = self.list(&repository, &prefix, None, after.as_deref(), MAX_KEYS).await?;
+        Ok(run_list(&keys))
     }
 
     async fn search(
@@ -256,6 +284,20 @@ impl HostRepository for HostState {
 
 fn entry(entry: packhouse_store::Entry) -> Entry {
     Entry { key: entry.key, value: entry.value.into(), revision: entry.revision }
+}
+
+/// The runs of a page of keys. Of a full page the last may go on: it is left for the next.
+fn run_list(keys: &[String]) -> RunList {
+    let more = keys.len() >= MAX_KEYS as usize;
+    let run = |run: std::ops::Range<usize>| {
+        let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
+        keys.get(run)?.last().map(|last| Run { last: last.clone(), count })
+    };
+    let mut runs: Vec<Run> = runs(keys, String::as_str).filter_map(run).collect();
+    if more {
+        runs.pop();
+    }
+    RunList { runs, more }
 }
 
 fn one_byte(delimiter: &str) -> Result<char, HostError> {

@@ -190,6 +190,9 @@ taped! {
         waiting search(
             repository: Resource<RepositoryRep>, text: String, offset: u32, limit: u32
         ) -> Fails<wit::records::Matches>;
+        waiting runs(
+            repository: Resource<RepositoryRep>, prefix: String, after: Option<String>
+        ) -> Fails<wit::records::RunList>;
         waiting withheld(repository: Resource<RepositoryRep>, names: Vec<String>) -> Fails<Vec<String>>;
         waiting blob(
             repository: Resource<RepositoryRep>, digest: String

@@ -17,6 +17,8 @@ records! {
     records::Statement { id, path, source, kind, subject, bundle }
     records::Document { id, path, source, title, form, media_type, digest, size }
     records::Matches { names, total }
+    records::Run { last, count }
+    records::RunList { runs, more }
     identity::Login { id, url }
     identity::Token { id, name, hint, scope, created, expires }
     releases::Release { published, withdrawn }

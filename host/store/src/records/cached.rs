@@ -106,7 +106,7 @@ impl Store {
             None => (self.keys(seen.repository, prefix, delimiter, after, limit).await?.into(), now),
         };
         let mut dependencies = Dependencies::default();
-        dependencies.on_records(prefix, after, None);
+        dependencies.on_records(prefix, after, listed_to(&found, delimiter, limit));
         self.inner.record_cache.put(place, now, dependencies, Found::Keys(Arc::clone(&found)));
         Ok(found)
     }
@@ -152,6 +152,12 @@ impl Store {
         let now = self.inner.changes.latest(seen.repository, seen.revision);
         ((seen.repository, question), now)
     }
+}
+
+/// As [`ended_at`], of [`Store::keys`]. A key that was cut off stands for all that follow it up to the next: none is the last then.
+pub fn listed_to(found: &[String], delimiter: Option<char>, limit: u32) -> Option<&str> {
+    let ended = delimiter.is_none() && !is_whole(found.len(), limit);
+    found.last().filter(|_| ended).map(String::as_str)
 }
 
 /// Whether so many are all that there are, and not all that one answer may have.

@@ -10,7 +10,7 @@ use crate::projects;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::version::Version;
 use packhouse_sdk::{
-    Content, Context, Entry, Error, Failure, Output, Piece, PieceParts, Repository, Request, runs,
+    Content, Context, Entry, Error, Failure, Output, Piece, PieceParts, Repository, Request,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -155,23 +155,16 @@ impl Page<'_> {
         between: &str,
         mut make: impl FnMut(Entry, bool) -> Result<(String, String, String), Error>,
     ) -> Result<Vec<Made>, Error> {
-        let keys = self.repository.keys(prefix).collect::<Result<Vec<_>, _>>()?;
         let mut pieces = Vec::new();
-        for run in runs(&keys, String::as_str) {
-            let before = run.start.checked_sub(1).and_then(|at| keys.get(at)).map(String::as_str);
-            let keys = keys.get(run).unwrap_or_default();
+        for run in self.repository.runs(prefix)? {
             let mut render = || {
-                let mut items = Vec::with_capacity(keys.len());
-                for entry in self.repository.neighbours(prefix, before, keys) {
+                let mut items = Vec::with_capacity(run.count());
+                for entry in self.repository.run_records(&run) {
                     items.push(make(entry?, items.is_empty())?);
                 }
                 Ok::<_, Error>(parts(items, between))
             };
-            let mut piece_name = format!("{name}\n\n");
-            for key in keys {
-                piece_name.push_str(key.get(prefix.len()..).unwrap_or_default());
-                piece_name.push('\n');
-            }
+            let piece_name = format!("{name}\n\n{}", run.place());
             let remembered = || Ok::<_, Error>(Some(render()?).filter(PieceParts::fits));
             pieces.push(match self.repository.piece(&piece_name, remembered)? {
                 Some(piece) => Made { note: piece.note()?, body: Body::Remembered(piece) },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
-use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, Store, ended_at};
+use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, Store, ended_at, listed_to};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -34,7 +34,7 @@ struct Answered {
 enum Question {
     Get(String),
     Scan { prefix: &'static str, limit: u32 },
-    Keys { prefix: &'static str },
+    Keys { prefix: &'static str, limit: u32 },
 }
 
 impl Question {
@@ -43,7 +43,7 @@ impl Question {
         match random.random_range(0..4) {
             0 | 1 => Question::Get(key(random)),
             2 => Question::Scan { prefix, limit: random.random_range(1..6) },
-            _ => Question::Keys { prefix },
+            _ => Question::Keys { prefix, limit: [2, 5, 10_000][random.random_range(0..3)] },
         }
     }
 
@@ -60,9 +60,9 @@ impl Question {
                 dependencies.on_records(prefix, None, ended_at(&found, *limit));
                 found.iter().map(pair).collect()
             }
-            Question::Keys { prefix } => {
-                dependencies.on_records(prefix, None, None);
-                let found = store.cached_keys(seen, prefix, None, None, 10_000).await.unwrap();
+            Question::Keys { prefix, limit } => {
+                let found = store.cached_keys(seen, prefix, None, None, *limit).await.unwrap();
+                dependencies.on_records(prefix, None, listed_to(&found, None, *limit));
                 found.iter().map(|key| (key.clone(), String::new())).collect()
             }
         }
@@ -74,7 +74,9 @@ impl Question {
         match self {
             Question::Get(key) => records.get_key_value(key).map(owned).into_iter().collect(),
             Question::Scan { prefix, limit } => below(prefix).take(*limit as usize).map(owned).collect(),
-            Question::Keys { prefix } => below(prefix).map(|(key, _)| (key.clone(), String::new())).collect(),
+            Question::Keys { prefix, limit } => {
+                below(prefix).take(*limit as usize).map(|(key, _)| (key.clone(), String::new())).collect()
+            }
         }
     }
 }

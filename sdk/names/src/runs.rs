@@ -1,0 +1,68 @@
+//! A long list of keys cut into runs, so that a change of the list changes the run where it happened and no other.
+
+use std::ops::Range;
+
+/// Items of a run, on average.
+const MEAN: u64 = 32;
+/// Items of a run, at most.
+const MOST: usize = 128;
+
+/// Cuts a list of so many items into runs. Whether one ends behind an item depends on the item alone: so an item that is added or
+/// removed changes the run that it is in, and its neighbour at most. Runs have 32 items on average, and 128 at most.
+///
+/// ```
+/// let numbers: Vec<String> = (0..1000).map(|number| format!("1.{number}.0")).collect();
+/// let runs: Vec<_> = packhouse_names::runs(&numbers, String::as_str).collect();
+/// assert_eq!(runs.first().map(|run| run.start), Some(0));
+/// assert_eq!(runs.last().map(|run| run.end), Some(1000));
+/// ```
+pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = items.get(start..).filter(|rest| !rest.is_empty())?;
+        let length = rest.iter().take(MOST).position(|item| ends(key(item))).map_or(MOST, |at| at + 1);
+        let run = start..start + length.min(rest.len());
+        start = run.end;
+        Some(run)
+    })
+}
+
+/// Whether a run ends behind this item: by FNV-1a, whose low bits alone would tell little of what stands early in a key. Each key of a
+/// long list is asked, and nobody gains by choosing keys.
+fn ends(key: &str) -> bool {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = key.bytes().fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    (hash ^ (hash >> 32)).is_multiple_of(MEAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn cut(numbers: &[String]) -> BTreeSet<Vec<String>> {
+        runs(numbers, String::as_str).map(|run| numbers[run].to_vec()).collect()
+    }
+
+    #[test]
+    fn an_item_more_or_less_changes_a_run_or_two() {
+        let all: Vec<String> = (0..2000).map(|number| format!("1.{number}.0")).collect();
+        let whole = cut(&all);
+        assert!((30..130).contains(&whole.len()), "{} runs", whole.len());
+        assert_eq!(whole.iter().map(Vec::len).sum::<usize>(), all.len());
+        for left_out in [0, 1, 777, 1999] {
+            let mut without = all.clone();
+            without.remove(left_out);
+            let cut = cut(&without);
+            assert!(whole.difference(&cut).count() <= 2 && cut.difference(&whole).count() <= 2, "{left_out}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_an_end() {
+        let same = vec!["7".to_owned(); 1000];
+        assert!(runs(&same, String::as_str).all(|run| (1..=MOST).contains(&run.len())));
+        assert_eq!(runs(&[], String::as_str).count(), 0);
+    }
+}
