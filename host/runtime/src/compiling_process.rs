@@ -64,31 +64,31 @@ impl CompilingProcess {
         // What is in the environment may be a secret, and it needs nothing of it.
         command.env_clear().stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.stdout(into.try_clone()?).spawn()?;
-        let told = converse(&mut child, component);
+        let (handed, said) = converse(&mut child, component);
         // One that was written to in vain ends as well.
         let status = child.wait()?;
         match status.code() {
-            Some(0) => Ok(told.map(drop)?),
+            Some(0) => Ok(handed?),
             Some(code) if code == i32::from(NOT_COMPILED) => {
-                Err(NotCompiled::Refused(told.unwrap_or_default().trim_end().to_owned()))
+                Err(NotCompiled::Refused(said.trim_end().to_owned()))
             }
             _ => Err(NotCompiled::Failed(format!("it ended with {status}"))),
         }
     }
 }
 
-/// Hands the component over, and reads until the process ends what it says.
-fn converse(child: &mut Child, component: &[u8]) -> io::Result<String> {
+/// Hands the component over, and reads until the process ends what it says: how the one went, and the other.
+fn converse(child: &mut Child, component: &[u8]) -> (io::Result<()>, String) {
     let (mut input, errors) = (child.stdin.take(), child.stderr.take());
     let handed = input.as_mut().map_or(Ok(()), |input| hand_over(input, component));
     let mut said = Vec::new();
     if let Some(errors) = errors {
-        errors.take(MAX_REASON).read_to_end(&mut said)?;
+        // What was read by then is what it said.
+        let _ = errors.take(MAX_REASON).read_to_end(&mut said);
     }
     // Open until then: the process ends when this one does.
     drop(input);
-    handed?;
-    Ok(String::from_utf8_lossy(&said).into_owned())
+    (handed, String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Its length, and its bytes.
@@ -98,16 +98,21 @@ fn hand_over(input: &mut ChildStdin, component: &[u8]) -> io::Result<()> {
 }
 
 /// The work of the process that a [`CompilingProcess`] starts: compiles the component that comes on standard input, with its length in 8
-/// bytes before it, to standard output. The process ends as soon as standard input does. The error says why it cannot be compiled.
-pub fn compile_stdin(options: CompiledFor) -> Result<(), String> {
-    let component = receive().map_err(|error| format!("cannot be read: {error}"))?;
+/// bytes before it, to standard output. The process ends as soon as standard input does. The inner error says why the component cannot
+/// be compiled, the outer one why this process cannot.
+pub fn compile_stdin(options: CompiledFor) -> io::Result<Result<(), String>> {
+    let component = receive()?;
     std::thread::spawn(end_with_stdin);
     let engine = engine::engine(&EngineOptions { pool: options.pool, memory_bytes: options.memory_bytes });
-    let engine = engine.map_err(|error| error.to_string())?;
-    let code = on_own_threads(|| engine.precompile_component(&component));
-    let code = code.map_err(|error| format!("{error:#}"))?;
-    let mut output = io::stdout().lock();
-    output.write_all(&code).and_then(|()| output.flush()).map_err(|error| error.to_string())
+    let engine = engine.map_err(io::Error::other)?;
+    match on_own_threads(|| engine.precompile_component(&component)) {
+        Ok(code) => {
+            let mut output = io::stdout().lock();
+            output.write_all(&code)?;
+            output.flush().map(Ok)
+        }
+        Err(error) => Ok(Err(format!("{error:#}"))),
+    }
 }
 
 fn receive() -> io::Result<Vec<u8>> {

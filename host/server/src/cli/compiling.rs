@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anyhow::Context as _;
 use packhouse_runtime::{CompiledFor, CompilingProcess, NOT_COMPILED, compile_stdin};
 
 /// The very program that runs, whatever lies in its place by now.
@@ -32,7 +33,8 @@ pub(super) fn process() -> CompilingProcess {
 /// Does its work.
 #[expect(clippy::print_stderr, reason = "the server that started it reads that")]
 pub(super) fn run(memory_bytes: usize, pool: Option<usize>) -> anyhow::Result<()> {
-    compile_stdin(CompiledFor { pool, memory_bytes }).map_err(|why| {
+    let compiled = compile_stdin(CompiledFor { pool, memory_bytes });
+    compiled.context("failed to compile a component")?.map_err(|why| {
         eprintln!("{why}");
         NotCompiled.into()
     })
