@@ -13,7 +13,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compiled_files::CompiledFiles;
-use crate::compiling_process::{CompiledFor, CompilingProcess, NotCompiled};
+use crate::compiling_process::{CompiledFor, CompilingProcess, NotCompiled, on_own_threads};
 use crate::component_file::component_digest;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
@@ -206,19 +206,6 @@ impl Compiler {
                 tracing::warn!(digest, why, "the process that compiles failed, so this one does");
                 Ok(None)
             }
-        }
-    }
-}
-
-/// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large
-/// one would stand before those of all others.
-pub(crate) fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
-    match rayon::ThreadPoolBuilder::new().thread_name(|at| format!("compile-{at}")).build() {
-        Ok(own) => own.install(compile),
-        // On those that all share, then.
-        Err(error) => {
-            tracing::debug!(%error, "there are no threads to be had");
-            compile()
         }
     }
 }

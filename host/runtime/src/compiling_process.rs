@@ -6,7 +6,6 @@ use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::compiler::on_own_threads;
 use crate::component_file::MAX_COMPONENT_BYTES;
 use crate::engine::{self, EngineOptions};
 
@@ -130,4 +129,17 @@ fn end_with_stdin() {
     let mut byte = [0];
     while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
     std::process::exit(1);
+}
+
+/// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large
+/// one would stand before those of all others.
+pub(crate) fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().thread_name(|at| format!("compile-{at}")).build() {
+        Ok(own) => own.install(compile),
+        // On those that all share, then.
+        Err(error) => {
+            tracing::debug!(%error, "there are no threads to be had");
+            compile()
+        }
+    }
 }
