@@ -187,6 +187,26 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
     images.get("/v2/").expect(503);
 }
 
+/// What a component said of itself when it was compiled is taken from beside its code; where that is of no use it is asked again.
+#[test]
+fn a_component_that_was_compiled_is_not_asked_again_what_it_is() {
+    let place = Place::new();
+    place.plugin("generic.wasm", &shipped("generic.wasm"));
+    drop(place.server().start());
+    let folder = place.folder.path().join("data/cache/descriptions/by-digest");
+    let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let said = std::fs::read_to_string(&file).unwrap();
+    let version = serde_json::from_str::<Value>(&said).unwrap()["version"].as_str().unwrap().to_owned();
+    let other = said.replace(&format!("\"{version}\""), "\"0.0.1\"");
+    for (kept, expected) in [(other.as_str(), "0.0.1"), ("{", version.as_str())] {
+        std::fs::write(&file, kept).unwrap();
+        let server = place.server().start();
+        let plugins = Api::sign_in(&server).call("GET", "/v1/plugins").expect(200).json();
+        assert_eq!(named(&plugins, "source", "generic.wasm").unwrap()["version"], expected);
+        assert!(!server.log().contains("compiling"), "{}", server.log());
+    }
+}
+
 /// The process that compiles for this server.
 fn compiling_process(server: &Server) -> u32 {
     let of_server = |process: &u32| {
