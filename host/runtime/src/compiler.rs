@@ -13,7 +13,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compiled_files::CompiledFiles;
-use crate::compiling_process::{CompiledFor, CompilingProcess, NotCompiled, on_own_threads};
+use crate::compiling_process::{CompilingProcess, NotCompiled, on_own_threads};
 use crate::component_file::component_digest;
 use crate::description::Description;
 use crate::engine::{self, EngineOptions};
@@ -29,7 +29,7 @@ pub(crate) struct Compiler {
     engine: Engine,
     kept: Option<Arc<CompiledFiles>>,
     descriptions: Option<Arc<KeptDescriptions>>,
-    process: Option<(CompilingProcess, CompiledFor)>,
+    process: Option<(CompilingProcess, EngineOptions)>,
 }
 
 /// A component that is being compiled.
@@ -95,8 +95,7 @@ impl Compiler {
         process: Option<&CompilingProcess>,
         options: &EngineOptions,
     ) -> Compiler {
-        let made_for = CompiledFor { pool: options.pool, memory_bytes: options.memory_bytes };
-        Compiler { process: process.map(|process| (process.clone(), made_for)), ..self }
+        Compiler { process: process.map(|process| (process.clone(), *options)), ..self }
     }
 
     /// The engine.

@@ -2,19 +2,20 @@
 //! allocates meanwhile and afterwards: it would keep half of them for good.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::component_file::MAX_COMPONENT_BYTES;
 use crate::engine::{self, EngineOptions};
+use crate::error::LoadError;
 
 /// What that process ends with when the component cannot be compiled; it says why on standard error.
 pub const NOT_COMPILED: u8 = 3;
 /// Bytes of what it says that are listened to.
 const MAX_REASON: u64 = 64 << 10;
 
-/// How such a process is started. [`compile_stdin`] is what it does.
+/// How such a process is started. It does [`receive_component`] and [`compile_component`], and writes the code to standard output.
 #[derive(Clone, Debug)]
 pub struct CompilingProcess {
     /// The program.
@@ -32,15 +33,6 @@ pub(crate) enum NotCompiled {
     Failed(String),
 }
 
-/// For which engine the process compiles.
-#[derive(Clone, Copy, Debug)]
-pub struct CompiledFor {
-    /// Instances at one time, where they come from a pool.
-    pub pool: Option<usize>,
-    /// Bytes of the largest linear memory.
-    pub memory_bytes: usize,
-}
-
 impl From<io::Error> for NotCompiled {
     fn from(error: io::Error) -> NotCompiled {
         NotCompiled::Failed(error.to_string())
@@ -51,7 +43,7 @@ impl CompilingProcess {
     /// Compiles a component for an engine with these options into this file. Blocks.
     pub(crate) fn compile(
         &self,
-        options: CompiledFor,
+        options: EngineOptions,
         component: &[u8],
         into: &File,
     ) -> Result<(), NotCompiled> {
@@ -96,26 +88,9 @@ fn hand_over(input: &mut ChildStdin, component: &[u8]) -> io::Result<()> {
     input.write_all(component)
 }
 
-/// The work of the process that a [`CompilingProcess`] starts: compiles the component that comes on standard input, with its length in 8
-/// bytes before it, to standard output. The process ends as soon as standard input does. The inner error says why the component cannot
-/// be compiled, the outer one why this process cannot.
-pub fn compile_stdin(options: CompiledFor) -> io::Result<Result<(), String>> {
-    let component = receive()?;
-    std::thread::spawn(end_with_stdin);
-    let engine = engine::engine(&EngineOptions { pool: options.pool, memory_bytes: options.memory_bytes });
-    let engine = engine.map_err(io::Error::other)?;
-    match on_own_threads(|| engine.precompile_component(&component)) {
-        Ok(code) => {
-            let mut output = io::stdout().lock();
-            output.write_all(&code)?;
-            output.flush().map(Ok)
-        }
-        Err(error) => Ok(Err(format!("{error:#}"))),
-    }
-}
-
-fn receive() -> io::Result<Vec<u8>> {
-    let mut input = io::stdin().lock();
+/// What such a process is asked to compile: a component, with its length in 8 bytes before it. Input is open behind it as long as somebody
+/// waits for what comes of it.
+pub fn receive_component(mut input: impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length).min(MAX_COMPONENT_BYTES as u64);
@@ -124,11 +99,14 @@ fn receive() -> io::Result<Vec<u8>> {
     Ok(component)
 }
 
-/// Nobody waits for what is compiled any more.
-fn end_with_stdin() {
-    let mut byte = [0];
-    while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
-    std::process::exit(1);
+/// Compiles it for an engine with these options. The inner error says why the component cannot be compiled, the outer one why nothing can.
+pub fn compile_component(
+    options: &EngineOptions,
+    component: &[u8],
+) -> Result<Result<Vec<u8>, String>, LoadError> {
+    let engine = engine::engine(options)?;
+    let code = on_own_threads(|| engine.precompile_component(component));
+    Ok(code.map_err(|error| format!("{error:#}")))
 }
 
 /// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large

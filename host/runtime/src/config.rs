@@ -11,7 +11,7 @@ use crate::compiling_process::CompilingProcess;
 pub struct RuntimeConfig {
     /// The folder whose `*.wasm` files are loaded at start.
     pub plugins: PathBuf,
-    /// Folder for compiled code, which wasmtime keeps by itself; without it everything is compiled at each start.
+    /// Folder for compiled code; without it everything is compiled at each start.
     pub cache: Option<PathBuf>,
     /// What compiles what is kept there; without it this process does.
     pub compiling: Option<CompilingProcess>,

@@ -50,12 +50,13 @@ const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
 
 /// What the engine is made for.
-pub(crate) struct EngineOptions {
-    /// Instances at one time, at most [`MAX_POOL`] with [`ASIDE`], [`POLICY_PLACES`] and [`COMPARING`]; none to allocate each instance by
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOptions {
+    /// Instances at one time, at most 3,000 and those that are kept for calls beside them; none to allocate each instance by
     /// itself.
-    pub(crate) pool: Option<usize>,
+    pub pool: Option<usize>,
     /// Largest linear memory, in bytes.
-    pub(crate) memory_bytes: usize,
+    pub memory_bytes: usize,
 }
 
 /// Makes the engine and starts its ticker, which ends with the engine.

@@ -57,7 +57,7 @@ pub use answer::{Answer, Content, Failure, Problem};
 pub use aside::Aside;
 pub use call::{Appended, Call, Part, VersionState};
 pub use compiler::{Compiling, Work, compiling};
-pub use compiling_process::{CompiledFor, CompilingProcess, NOT_COMPILED, compile_stdin};
+pub use compiling_process::{CompilingProcess, NOT_COMPILED, compile_component, receive_component};
 pub use component_file::{MAX_COMPONENT_BYTES, component_files, component_name, read_component};
 pub use config::{Limits, PluginConfig, RuntimeConfig};
 pub use description::{
@@ -67,6 +67,7 @@ pub use description::{
     Setting, SettingKind, TagKeys, Template, TokenService, TrustedPublishing, excess_of, fill, fill_members,
     fill_text,
 };
+pub use engine::EngineOptions;
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
 pub use load::side_by_side;

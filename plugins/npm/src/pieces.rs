@@ -73,6 +73,7 @@ pub(crate) fn add(
     {
         rendering.repeat(&latest, &version.full)?;
     }
+    let prefix = records::versions(name);
     let mut deprecated = 0;
     for versions in versions {
         let first = deprecated;
@@ -81,7 +82,7 @@ pub(crate) fn add(
         }
         let run = Run {
             repository,
-            prefix: records::versions(name),
+            prefix: &prefix,
             versions,
             deprecations: &deprecations,
             deprecated: first..deprecated,
@@ -119,7 +120,7 @@ fn those_there(
 struct Run<'a> {
     repository: &'a Repository,
     /// What their keys begin with.
-    prefix: String,
+    prefix: &'a str,
     versions: &'a KeyRun,
     deprecations: &'a Deprecated,
     /// Those of the run.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 pub use affected::{AffectedRange, AffectedVersions, Place, RangeEvent, places};
 pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules, ReleaseVerdict};
-pub use runs::runs;
+pub use runs::{runs, runs_of_page};
 use serde::{Deserialize, Serialize};
 
 /// Whether a name is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself.

@@ -27,6 +27,20 @@ pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Ra
     })
 }
 
+/// The runs of a page of keys, each by its last key and by how many they are. Of a page behind which there are `more` keys the last run may
+/// go on, and is left for the next page.
+pub fn runs_of_page(keys: &[String], more: bool) -> Vec<(String, u32)> {
+    let run = |run: Range<usize>| {
+        let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
+        keys.get(run)?.last().map(|last| (last.clone(), count))
+    };
+    let mut runs: Vec<_> = runs(keys, String::as_str).filter_map(run).collect();
+    if more {
+        runs.pop();
+    }
+    runs
+}
+
 /// Whether a run ends behind this item: by FNV-1a, whose low bits alone would tell little of what stands early in a key. Each key of a
 /// long list is asked, and nobody gains by choosing keys.
 fn ends(key: &str) -> bool {

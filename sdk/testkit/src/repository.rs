@@ -7,7 +7,7 @@ use crate::pieces::{KeyRange, Read};
 use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;
-use packhouse_names::ReleaseRules;
+use packhouse_names::{ReleaseRules, runs_of_page};
 use packhouse_sdk::host::{
     HostBlob, HostMaking, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
 };
@@ -151,15 +151,8 @@ impl HostRepository for MemoryRepository {
     fn runs(&self, prefix: &str, after: Option<&str>) -> Result<HostRuns, Error> {
         let keys = self.keys(prefix, None, after, KEYS)?;
         let more = keys.len() >= KEYS as usize;
-        let mut runs: Vec<HostRun> = packhouse_sdk::runs(&keys, String::as_str)
-            .filter_map(|run| {
-                let (count, last) = (run.len() as u32, keys.get(run)?.last()?.clone());
-                Some(HostRun { last, count })
-            })
-            .collect();
-        if more {
-            runs.pop();
-        }
+        let runs =
+            runs_of_page(&keys, more).into_iter().map(|(last, count)| HostRun { last, count }).collect();
         Ok(HostRuns { runs, more })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packhouse_names::runs;
+use packhouse_names::runs_of_page;
 use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at, listed_to};
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -69,9 +69,7 @@ impl HostState {
         }
         Ok(storage.held_blob(seen.repository, sha256).await?)
     }
-}
 
-impl HostState {
     async fn list(
         &mut self,
         repository: &Resource<RepositoryRep>,
@@ -165,7 +163,9 @@ impl HostRepository for HostState {
         after: Option<String>,
     ) -> Result<RunList, HostError> {
         let keys = self.list(&repository, &prefix, None, after.as_deref(), MAX_KEYS).await?;
-        Ok(run_list(&keys))
+        let more = listed_to(&keys, None, MAX_KEYS).is_some();
+        let runs = runs_of_page(&keys, more).into_iter().map(|(last, count)| Run { last, count }).collect();
+        Ok(RunList { runs, more })
     }
 
     async fn search(
@@ -284,20 +284,6 @@ impl HostRepository for HostState {
 
 fn entry(entry: packhouse_store::Entry) -> Entry {
     Entry { key: entry.key, value: entry.value.into(), revision: entry.revision }
-}
-
-/// The runs of a page of keys. Of a full page the last may go on: it is left for the next.
-fn run_list(keys: &[String]) -> RunList {
-    let more = keys.len() >= MAX_KEYS as usize;
-    let run = |run: std::ops::Range<usize>| {
-        let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
-        keys.get(run)?.last().map(|last| Run { last: last.clone(), count })
-    };
-    let mut runs: Vec<Run> = runs(keys, String::as_str).filter_map(run).collect();
-    if more {
-        runs.pop();
-    }
-    RunList { runs, more }
 }
 
 fn one_byte(delimiter: &str) -> Result<char, HostError> {

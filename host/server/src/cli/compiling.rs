@@ -1,9 +1,14 @@
 //! The process that a server starts to compile a component.
 
 use std::fmt;
+use std::io::{self, Write as _};
 
 use anyhow::Context as _;
-use packhouse_runtime::{CompiledFor, CompilingProcess, NOT_COMPILED, compile_stdin};
+use packhouse_runtime::{
+    CompilingProcess, EngineOptions, NOT_COMPILED, compile_component, receive_component,
+};
+
+use crate::serve;
 
 /// The very program that runs, whatever lies in its place by now.
 const PROGRAM: &str = "/proc/self/exe";
@@ -30,12 +35,19 @@ pub(super) fn process() -> CompilingProcess {
     CompilingProcess { program: PROGRAM.into(), command: "compile-component" }
 }
 
-/// Does its work.
+/// Does its work, and ends as soon as the server does.
 #[expect(clippy::print_stderr, reason = "the server that started it reads that")]
-pub(super) fn run(memory_bytes: usize, pool: Option<usize>) -> anyhow::Result<()> {
-    let compiled = compile_stdin(CompiledFor { pool, memory_bytes });
-    compiled.context("failed to compile a component")?.map_err(|why| {
-        eprintln!("{why}");
-        NotCompiled.into()
-    })
+pub(super) fn run(options: &EngineOptions) -> anyhow::Result<()> {
+    let component = receive_component(io::stdin().lock()).context("failed to read a component")?;
+    serve::end_with_stdin(1);
+    match compile_component(options, &component)? {
+        Ok(code) => {
+            let mut output = io::stdout().lock();
+            output.write_all(&code).and_then(|()| output.flush()).context("failed to write what was compiled")
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            Err(NotCompiled.into())
+        }
+    }
 }

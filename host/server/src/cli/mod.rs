@@ -27,6 +27,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{log, serve};
 use packhouse_app::reload::Reloading;
 use packhouse_config::{self as config, Config, Inputs};
+use packhouse_runtime::EngineOptions;
 
 /// A package repository server.
 #[derive(Debug, Parser)]
@@ -244,7 +245,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         match cli.command {
             Command::Serve { until_stdin_ends, settings: flags } => {
                 if until_stdin_ends {
-                    serve::end_with_stdin();
+                    serve::end_with_stdin(0);
                 }
                 let (inputs, program) = (flags.inputs(), program()?);
                 let mut config = settings_of(&inputs, &program)?;
@@ -274,7 +275,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Export(arguments) => arguments.run().await,
             Command::Advisories { command } => advisories::run(command).await,
             Command::Retention { command } => retention::run(command).await,
-            Command::CompileComponent { memory_bytes, pool } => compiling::run(memory_bytes, pool),
+            Command::CompileComponent { memory_bytes, pool } => {
+                compiling::run(&EngineOptions { pool, memory_bytes })
+            }
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };

@@ -69,11 +69,11 @@ pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
 
 /// Ends the process when standard input ends, as it does when whoever holds the other end is gone, however that was killed. Nobody is
 /// left to wait for an orderly stop.
-pub(crate) fn end_with_stdin() {
-    std::thread::spawn(|| {
-        // What comes is nothing to the server, and an input that cannot be read has ended.
+pub(crate) fn end_with_stdin(code: i32) {
+    std::thread::spawn(move || {
+        // What comes is nothing to this process, and an input that cannot be read has ended.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        std::process::exit(0);
+        std::process::exit(code);
     });
 }
 
