@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quick_cache::unsync::Cache;
 
@@ -125,18 +125,20 @@ struct Kept {
     answers: Cache<Question, Arc<LookUp>>,
     /// What those commits made of repositories' revisions.
     revisions: HashMap<RepositoryId, u64>,
+    /// How many commits are on their way that are to be taken in here.
+    expected: usize,
 }
 
 impl Default for Kept {
     fn default() -> Kept {
-        Kept { generation: None, answers: Cache::new(CAPACITY), revisions: HashMap::new() }
+        Kept { generation: None, answers: Cache::new(CAPACITY), revisions: HashMap::new(), expected: 0 }
     }
 }
 
 impl Snapshots {
     /// The answer, if nothing was written since it was given.
     pub(super) fn get(&self, generation: Generation, question: &Question) -> Option<Arc<LookUp>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
         if kept.generation != Some(generation) {
             return None;
         }
@@ -148,11 +150,15 @@ impl Snapshots {
 
     /// `generation` is from before the question was asked: what was written meanwhile makes the answer newer, not older.
     pub(super) fn put(&self, generation: Generation, question: Question, answer: &Arc<LookUp>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.generation != Some(generation) {
-            if kept.generation.is_some_and(|now| generation.is_older_than(&now)) {
+        let mut kept = self.lock();
+        if let Some(now) = kept.generation.filter(|now| *now != generation) {
+            // One commit is seen that may be one of those that leave the answers good: it is about to say so.
+            let to_be_carried = kept.expected > 0 && generation.follows(&now);
+            if to_be_carried || generation.is_older_than(&now) {
                 return;
             }
+        }
+        if kept.generation != Some(generation) {
             kept.generation = Some(generation);
             kept.answers.clear();
             kept.revisions.clear();
@@ -160,21 +166,91 @@ impl Snapshots {
         kept.answers.insert(question, Arc::clone(answer));
     }
 
-    /// A commit of records changed these revisions, and nothing else was written between the two generations: the answers
-    /// stay good but for that.
-    pub(crate) fn carry(&self, before: Generation, after: Generation, revisions: &Revisions) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    /// To be asked for in the transaction of a commit that changes nothing in the answers but what it says when it is done. `before`
+    /// is of then, while nobody else can write. Readers see the commit before it can say so, and must not take it for another.
+    pub(crate) fn expect(&self, before: Option<Generation>) -> Expected<'_> {
+        self.lock().expected += 1;
+        Expected { snapshots: self, before }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A commit on its way that leaves the answers good; no longer when this is dropped.
+pub(crate) struct Expected<'a> {
+    snapshots: &'a Snapshots,
+    before: Option<Generation>,
+}
+
+impl Expected<'_> {
+    /// It was committed and changed these revisions: where nothing else was written up to `after`, the answers stay good but for that.
+    pub(crate) fn carry(self, after: Option<Generation>, revisions: &Revisions) {
+        let (Some(before), Some(after)) = (self.before, after) else { return };
+        let mut kept = self.snapshots.lock();
         if kept.generation == Some(before) && after.is_next_after(&before) {
             kept.generation = Some(after);
             kept.revisions.extend(revisions.iter().map(|(id, revision)| (*id, *revision)));
         }
     }
 
-    /// A commit wrote nothing that a look-up answers: the answers stay good. `before` was taken in its transaction, while
-    /// nobody else could write.
-    pub(crate) fn carry_unchanged(&self, before: Option<Generation>, after: Option<Generation>) {
-        if let (Some(before), Some(after)) = (before, after) {
-            self.carry(before, after, &Revisions::new());
-        }
+    /// It was committed and changed nothing in the answers.
+    pub(crate) fn carry_unchanged(self, after: Option<Generation>) {
+        self.carry(after, &Revisions::new());
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.snapshots.lock();
+        kept.expected = kept.expected.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(name: &str) -> Question {
+        Question { organization: OrganizationId(1), repository: name.to_owned(), secret_sha256: None }
+    }
+
+    /// Answers that were given at this generation.
+    fn kept(generation: Generation) -> Snapshots {
+        let snapshots = Snapshots::default();
+        snapshots.put(generation, question("known"), &Arc::default());
+        snapshots
+    }
+
+    #[test]
+    fn who_sees_a_commit_before_it_is_carried_displaces_nothing() {
+        let [before, seen, after] =
+            [(1, 1), (2, 1), (2, 2)].map(|(changes, commits)| Generation::of(changes, commits));
+        let snapshots = kept(before);
+        let expected = snapshots.expect(Some(before));
+        snapshots.put(seen, question("seen"), &Arc::default());
+        snapshots.put(after, question("after"), &Arc::default());
+        assert!(snapshots.get(seen, &question("seen")).is_none());
+        expected.carry_unchanged(Some(after));
+        assert!(snapshots.get(after, &question("known")).is_some());
+        snapshots.put(after, question("later"), &Arc::default());
+        assert!(snapshots.get(after, &question("later")).is_some());
+    }
+
+    #[test]
+    fn what_is_not_carried_displaces_the_answers() {
+        let before = Generation::of(1, 1);
+        let snapshots = kept(before);
+        drop(snapshots.expect(Some(before)));
+        let another = Generation::of(2, 1);
+        snapshots.put(another, question("another"), &Arc::default());
+        assert!(snapshots.get(another, &question("known")).is_none());
+        assert!(snapshots.get(another, &question("another")).is_some());
+        // Nor do two commits pass for the one that is expected.
+        let _expected = snapshots.expect(Some(another));
+        let two = Generation::of(4, 1);
+        snapshots.put(two, question("two"), &Arc::default());
+        assert!(snapshots.get(two, &question("two")).is_some());
     }
 }

@@ -134,10 +134,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         let sql = "UPDATE cached_answers SET validated_at = $3 WHERE repository = $1 AND name = $2";
         let mut transaction = self.inner.db.begin().await?;
-        let before = self.inner.db.generation();
+        let expected = self.inner.snapshots.expect(self.inner.db.generation());
         transaction.execute(sql, values![repository.0, name, at]).await?;
         transaction.commit().await?;
-        self.inner.snapshots.carry_unchanged(before, self.inner.db.generation());
+        expected.carry_unchanged(self.inner.db.generation());
         Ok(())
     }
 

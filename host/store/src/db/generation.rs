@@ -38,8 +38,13 @@ impl Generation {
     /// Whether one commit, by this process, is all that lies between `before` and this. `before` was taken while nobody else
     /// could write.
     pub(crate) fn is_next_after(&self, before: &Generation) -> bool {
+        self.follows(before) && self.commits == before.commits.wrapping_add(1)
+    }
+
+    /// Whether one commit, of whichever process, is all that lies between `before` and this.
+    pub(crate) fn follows(&self, before: &Generation) -> bool {
         let (Some(now), Some(then)) = (self.changes(), before.changes()) else { return false };
-        now == then.wrapping_add(1) && self.commits == before.commits.wrapping_add(1)
+        now == then.wrapping_add(1)
     }
 
     /// Whether it is from before `other`, as far as this process's own commits tell.
@@ -51,6 +56,14 @@ impl Generation {
     fn changes(&self) -> Option<u32> {
         let word = self.header.as_ref()?.get(8..12)?;
         word.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    /// After so many commits of all processes, and so many of this one.
+    #[cfg(test)]
+    pub(crate) fn of(changes: u32, commits: u64) -> Generation {
+        let mut header = [0; HEADER];
+        header[8..12].copy_from_slice(&changes.to_ne_bytes());
+        Generation { header: Some(header), commits }
     }
 
     pub(super) fn read(header: Option<&Header>, commits: u64) -> Generation {

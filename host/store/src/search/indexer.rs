@@ -65,7 +65,7 @@ impl Store {
         let queued = "SELECT id, repository, name FROM search_queue ORDER BY id LIMIT $1";
         let queued = transaction.fetch(queued, values![i64::from(most)]).await?;
         let queued: Vec<Queued> = queued.iter().map(Queued::read).collect::<Result<_, _>>()?;
-        let before = self.inner.db.generation();
+        let expected = self.inner.snapshots.expect(self.inner.db.generation());
         let unfinished = remove_repositories(&mut transaction, &queued).await?;
         let packages: BTreeSet<(RepositoryId, &str)> = queued
             .iter()
@@ -77,7 +77,7 @@ impl Store {
         let done: Vec<[Value; 1]> = done.map(|row| [Value::from(row.id)]).collect();
         transaction.execute_rows("DELETE FROM search_queue WHERE id IN (VALUES ", done, ")").await?;
         transaction.commit().await?;
-        self.inner.snapshots.carry_unchanged(before, self.inner.db.generation());
+        expected.carry_unchanged(self.inner.db.generation());
         Ok(queued.len())
     }
 }

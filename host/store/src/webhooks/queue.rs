@@ -159,10 +159,10 @@ impl Store {
     /// A write that changes nothing that requests are answered by.
     async fn write_of_hooks(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
-        let before = self.inner.db.generation();
+        let expected = self.inner.snapshots.expect(self.inner.db.generation());
         let changed = transaction.execute(sql, values).await?;
         transaction.commit().await?;
-        self.inner.snapshots.carry_unchanged(before, self.inner.db.generation());
+        expected.carry_unchanged(self.inner.db.generation());
         Ok(changed)
     }
 }

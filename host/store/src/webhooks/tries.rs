@@ -35,7 +35,7 @@ impl Store {
         reported: &[Reported],
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
-        let before = self.inner.db.generation();
+        let expected = self.inner.snapshots.expect(self.inner.db.generation());
         let now = self.now_ms();
         let renew =
             "UPDATE webhooks SET claimed_until = $3 WHERE id = $1 AND claim = $2 AND deleted_at IS NULL";
@@ -51,7 +51,7 @@ impl Store {
             settle(&mut transaction, one).await?;
         }
         transaction.commit().await?;
-        self.inner.snapshots.carry_unchanged(before, self.inner.db.generation());
+        expected.carry_unchanged(self.inner.db.generation());
         Ok(true)
     }
 }

@@ -101,11 +101,11 @@ impl<W: DeferredWrite> WriteBehind<W> {
         let mut in_flight = InFlight { pieces: pieces(self.pending.take()), from: &self.pending };
         while let Some(piece) = in_flight.pieces.last() {
             let mut transaction = self.database.begin().await?.uncounted();
-            let before = self.database.generation();
+            let expected = self.snapshots.expect(self.database.generation());
             W::write(piece, &mut transaction).await?;
             transaction.commit().await?;
             in_flight.pieces.pop();
-            self.snapshots.carry_unchanged(before, self.database.generation());
+            expected.carry_unchanged(self.database.generation());
         }
         Ok(())
     }

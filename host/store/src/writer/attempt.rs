@@ -7,7 +7,7 @@ use super::batch::{Batch, Changes};
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
 use super::sql;
-use crate::accounts::{Revisions, Snapshots};
+use crate::accounts::{Expected, Revisions, Snapshots};
 use crate::changes::{ChangeLog, Touched, announced};
 use crate::db::{
     Acknowledgement, Database, Failed, Generation, Patience, Purpose, Transaction, is_retryable,
@@ -35,10 +35,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Takes in a commit between these generations.
+    /// Takes in a commit, after which the database was of the generation `after`.
     fn remember(
         &self,
-        [before, after]: [Option<Generation>; 2],
+        expected: Expected<'_>,
+        after: Option<Generation>,
         touched: BTreeMap<RepositoryId, Touched>,
         bumped: Revisions,
         acknowledgement: Acknowledgement,
@@ -48,9 +49,7 @@ impl Memory {
         }
         // First what was touched: whoever sees a new revision shall find out what it left alone.
         self.changes.remember(touched);
-        if let (Some(before), Some(after)) = (before, after) {
-            self.snapshots.carry(before, after, &bumped);
-        }
+        expected.carry(after, &bumped);
         acknowledgement
     }
 }
@@ -146,13 +145,14 @@ async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answer
         if transaction.is_shared() && !touched.is_empty() {
             transaction.announce(announced::write(&touched));
         }
+        let expected = memory.snapshots.expect(before);
         let acknowledgement = transaction.commit_each(statements).await?;
         memory.bell.ring(hooks);
         if attested {
             memory.attested.notify_one();
         }
-        let generations = [before, database.generation()];
-        return Ok((answers, memory.remember(generations, touched, bumped, acknowledgement)));
+        let after = database.generation();
+        return Ok((answers, memory.remember(expected, after, touched, bumped, acknowledgement)));
     }
     Ok((answers, Acknowledgement::at_once()))
 }
