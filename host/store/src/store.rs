@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     pub(crate) leases: Option<Leases>,
     /// Up to which revision of each repository all servers know what is in it.
     pub(crate) acknowledged: Acknowledged,
-    pub(crate) record_cache: RecordCache,
+    pub(crate) record_cache: Arc<RecordCache>,
     pub(crate) used_credentials: Arc<WriteBehind<UsedCredential>>,
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
@@ -100,12 +100,13 @@ impl Store {
     ) -> Store {
         let lease_ms = i64::try_from(config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4);
         let snapshots = Arc::<Snapshots>::default();
-        let changes = Arc::<ChangeLog>::default();
+        let (changes, record_cache) = (Arc::<ChangeLog>::default(), Arc::<RecordCache>::default());
         let leases = leases(&changes);
         let (bell, attested) = (Arc::<Bell>::default(), Arc::<Notify>::default());
         let memory = Memory {
             snapshots: Arc::clone(&snapshots),
             changes: Arc::clone(&changes),
+            records: Arc::clone(&record_cache),
             leases: leases.clone(),
             bell: Arc::clone(&bell),
             attested: Arc::clone(&attested),
@@ -134,7 +135,7 @@ impl Store {
             changes,
             leases,
             acknowledged: Acknowledged::default(),
-            record_cache: RecordCache::default(),
+            record_cache,
             db,
         });
         Store { inner }

@@ -1,7 +1,8 @@
 //! The record cache: what was read of repositories and did not change since, so that reading it again costs no statement.
 //!
 //! An entry is served while the log of changes knows that no commit touched what it was made of. For calls that only read: who
-//! changes records reads them from the database.
+//! changes records reads them from the database. What this process commits is put here as well: the next reader of what a publish
+//! changed finds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +15,12 @@ use crate::changes::{ChangeLog, Dependencies};
 use crate::digest::Sha256;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
+use crate::records::listing::Listing;
 
 /// Bytes of all entries.
 const TOTAL_BYTES: u64 = 20 << 20;
+/// Bytes of a value that a commit puts here: more is rare, and would displace much that is read.
+const WRITTEN_BYTES: usize = 32 << 10;
 /// Bytes of an entry that is worth its place.
 const ENTRY_BYTES: u64 = 4 << 20;
 /// What an entry costs besides its key and content.
@@ -25,7 +29,7 @@ const OVERHEAD: u64 = 256;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Question {
     Record(String),
-    Records { prefix: String, after: Option<String>, limit: u32 },
+    Records { prefix: String, after: Option<String> },
     Keys { prefix: String, delimiter: Option<char>, after: Option<String>, limit: u32 },
     Blob(Sha256),
 }
@@ -33,7 +37,7 @@ pub(super) enum Question {
 #[derive(Clone)]
 pub(super) enum Found {
     Record(Option<Entry>),
-    Records(Arc<[Entry]>),
+    Records(Listing),
     Keys(Arc<[String]>),
     Blob(Blob),
 }
@@ -43,6 +47,16 @@ struct Kept {
     good_at: AtomicU64,
     dependencies: Dependencies,
     found: Found,
+}
+
+/// A record that a commit has put or removed.
+pub(crate) struct Written {
+    pub(crate) repository: RepositoryId,
+    pub(crate) key: String,
+    /// None where it was removed.
+    pub(crate) found: Option<Entry>,
+    /// A revision of the repository at which it is so.
+    pub(crate) at: u64,
 }
 
 /// What the cache has of a question.
@@ -85,6 +99,17 @@ impl RecordCache {
         Recalled::Good(found)
     }
 
+    /// Takes in what a commit wrote, which is durable.
+    pub(crate) fn remember(&self, written: Vec<Written>) {
+        for Written { repository, key, found, at } in written {
+            if found.as_ref().is_none_or(|entry| entry.value.len() <= WRITTEN_BYTES) {
+                let mut dependencies = Dependencies::default();
+                dependencies.on_record(&key);
+                self.put((repository, Question::Record(key)), at, dependencies, Found::Record(found));
+            }
+        }
+    }
+
     pub(super) fn put(&self, place: Place, now: u64, dependencies: Dependencies, found: Found) {
         let kept = Kept { good_at: AtomicU64::new(now), dependencies, found };
         if weight(&place, &kept) <= ENTRY_BYTES {
@@ -96,7 +121,7 @@ impl RecordCache {
 fn weight((_, question): &Place, kept: &Kept) -> u64 {
     let asked = match question {
         Question::Record(key) => key.len(),
-        Question::Records { prefix, after, .. } | Question::Keys { prefix, after, .. } => {
+        Question::Records { prefix, after } | Question::Keys { prefix, after, .. } => {
             prefix.len() + after.as_ref().map_or(0, String::len)
         }
         Question::Blob(_) => 0,
@@ -104,7 +129,7 @@ fn weight((_, question): &Place, kept: &Kept) -> u64 {
     let entry = |entry: &Entry| entry.key.len() + entry.value.len() + 64;
     let found = match &kept.found {
         Found::Record(found) => found.as_ref().map_or(0, entry),
-        Found::Records(found) => found.iter().map(entry).sum(),
+        Found::Records(found) => found.entries.iter().map(entry).sum(),
         Found::Keys(found) => found.iter().map(|key| key.len() + 24).sum(),
         Found::Blob(blob) => usize::try_from(blob.size()).unwrap_or(usize::MAX),
     };

@@ -12,7 +12,7 @@ use crate::records::cache::{Found, Place, Question, Recalled};
 use crate::records::keys::MAX_KEYS;
 use crate::records::patch::Patch;
 use crate::records::range::Range;
-use crate::records::read::{MAX_SCAN, MAX_SCAN_BYTES};
+use crate::records::read::MAX_SCAN;
 use crate::store::Store;
 
 /// A repository, and the revision at which a request saw it: what is served is of that revision or a later one.
@@ -36,43 +36,6 @@ impl Store {
         let mut dependencies = Dependencies::default();
         dependencies.on_record(key);
         self.inner.record_cache.put(place, now, dependencies, Found::Record(found.clone()));
-        Ok(found)
-    }
-
-    /// As [`Store::scan`].
-    pub async fn cached_scan(
-        &self,
-        seen: Seen,
-        prefix: &str,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Arc<[Entry]>, StoreError> {
-        let question =
-            Question::Records { prefix: prefix.to_owned(), after: after.map(str::to_owned), limit };
-        let (place, now) = self.place(seen, question);
-        let (mut patched, mut good_at) = (None, now);
-        match self.recall(&place, now) {
-            Recalled::Good(Found::Records(found)) => return Ok(found),
-            Recalled::Outdated { found: Found::Records(found), good_at: since } => {
-                // What stands behind the last may be beyond the bounds of one answer: that is for the database to say.
-                let last = found.last().map(|entry| entry.key.as_str()).unwrap_or_default();
-                let patch = self.patch_list(seen.repository, prefix, after, since, now).await?;
-                if let Some(patch) = patch.filter(|patch| patch.is_before(last)) {
-                    let list = patch.of(&found, |entry| &entry.key, Entry::clone);
-                    // Where it was cut off, what follows would move up.
-                    let whole = list.len() >= found.len() || ended_at(&found, limit).is_none();
-                    (patched, good_at) = (within_bounds(list, limit).filter(|_| whole), patch.at);
-                }
-            }
-            _ => {}
-        }
-        let (found, now): (Arc<[Entry]>, u64) = match patched {
-            Some(list) => (list.into(), good_at),
-            None => (self.scan(seen.repository, prefix, after, limit).await?.into(), now),
-        };
-        let mut dependencies = Dependencies::default();
-        dependencies.on_records(prefix, after, ended_at(&found, limit));
-        self.inner.record_cache.put(place, now, dependencies, Found::Records(Arc::clone(&found)));
         Ok(found)
     }
 
@@ -129,7 +92,7 @@ impl Store {
         Ok(found)
     }
 
-    fn recall(&self, place: &Place, now: u64) -> Recalled {
+    pub(super) fn recall(&self, place: &Place, now: u64) -> Recalled {
         self.inner.record_cache.get(&self.inner.changes, place, now)
     }
 
@@ -148,7 +111,7 @@ impl Store {
     }
 
     /// Where it would be kept, and the revision that it must be good for: what this process committed meanwhile counts.
-    fn place(&self, seen: Seen, question: Question) -> (Place, u64) {
+    pub(super) fn place(&self, seen: Seen, question: Question) -> (Place, u64) {
         let now = self.inner.changes.latest(seen.repository, seen.revision);
         ((seen.repository, question), now)
     }
@@ -163,13 +126,6 @@ pub fn listed_to(found: &[String], delimiter: Option<char>, limit: u32) -> Optio
 /// Whether so many are all that there are, and not all that one answer may have.
 fn is_whole(count: usize, limit: u32) -> bool {
     count < usize::try_from(limit.min(MAX_KEYS)).unwrap_or(usize::MAX)
-}
-
-/// A patched list as one answer may have it; none where that is for the database to cut.
-fn within_bounds(list: Vec<Entry>, limit: u32) -> Option<Vec<Entry>> {
-    let bytes: u64 = list.iter().map(|entry| entry.value.len() as u64).sum();
-    let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
-    (count <= limit.min(MAX_SCAN) && bytes <= MAX_SCAN_BYTES && !list.is_empty()).then_some(list)
 }
 
 /// The last key, where it was the number of records that ended the reading: what comes after it makes no difference.

@@ -13,6 +13,7 @@ use crate::webhooks::TagRecord;
 pub(crate) mod cache;
 pub(crate) mod cached;
 pub(crate) mod keys;
+mod listing;
 mod patch;
 pub(crate) mod range;
 pub(crate) mod read;

@@ -1,10 +1,12 @@
-//! Bringing a kept list of records up to date: what commits touched of it is read, in one statement, and the rest stays.
+//! Bringing a kept list of records up to date: what commits touched of it is taken from memory, or read in one statement, and the rest
+//! stays.
 
 use crate::changes::TouchedRange;
 use crate::db::{Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
+use crate::records::cache::{Found, Question, Recalled};
 use crate::records::range::Range;
 use crate::records::read::entry;
 use crate::store::Store;
@@ -34,6 +36,9 @@ impl Store {
         let asked = TouchedRange { range, since, now, most: MOST };
         let keys = self.inner.changes.touched(repository, asked).filter(|keys| !keys.is_empty());
         let Some(keys) = keys else { return Ok(None) };
+        if let Some(entries) = self.all_remembered(repository, &keys, now) {
+            return Ok(Some(Patch { at: now, keys, entries }));
+        }
         let mut values = values![repository.0];
         values.extend(keys.iter().map(|key| Value::from(&**key)));
         let rows = self.inner.db.fetch_few(sql(keys.len()), values).await?;
@@ -51,6 +56,21 @@ impl Store {
         let mut entries = present.collect::<Result<Vec<Entry>, _>>()?;
         entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         Ok(Some(Patch { at, keys, entries }))
+    }
+}
+
+impl Store {
+    /// The records of these keys as they are at `now`, in the order of the keys, where memory knows of each.
+    fn all_remembered(&self, repository: RepositoryId, keys: &[Box<str>], now: u64) -> Option<Vec<Entry>> {
+        let mut entries = Vec::with_capacity(keys.len());
+        for key in keys {
+            let place = (repository, Question::Record(String::from(&**key)));
+            match self.recall(&place, now) {
+                Recalled::Good(Found::Record(found)) => entries.extend(found),
+                _ => return None,
+            }
+        }
+        Some(entries)
     }
 }
 
@@ -79,10 +99,5 @@ impl Patch {
             patched.insert(at, make(entry));
         }
         patched
-    }
-
-    /// Whether nothing new stands after this key.
-    pub(super) fn is_before(&self, last: &str) -> bool {
-        self.entries.last().is_none_or(|entry| entry.key.as_str() <= last)
     }
 }

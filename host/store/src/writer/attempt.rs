@@ -15,6 +15,7 @@ use crate::db::{
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::leases::Leases;
+use crate::records::cache::RecordCache;
 use crate::webhooks::Bell;
 
 /// How often a transaction is run again that another process stood in the way of.
@@ -26,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) snapshots: Arc<Snapshots>,
     /// What commits touched.
     pub(crate) changes: Arc<ChangeLog>,
+    /// Records, as the commits leave them.
+    pub(crate) records: Arc<RecordCache>,
     /// Who tells other servers of it.
     pub(crate) leases: Option<Leases>,
     /// Wakes who tells hooks of it.
@@ -141,7 +144,7 @@ async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answer
     let answers = jobs.iter().map(|job| batch.judge(job)).collect();
     if batch.changes_anything() {
         let changes = batch.changes(*lease_ms, database.now_ms()).map_err(Failed::Before)?;
-        let Changes { statements, bumped, touched, hooks, attested } = changes;
+        let Changes { statements, bumped, touched, written, hooks, attested } = changes;
         if transaction.is_shared() && !touched.is_empty() {
             transaction.announce(announced::write(&touched));
         }
@@ -152,7 +155,9 @@ async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answer
             memory.attested.notify_one();
         }
         let after = database.generation();
-        return Ok((answers, memory.remember(expected, after, touched, bumped, acknowledgement)));
+        let acknowledgement = memory.remember(expected, after, touched, bumped, acknowledgement);
+        memory.records.remember(written);
+        return Ok((answers, acknowledgement));
     }
     Ok((answers, Acknowledgement::at_once()))
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use bytes::Bytes;
+
 use super::answers::Answers;
 use super::catalog::{Shown, queued};
 use super::events::Events;
@@ -17,7 +19,8 @@ use crate::db::{MultiRow, Transaction, Value};
 use crate::digest::Sha256;
 use crate::error::{ExceededQuota, StoreError};
 use crate::ids::{RepositoryId, TrashId, WebhookId};
-use crate::records::{Change, Commit, Expectation, Outcome};
+use crate::records::cache::Written;
+use crate::records::{Change, Commit, Entry, Expectation, Outcome};
 
 /// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
 pub(super) struct Batch<'a> {
@@ -62,7 +65,7 @@ struct Record<'a> {
 enum Write<'a> {
     #[default]
     Nothing,
-    Put(&'a [u8], &'a [Sha256]),
+    Put(&'a Bytes, &'a [Sha256]),
     Remove,
 }
 
@@ -296,6 +299,23 @@ impl<'a> Batch<'a> {
         self.committed.iter().map(|(id, touched)| (*id, touched.last)).collect()
     }
 
+    /// The records that are put or removed, as they are afterwards.
+    fn written(&self) -> Vec<Written> {
+        let written = self.records.iter().filter_map(|((repository, key), record)| {
+            let found = match record.write {
+                Write::Nothing => return None,
+                Write::Put(value, _) => {
+                    let revision = record.now.unwrap_or_default();
+                    Some(Entry { key: (*key).to_owned(), value: value.clone(), revision })
+                }
+                Write::Remove => None,
+            };
+            let at = self.committed.get(repository)?.last;
+            Some(Written { repository: *repository, key: (*key).to_owned(), found, at })
+        });
+        written.collect()
+    }
+
     pub(super) fn changes_anything(&self) -> bool {
         !self.committed.is_empty() || !self.leases.is_empty()
     }
@@ -303,6 +323,7 @@ impl<'a> Batch<'a> {
     /// What the jobs make of it: blobs before what names them.
     pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Changes, StoreError> {
         let bumped = self.bumped();
+        let written = self.written();
         let mut rows = Rows::default();
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
@@ -330,7 +351,7 @@ impl<'a> Batch<'a> {
         let is_statement =
             |(_, change, _): &(_, &CatalogChange, _)| matches!(change, CatalogChange::Attest(_));
         let attested = self.catalog.iter().any(is_statement);
-        Ok(Changes { statements, bumped, touched: self.committed, hooks, attested })
+        Ok(Changes { statements, bumped, touched: self.committed, written, hooks, attested })
     }
 }
 
@@ -340,6 +361,8 @@ pub(super) struct Changes {
     /// The new revisions.
     pub(super) bumped: Revisions,
     pub(super) touched: BTreeMap<RepositoryId, Touched>,
+    /// The records that it puts and removes.
+    pub(super) written: Vec<Written>,
     /// Hooks that are told something.
     pub(super) hooks: BTreeSet<WebhookId>,
     /// Whether there are statements to be judged.
@@ -369,7 +392,7 @@ impl Rows {
                 let [repository, key] = place();
                 let revision = crate::db::signed(record.now.unwrap_or_default());
                 let column = Value::from(sql::blobs_column(&names));
-                self.put.push([repository, key, Value::from(value), Value::from(revision), column]);
+                self.put.push([repository, key, Value::from(&**value), Value::from(revision), column]);
             }
         }
         let row = |id: &i64| {

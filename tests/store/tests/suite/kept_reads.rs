@@ -11,7 +11,10 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::support::{World, applied, commit, in_both, put, wait_for_lease};
 
-in_both! { histories, histories_of_two_servers, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records }
+in_both! {
+    histories, histories_of_two_servers, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records,
+    what_is_committed_here_is_read_from_memory, a_longer_list_goes_on_from_a_shorter
+}
 
 const WRITERS: usize = 3;
 const READERS: usize = 4;
@@ -253,6 +256,58 @@ async fn another_servers_commits_are_seen(world: &World) {
     let fourth = applied(other.commit(world.repository, commit([change])).await.unwrap());
     assert_eq!(value(fourth).await.as_deref(), Some("4".as_bytes()));
     other.close().await;
+}
+
+async fn scan(world: &World, at: u64, limit: u32) -> Vec<String> {
+    let seen = Seen { repository: world.repository, revision: at };
+    let found = world.store.cached_scan(seen, "a/", None, limit).await.unwrap();
+    found.iter().map(|entry| entry.key.clone()).collect()
+}
+
+/// Whoever reads what a publish changed asks the database nothing.
+async fn what_is_committed_here_is_read_from_memory(world: &World) {
+    let mut at = 0;
+    for number in [1, 2, 3, 5] {
+        at = world.put(&format!("a/{number}"), "old").await;
+    }
+    let seen = |revision| Seen { repository: world.repository, revision };
+    let keys = async |at| world.store.cached_keys(seen(at), "a/", None, None, 10_000).await.unwrap().to_vec();
+    assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/5"]);
+    assert_eq!(keys(at).await.len(), 4);
+    world.put("a/2", "new").await;
+    let removed = Change::Remove { key: "a/3".to_owned(), expect: Expectation::Present };
+    applied(world.store.commit(world.repository, commit([removed])).await.unwrap());
+    let at = world.put("a/4", "new").await;
+    let statements = world.store.statements();
+    let value = async |key: &str| {
+        let found = world.store.cached_get(seen(at), key.to_owned()).await.unwrap();
+        found.map(|entry| entry.value.to_vec())
+    };
+    assert_eq!(value("a/4").await.as_deref(), Some("new".as_bytes()));
+    assert_eq!(value("a/3").await, None);
+    assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/4", "a/5"]);
+    assert_eq!(keys(at).await, ["a/1", "a/2", "a/4", "a/5"]);
+    assert_eq!(scan(world, at, 2).await, ["a/1", "a/2"]);
+    assert_eq!(world.store.statements(), statements, "all of it is in memory");
+}
+
+async fn a_longer_list_goes_on_from_a_shorter(world: &World) {
+    let mut at = 0;
+    for number in 1..=5 {
+        at = world.put(&format!("a/{number}"), "").await;
+    }
+    assert_eq!(scan(world, at, 2).await, ["a/1", "a/2"]);
+    assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/4"]);
+    let at = world.put("a/35", "").await;
+    assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/35"]);
+    assert_eq!(scan(world, at, 10).await, ["a/1", "a/2", "a/3", "a/35", "a/4", "a/5"]);
+    // All of them are known: what comes behind the last is not.
+    let at = world.put("a/6", "").await;
+    assert_eq!(scan(world, at, 10).await.last().unwrap(), "a/6");
+    let removed = Change::Remove { key: "a/1".to_owned(), expect: Expectation::Present };
+    let at = applied(world.store.commit(world.repository, commit([removed])).await.unwrap());
+    assert_eq!(scan(world, at, 1).await, ["a/2"]);
+    assert_eq!(scan(world, at, 10).await.len(), 6);
 }
 
 /// A blob is held while a record names it: who found it relies on that record.
