@@ -29,12 +29,12 @@ pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Ra
 
 /// The runs of a page of keys, each by its last key and by how many they are. Of a page behind which there are `more` keys the last run may
 /// go on, and is left for the next page.
-pub fn runs_of_page(keys: &[String], more: bool) -> Vec<(String, u32)> {
+pub fn runs_of_page(keys: &[impl AsRef<str>], more: bool) -> Vec<(String, u32)> {
     let run = |run: Range<usize>| {
         let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
-        keys.get(run)?.last().map(|last| (last.clone(), count))
+        keys.get(run)?.last().map(|last| (last.as_ref().to_owned(), count))
     };
-    let mut runs: Vec<_> = runs(keys, String::as_str).filter_map(run).collect();
+    let mut runs: Vec<_> = runs(keys, AsRef::as_ref).filter_map(run).collect();
     if more {
         runs.pop();
     }

@@ -77,13 +77,14 @@ impl HostState {
         delimiter: Option<char>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Arc<[String]>, HostError> {
+    ) -> Result<Arc<[Arc<str>]>, HostError> {
         let (seen, storage) = (self.reading(repository)?, self.storage()?);
         self.tell_record("listed", prefix);
         let found = if self.may_recall() {
             storage.cached_keys(seen, prefix, delimiter, after, limit).await?
         } else {
-            storage.keys(seen.repository, prefix, delimiter, after, limit).await?.into()
+            let found = storage.keys(seen.repository, prefix, delimiter, after, limit).await?;
+            found.into_iter().map(Arc::from).collect()
         };
         self.reads.of(seen.repository).on_records(prefix, after, listed_to(&found, delimiter, limit));
         Ok(found)
@@ -153,7 +154,8 @@ impl HostRepository for HostState {
     ) -> Result<Vec<String>, HostError> {
         let delimiter = delimiter.as_deref().map(one_byte).transpose()?;
         let limit = limit.min(MAX_KEYS);
-        Ok(self.list(&repository, &prefix, delimiter, after.as_deref(), limit).await?.to_vec())
+        let found = self.list(&repository, &prefix, delimiter, after.as_deref(), limit).await?;
+        Ok(found.iter().map(|key| String::from(&**key)).collect())
     }
 
     async fn runs(

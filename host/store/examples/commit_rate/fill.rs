@@ -91,7 +91,7 @@ async fn in_postgres(url: &str, count: u64, statements: &[String]) -> Result<(),
         "CREATE TEMP TABLE n AS SELECT i, id, lib, 'org/example/' || lib || '/' || id || '/lib-' || id || '.jar' AS path, \
          sha, encode(sha, 'hex') AS hex FROM (SELECT i, substr(md5('a' || i), 1, 16) AS id, \
          'lib' || lpad((i * 7919 % 1000)::text, 3, '0') AS lib, sha256(('b' || i)::bytea) AS sha \
-         FROM generate_series(1, {count}) AS i) AS made"
+         FROM generate_series(1::bigint, {count}) AS i) AS made"
     );
     // The rows fit together: what refers to what need not be looked at.
     let before = ["SET session_replication_role = replica".to_owned(), table, "ANALYZE n".to_owned()];

@@ -31,6 +31,10 @@ pub(super) struct KeyRange {
 }
 
 impl KeyRange {
+    pub(super) fn has(&self, key: &str) -> bool {
+        *self.from <= *key && *key < *self.end
+    }
+
     fn holds(&self, other: &KeyRange) -> bool {
         self.from <= other.from && other.end <= self.end
     }

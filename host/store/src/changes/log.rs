@@ -1,8 +1,8 @@
 //! The log of what commits touched, for each repository: this process's, and those that others announced.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::dependencies::Dependencies;
 use crate::answers::AnswerChange;
@@ -14,6 +14,8 @@ use crate::records::range::Range;
 /// Things remembered of one repository, and of all together.
 const OF_ONE: usize = 16 * 1024;
 const OF_ALL: usize = 128 * 1024;
+/// Records that were touched last and are looked through one by one: who was right a moment ago relied on few of them.
+const RECENT: usize = 16;
 
 /// What commits to one repository touched that followed one another without a gap.
 #[derive(Debug, Default)]
@@ -74,7 +76,10 @@ struct RepositoryLog {
     floor: u64,
     head: u64,
     /// Each with the revision that touched it last.
-    records: BTreeMap<Box<str>, u64>,
+    records: BTreeMap<Arc<str>, u64>,
+    /// The last of them, each with the revision that touched it: all that the commits after `recent_floor` touched.
+    recent: VecDeque<(u64, Arc<str>)>,
+    recent_floor: u64,
     packages: HashMap<Box<str>, u64>,
     blobs: HashMap<i64, u64>,
     answers: HashMap<CacheName, u64>,
@@ -106,7 +111,7 @@ impl ChangeLog {
         }
         let bounds = (Bound::Included(range.from.as_str()), Bound::Excluded(range.end.as_str()));
         let later = log.records.range::<str, _>(bounds).filter(|(_, at)| **at > since);
-        let found: Vec<Box<str>> = later.map(|(key, _)| key.clone()).take(most + 1).collect();
+        let found: Vec<Box<str>> = later.map(|(key, _)| Box::from(&**key)).take(most + 1).collect();
         (found.len() <= most).then_some(found)
     }
 
@@ -149,7 +154,8 @@ impl RepositoryLog {
         let Touched { first, last, records, packages, blobs, answers } = touched;
         if first > self.head + 1 || self.head == 0 {
             // Others committed in between, or before: what they touched is not known.
-            *self = RepositoryLog { floor: first.saturating_sub(1), ..RepositoryLog::default() };
+            let floor = first.saturating_sub(1);
+            *self = RepositoryLog { floor, recent_floor: floor, ..RepositoryLog::default() };
         }
         self.head = self.head.max(last);
         if !packages.is_empty() {
@@ -157,7 +163,14 @@ impl RepositoryLog {
         }
         // All of it counts as touched by the last commit: what was made before that is made anew, which is no fault.
         let later = |at: &mut u64| *at = (*at).max(last);
-        records.into_iter().for_each(|key| later(self.records.entry(key).or_default()));
+        for key in records.into_iter().map(Arc::<str>::from) {
+            self.recent.push_back((last, Arc::clone(&key)));
+            later(self.records.entry(key).or_default());
+        }
+        while self.recent.len() > RECENT {
+            let gone = self.recent.pop_front().map_or(0, |(at, _)| at);
+            self.recent_floor = self.recent_floor.max(gone);
+        }
         packages.into_iter().for_each(|name| later(self.packages.entry(name).or_default()));
         blobs.into_iter().for_each(|row| later(self.blobs.entry(row).or_default()));
         answers.into_iter().for_each(|name| later(self.answers.entry(name).or_default()));
@@ -185,16 +198,26 @@ impl RepositoryLog {
             return false;
         }
         let later = |at: Option<&u64>| at.is_some_and(|at| *at > since);
-        let Dependencies { records, ranges, packages, all_packages, blobs, answers, .. } = dependencies;
-        let in_range = |from: &str, end: &str| {
-            let bounds = (Bound::Included(from), Bound::Excluded(end));
-            from < end && self.records.range::<str, _>(bounds).any(|(_, at)| *at > since)
-        };
-        !(records.iter().any(|key| later(self.records.get(key)))
-            || ranges.iter().any(|range| in_range(&range.from, &range.end))
+        let Dependencies { packages, all_packages, blobs, answers, .. } = dependencies;
+        !(self.record_changed(since, dependencies)
             || packages.iter().any(|name| later(self.packages.get(name)))
             || (*all_packages && self.shown > since)
             || blobs.iter().any(|row| later(self.blobs.get(row)))
             || answers.iter().any(|name| later(self.answers.get(name))))
+    }
+
+    fn record_changed(&self, since: u64, Dependencies { records, ranges, .. }: &Dependencies) -> bool {
+        if since >= self.recent_floor {
+            // They need not stand in the order of their revisions: another server's may be told of late.
+            let mut recent = self.recent.iter().filter(|(at, _)| *at > since);
+            return recent
+                .any(|(_, key)| records.contains(&**key) || ranges.iter().any(|range| range.has(key)));
+        }
+        let in_range = |from: &str, end: &str| {
+            let bounds = (Bound::Included(from), Bound::Excluded(end));
+            from < end && self.records.range::<str, _>(bounds).any(|(_, at)| *at > since)
+        };
+        records.iter().any(|key| self.records.get(&**key).is_some_and(|at| *at > since))
+            || ranges.iter().any(|range| in_range(&range.from, &range.end))
     }
 }

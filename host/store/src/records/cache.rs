@@ -38,7 +38,7 @@ pub(super) enum Question {
 pub(super) enum Found {
     Record(Option<Entry>),
     Records(Listing),
-    Keys(Arc<[String]>),
+    Keys(Arc<[Arc<str>]>),
     Blob(Blob),
 }
 

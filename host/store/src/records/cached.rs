@@ -39,7 +39,8 @@ impl Store {
         Ok(found)
     }
 
-    /// As [`Store::keys`].
+    /// As [`Store::keys`]. The keys are shared with what is kept: a list of thousands in which one changed is made anew at the cost of
+    /// its pointers.
     pub async fn cached_keys(
         &self,
         seen: Seen,
@@ -47,7 +48,7 @@ impl Store {
         delimiter: Option<char>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Arc<[String]>, StoreError> {
+    ) -> Result<Arc<[Arc<str>]>, StoreError> {
         let after_text = after.map(str::to_owned);
         let question = Question::Keys { prefix: prefix.to_owned(), delimiter, after: after_text, limit };
         let (place, now) = self.place(seen, question);
@@ -58,15 +59,18 @@ impl Store {
                 if delimiter.is_none() && is_whole(found.len(), limit) =>
             {
                 if let Some(patch) = self.patch_list(seen.repository, prefix, after, since, now).await? {
-                    let list = patch.of(&found, String::as_str, |entry| entry.key.clone());
+                    let list = patch.of(&found, |key| key, |entry| entry.key.as_str().into());
                     (patched, good_at) = (Some(list).filter(|list| is_whole(list.len(), limit)), patch.at);
                 }
             }
             _ => {}
         }
-        let (found, now): (Arc<[String]>, u64) = match patched {
+        let (found, now): (Arc<[Arc<str>]>, u64) = match patched {
             Some(list) => (list.into(), good_at),
-            None => (self.keys(seen.repository, prefix, delimiter, after, limit).await?.into(), now),
+            None => {
+                let found = self.keys(seen.repository, prefix, delimiter, after, limit).await?;
+                (found.into_iter().map(Arc::from).collect(), now)
+            }
         };
         let mut dependencies = Dependencies::default();
         dependencies.on_records(prefix, after, listed_to(&found, delimiter, limit));
@@ -118,9 +122,9 @@ impl Store {
 }
 
 /// As [`ended_at`], of [`Store::keys`]. A key that was cut off stands for all that follow it up to the next: none is the last then.
-pub fn listed_to(found: &[String], delimiter: Option<char>, limit: u32) -> Option<&str> {
+pub fn listed_to<K: AsRef<str>>(found: &[K], delimiter: Option<char>, limit: u32) -> Option<&str> {
     let ended = delimiter.is_none() && !is_whole(found.len(), limit);
-    found.last().filter(|_| ended).map(String::as_str)
+    found.last().filter(|_| ended).map(AsRef::as_ref)
 }
 
 /// Whether so many are all that there are, and not all that one answer may have.
