@@ -1,6 +1,6 @@
 //! Bytes that the host holds: handles that are read in pieces, kept, or given as an answer.
 
-use crate::host::{HostBlob, HostUpload, HostWriter};
+use crate::host::{HostBlob, HostUpload, HostWriter, HostWritten};
 use crate::{Digest, Error, ReadAt};
 
 /// A received body, a stored file, an upstream's answer. Dropped without being kept, a new one is gone.
@@ -111,6 +111,10 @@ impl Writer {
     /// As [`Writer::write`]; besides, what reading the blob fails with.
     pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
         self.0.append(blob.host())
+    }
+
+    pub(crate) fn write_parts(&mut self, parts: Vec<HostWritten<'_>>) -> Result<(), Error> {
+        self.0.write_parts(parts)
     }
 
     /// All that was written.

@@ -81,12 +81,38 @@ pub trait HostBlob: Any {
     fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Box<dyn HostBlob>, Error>;
 }
 
+/// `part` of `wit/v0.1/blobs.wit`.
+pub enum HostWritten<'a> {
+    /// The plugin's own bytes.
+    Bytes(Vec<u8>),
+    /// Some of a blob's.
+    Section {
+        /// The blob.
+        of: &'a dyn HostBlob,
+        /// Where they begin in it.
+        offset: u64,
+        /// How many they are.
+        length: u64,
+    },
+}
+
+/// `noted` of `wit/v0.1/memo.wit`.
+pub struct HostNoted {
+    /// What the plugin noted.
+    pub note: Vec<u8>,
+    /// Its bytes.
+    pub body: Box<dyn HostBlob>,
+    /// How many they are.
+    pub size: u64,
+}
+
 /// Resource `writer`.
 #[expect(missing_docs, reason = "wit/v0.1/blobs.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/blobs.wit says it")]
 pub trait HostWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
     fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error>;
+    fn write_parts(&mut self, parts: Vec<HostWritten<'_>>) -> Result<(), Error>;
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error>;
 }
 
@@ -150,7 +176,7 @@ pub trait HostRepository: Any {
     fn begin_login(&self) -> Result<Login, Error>;
     fn signing_keys(&self) -> Result<Vec<PublicKey>, Error>;
     fn sign(&self, message: &[u8]) -> Result<Signature, Error>;
-    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error>;
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error>;
     fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error>;
 }
 
@@ -158,7 +184,7 @@ pub trait HostRepository: Any {
 #[expect(missing_docs, reason = "wit/v0.1/memo.wit says it")]
 #[expect(clippy::missing_errors_doc, reason = "wit/v0.1/memo.wit says it")]
 pub trait HostMaking {
-    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error>;
+    fn finish(self: Box<Self>, note: &[u8], bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error>;
 }
 
 /// Resource `transaction`.

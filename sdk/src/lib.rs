@@ -108,7 +108,7 @@ pub use packhouse_names::{
 };
 pub use params::Params;
 pub use percent::percent_encode;
-pub use piece::{PIECE_BYTES, Piece, PieceParts};
+pub use piece::{PIECE_BYTES, Piece, PieceParts, Section};
 pub use presentation::{
     Attestation, Dependency, History, Image, Layer, Platform, Presentation, README_BYTES, Readme, Referrer,
 };

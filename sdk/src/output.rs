@@ -1,6 +1,7 @@
 //! A document that is put together piece by piece, so that no more than a part of it is in the guest's memory.
 
-use crate::{Blob, Content, Context, Error, Writer};
+use crate::host::HostWritten;
+use crate::{Blob, Content, Context, Error, Section, Writer};
 use serde::Serialize;
 
 /// Bytes that need not be a blob, and that are handed to one at a time.
@@ -22,14 +23,23 @@ const INLINE: usize = 1 << 20;
 /// ```
 pub struct Output<'a> {
     cx: &'a Context,
+    /// What was added before the buffer and is not handed over yet.
+    parts: Vec<Part>,
+    /// Bytes of the texts among that.
+    held: usize,
     buffer: Vec<u8>,
     writer: Option<Writer>,
+}
+
+enum Part {
+    Text(Vec<u8>),
+    Section(Section),
 }
 
 impl<'a> Output<'a> {
     /// An empty one.
     pub fn new(cx: &'a Context) -> Self {
-        Self { cx, buffer: Vec::new(), writer: None }
+        Self { cx, parts: Vec::new(), held: 0, buffer: Vec::new(), writer: None }
     }
 
     /// Adds text as it is.
@@ -37,9 +47,8 @@ impl<'a> Output<'a> {
     /// # Errors
     /// The host's, when the blob cannot be written.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
-        if self.buffer.len() + text.len() > INLINE {
-            self.writer.get_or_insert_with(|| self.cx.writer()).write(&self.buffer)?;
-            self.buffer.clear();
+        if self.held + self.buffer.len() + text.len() > INLINE {
+            self.hand_over()?;
         }
         self.buffer.extend_from_slice(text.as_bytes());
         Ok(())
@@ -59,25 +68,51 @@ impl<'a> Output<'a> {
     /// # Errors
     /// As [`Output::push`].
     pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
-        let writer = self.writer.get_or_insert_with(|| self.cx.writer());
+        self.hand_over()?;
+        self.writer.get_or_insert_with(|| self.cx.writer()).append(blob)
+    }
+
+    /// Adds some of a piece, as [`append`](Self::append) does. All that is added in this way is handed over to the host together.
+    pub fn add(&mut self, section: Section) {
+        self.end_text();
+        self.parts.push(Part::Section(section));
+    }
+
+    fn end_text(&mut self) {
         if !self.buffer.is_empty() {
-            writer.write(&self.buffer)?;
-            self.buffer.clear();
+            self.held += self.buffer.len();
+            self.parts.push(Part::Text(std::mem::take(&mut self.buffer)));
         }
-        writer.append(blob)
+    }
+
+    /// Hands over what was added.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        self.end_text();
+        if self.parts.is_empty() {
+            return Ok(());
+        }
+        let writer = self.writer.get_or_insert_with(|| self.cx.writer());
+        self.held = 0;
+        let mut parts = std::mem::take(&mut self.parts);
+        let written = parts.iter_mut().map(|part| match part {
+            Part::Text(text) => HostWritten::Bytes(std::mem::take(text)),
+            Part::Section(section) => section.written(),
+        });
+        writer.write_parts(written.collect())
     }
 
     /// All of it.
     ///
     /// # Errors
     /// As [`Output::push`].
-    pub fn finish(self) -> Result<Content, Error> {
+    pub fn finish(mut self) -> Result<Content, Error> {
+        if self.writer.is_none() && self.parts.is_empty() {
+            return Ok(Content::Inline(self.buffer));
+        }
+        self.hand_over()?;
         match self.writer {
-            None => Ok(Content::Inline(self.buffer)),
-            Some(mut writer) => {
-                writer.write(&self.buffer)?;
-                Ok(Content::Blob(writer.finish()?))
-            }
+            None => Ok(Content::Inline(Vec::new())),
+            Some(writer) => Ok(Content::Blob(writer.finish()?)),
         }
     }
 }

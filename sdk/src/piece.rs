@@ -1,14 +1,16 @@
 //! Pieces of documents that the host remembers until something that was read for them changes.
 
-use crate::{Blob, Error, ReadAt, Repository};
+use crate::host::{HostNoted, HostWritten};
+use crate::{Blob, Error, Repository};
+use std::rc::Rc;
 
 /// Bytes that the host remembers as one piece, at most.
 pub const PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes of the longest name of a piece.
 const NAME: usize = 16 << 10;
-/// Bytes in front of a piece: how long its note is.
-const HEAD: usize = 4;
+/// Names that the host is asked for at one time: what is noted of so many is seldom more than it answers.
+const NAMES: usize = 250;
 
 /// What a piece is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +23,8 @@ pub struct PieceParts {
 
 /// A piece that the host remembers, or did not.
 pub struct Piece {
-    blob: Blob,
-    /// Bytes of the note.
-    note: u64,
+    note: String,
+    body: Rc<Blob>,
     size: u64,
 }
 
@@ -31,68 +32,70 @@ impl PieceParts {
     /// Whether the host may remember it: what is larger is written to a document directly.
     #[must_use]
     pub fn fits(&self) -> bool {
-        HEAD + self.note.len() + self.body.len() <= PIECE_BYTES
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        let note = u32::try_from(self.note.len()).unwrap_or(u32::MAX);
-        [&note.to_le_bytes()[..], self.note.as_bytes(), self.body.as_bytes()].concat()
+        self.note.len() + self.body.len() <= PIECE_BYTES
     }
 }
 
 impl Piece {
-    fn of(blob: Blob) -> Result<Self, Error> {
-        let head = blob.read_exact_at(0, HEAD as u64)?;
-        let note = head.first_chunk::<HEAD>().map(|head| u32::from_le_bytes(*head)).unwrap_or_default();
-        Ok(Self { note: note.into(), size: blob.size()?, blob })
+    fn found(found: HostNoted) -> Result<Self, Error> {
+        let HostNoted { note, body, size } = found;
+        let note = String::from_utf8(note).map_err(|_| not_text())?;
+        Ok(Self { note, body: Rc::new(Blob::new(body)), size })
     }
 
     /// What the plugin noted when it made the piece.
-    ///
-    /// # Errors
-    /// The host's.
-    pub fn note(&self) -> Result<String, Error> {
-        let bytes = self.blob.read_exact_at(HEAD as u64, self.note)?;
-        String::from_utf8(bytes).map_err(|_| not_text())
+    #[must_use]
+    pub fn note(&self) -> &str {
+        &self.note
     }
 
-    /// All of it, in the plugin's memory.
+    /// What stands in a document, in the plugin's memory.
     ///
     /// # Errors
     /// The host's.
-    pub fn parts(&self) -> Result<PieceParts, Error> {
-        let bytes = self.blob.read_exact_at(HEAD as u64, self.size.saturating_sub(HEAD as u64))?;
-        let mut note = String::from_utf8(bytes).map_err(|_| not_text())?;
-        let end = usize::try_from(self.note).unwrap_or(usize::MAX);
-        let body = if note.is_char_boundary(end) { note.split_off(end) } else { return Err(not_text()) };
-        Ok(PieceParts { note, body })
+    pub fn text(&self) -> Result<String, Error> {
+        self.body.text(self.size)
     }
 
     /// Bytes of what stands in a document.
     #[must_use]
     pub fn body_size(&self) -> u64 {
-        self.size.saturating_sub(HEAD as u64 + self.note)
+        self.size
     }
 
-    /// What stands in a document, for [`Output::append`](crate::Output::append).
+    /// What stands in a document, as the content of an answer.
     ///
     /// # Errors
     /// The host's.
-    pub fn body(&self) -> Result<Blob, Error> {
-        self.body_part(0, self.body_size())
+    pub fn into_body(self) -> Result<Blob, Error> {
+        match Rc::try_unwrap(self.body) {
+            Ok(body) => Ok(body),
+            Err(shared) => shared.slice(0, self.size),
+        }
     }
 
-    /// So many bytes of that, from `offset` on.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] when they do not lie within it; else the host's.
-    pub fn body_part(&self, offset: u64, length: u64) -> Result<Blob, Error> {
-        self.blob.slice(HEAD as u64 + self.note + offset, length)
+    /// So many bytes of what stands in a document, from `offset` on, for [`Output::add`](crate::Output::add).
+    #[must_use]
+    pub fn section(&self, offset: u64, length: u64) -> Section {
+        Section { of: Rc::clone(&self.body), offset, length }
+    }
+}
+
+/// Some of a piece's bytes, from [`Piece::section`].
+pub struct Section {
+    of: Rc<Blob>,
+    offset: u64,
+    length: u64,
+}
+
+impl Section {
+    pub(crate) fn written(&self) -> HostWritten<'_> {
+        HostWritten::Section { of: self.of.host(), offset: self.offset, length: self.length }
     }
 }
 
 fn not_text() -> Error {
-    Error::Other("a piece is not UTF-8".to_owned())
+    Error::Other("a piece's note is not UTF-8".to_owned())
 }
 
 impl Repository {
@@ -112,7 +115,7 @@ impl Repository {
     ///         }
     ///         Ok::<_, Error>(parts.fits().then_some(parts))
     ///     })?;
-    ///     piece.map(|piece| piece.note()).transpose()
+    ///     Ok(piece.map(|piece| piece.note().to_owned()))
     /// }
     /// ```
     ///
@@ -123,15 +126,71 @@ impl Repository {
         name: &str,
         make: impl FnOnce() -> Result<Option<PieceParts>, E>,
     ) -> Result<Option<Piece>, E> {
+        let mut make = Some(make);
+        let found = self.pieces(&[name.to_owned()], |_| make.take().map_or(Ok(None), |make| make()))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    /// The same for each of these names, in their order: `make` is told which of them it makes, and is called for those that the host
+    /// does not remember. The host is asked once for all.
+    ///
+    /// # Errors
+    /// As [`Repository::piece`].
+    pub fn pieces<E: From<Error>>(
+        &self,
+        names: &[String],
+        mut make: impl FnMut(usize) -> Result<Option<PieceParts>, E>,
+    ) -> Result<Vec<Option<Piece>>, E> {
+        let mut pieces = Vec::with_capacity(names.len());
+        for asked in names.chunks(NAMES) {
+            let mut found = self.find_pieces(asked)?.into_iter();
+            for name in asked {
+                let (at, found) = (pieces.len(), found.next().flatten());
+                pieces.push(match found {
+                    Some(found) => Some(Piece::found(found)?),
+                    None => self.make_piece(name, || make(at))?,
+                });
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// What the host remembers. It does not take a name that is too long: no such piece is asked for.
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+        if names.iter().all(|name| name.len() <= NAME) {
+            return self.ask_for_pieces(names);
+        }
+        let short: Vec<String> = names.iter().filter(|name| name.len() <= NAME).cloned().collect();
+        let mut found = self.ask_for_pieces(&short)?.into_iter();
+        let found = |name: &String| if name.len() <= NAME { found.next().flatten() } else { None };
+        Ok(names.iter().map(found).collect())
+    }
+
+    /// Asks for each by itself where too much is noted of all together.
+    fn ask_for_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+        match self.host().find_pieces(names) {
+            Err(Error::TooLarge(_)) if names.len() > 1 => {
+                let one = |name: &String| {
+                    let found = self.host().find_pieces(std::slice::from_ref(name))?;
+                    Ok(found.into_iter().next().flatten())
+                };
+                names.iter().map(one).collect()
+            }
+            found => found,
+        }
+    }
+
+    fn make_piece<E: From<Error>>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Option<PieceParts>, E>,
+    ) -> Result<Option<Piece>, E> {
         if name.len() > NAME {
             return Ok(None);
         }
-        if let Some(found) = self.host().find_piece(name)? {
-            return Ok(Some(Piece::of(Blob::new(found))?));
-        }
         let making = self.host().start_piece(name)?;
-        let Some(parts) = make()? else { return Ok(None) };
-        let made = making.finish(&parts.into_bytes())?;
-        Ok(Some(Piece::of(Blob::new(made))?))
+        let Some(PieceParts { note, body }) = make()? else { return Ok(None) };
+        let made = making.finish(note.as_bytes(), body.as_bytes())?;
+        Ok(Some(Piece { note, body: Rc::new(Blob::new(made)), size: body.len() as u64 }))
     }
 }

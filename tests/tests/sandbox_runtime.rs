@@ -211,8 +211,17 @@ async fn a_call_writes_no_more_than_its_limit() {
     let world = World::new(limits).await;
     let before = world.stored().await;
     assert_eq!(refusal(&world, "flood-writer").await, (413, "too_large".to_owned()));
+    assert_eq!(refusal(&world, "flood-parts").await, (413, "too_large".to_owned()));
     assert_eq!(refusal(&world, "flood-transaction").await, (400, "invalid".to_owned()));
     assert_eq!(world.stored().await, before);
+}
+
+#[tokio::test]
+async fn parts_and_pieces_are_checked() {
+    let world = World::new(tight()).await;
+    assert_eq!(world.text("wrong-parts").await, "invalid invalid invalid invalid bc-a");
+    assert_eq!(world.text("wrong-pieces").await, "invalid invalid invalid 1000");
+    assert_eq!(refusal(&world, "flood-notes").await, (413, "too_large".to_owned()));
 }
 
 #[tokio::test]

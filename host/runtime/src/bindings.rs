@@ -18,6 +18,7 @@ wasmtime::component::bindgen!({
         "packhouse:format/blobs.[method]blob.decode": async | trappable,
         "packhouse:format/blobs.[method]writer.write": async | trappable,
         "packhouse:format/blobs.[method]writer.append": async | trappable,
+        "packhouse:format/blobs.[method]writer.write-parts": async | trappable,
         "packhouse:format/blobs.[static]writer.finish": async | trappable,
         "packhouse:format/blobs.[static]upload.finish": async | trappable,
         "packhouse:format/blobs.[static]upload.abort": async | trappable,

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use hashlink::LruCache;
 use packhouse_store::{Blob, Dependencies, RepositoryId, Seen, Store};
 
@@ -19,6 +20,8 @@ const OVERHEAD: usize = 256;
 
 /// A piece.
 pub(crate) struct Piece {
+    /// What the plugin noted of it.
+    pub(crate) note: Bytes,
     /// Its bytes, in memory. Its digest is computed once.
     pub(crate) blob: Blob,
     /// What was read of its repository.
@@ -104,17 +107,17 @@ impl PluginMemos {
         (same_settings && piece.holds(store, seen)).then_some(piece)
     }
 
-    /// Remembers a piece that was made by a call which saw the repository as `seen` says.
+    /// Remembers a piece, note and bytes, that was made by a call which saw the repository as `seen` says.
     pub(crate) fn remember(
         &self,
         seen: Seen,
         settings: Arc<str>,
         name: &str,
-        blob: Blob,
+        (note, blob): (Bytes, Blob),
         dependencies: Dependencies,
     ) {
         let good_at = AtomicU64::new(seen.revision);
-        let piece = Piece { blob, dependencies, settings, good_at };
+        let piece = Piece { note, blob, dependencies, settings, good_at };
         if piece.bytes() <= PIECE_BYTES {
             self.memos.held().insert(self.owner(seen), name.into(), Arc::new(piece), self.memos.total);
         }
@@ -141,7 +144,7 @@ impl Piece {
     }
 
     fn bytes(&self) -> usize {
-        usize::try_from(self.blob.size()).unwrap_or(usize::MAX)
+        usize::try_from(self.blob.size()).unwrap_or(usize::MAX).saturating_add(self.note.len())
     }
 
     fn weight(&self, name: &str) -> usize {
@@ -205,7 +208,8 @@ mod tests {
 
     fn remember(memos: &PluginMemos, repository: i64, name: &str, bytes: usize) {
         let blob = Blob::from_bytes(vec![b'x'; bytes].into());
-        memos.remember(seen(repository, 1), "{}".into(), name, blob, Dependencies::default());
+        let parts = (Bytes::new(), blob);
+        memos.remember(seen(repository, 1), "{}".into(), name, parts, Dependencies::default());
     }
 
     fn has(memos: &PluginMemos, repository: i64, name: &str) -> bool {

@@ -4,6 +4,7 @@
 use crate::records;
 use crate::version::Version;
 use packhouse_sdk::{Error, PieceParts, Repository, runs};
+use std::ops::Range;
 
 /// An artifact with more versions than these has many.
 pub(crate) const MANY: usize = 64;
@@ -23,21 +24,24 @@ pub(crate) struct ManyVersions {
 pub(crate) fn read(repository: &Repository, folder: &str) -> Result<ManyVersions, Error> {
     let prefix = records::versions(folder);
     let keys = repository.keys(&prefix).collect::<Result<Vec<_>, _>>()?;
-    let mut modified = 0;
-    for run in runs(&keys, String::as_str) {
+    let runs: Vec<Range<usize>> = runs(&keys, String::as_str).collect();
+    let names: Vec<String> =
+        runs.iter().map(|run| piece_name(&prefix, keys.get(run.clone()).unwrap_or_default())).collect();
+    let newest = |at: usize| {
+        let run = runs.get(at).cloned().unwrap_or_default();
         let before = run.start.checked_sub(1).and_then(|at| keys.get(at)).map(String::as_str);
-        let run = keys.get(run).unwrap_or_default();
-        let newest = || {
-            let mut newest = 0;
-            for entry in repository.neighbours(&prefix, before, run) {
-                newest = records::read_time(&entry?.value).max(newest);
-            }
-            Ok::<u64, Error>(newest)
-        };
-        let note = || Ok::<_, Error>(Some(PieceParts { note: newest()?.to_string(), body: String::new() }));
-        let found = match repository.piece(&piece_name(&prefix, run), note)? {
-            Some(piece) => piece.note()?.parse().unwrap_or_default(),
-            None => newest()?,
+        let mut newest = 0;
+        for entry in repository.neighbours(&prefix, before, keys.get(run).unwrap_or_default()) {
+            newest = records::read_time(&entry?.value).max(newest);
+        }
+        Ok::<u64, Error>(newest)
+    };
+    let note = |at| Ok::<_, Error>(Some(PieceParts { note: newest(at)?.to_string(), body: String::new() }));
+    let mut modified = 0;
+    for (at, found) in repository.pieces(&names, note)?.into_iter().enumerate() {
+        let found = match found {
+            Some(piece) => piece.note().parse().unwrap_or_default(),
+            None => newest(at)?,
         };
         modified = modified.max(found);
     }

@@ -71,8 +71,8 @@ fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Re
             Ok(rendering.into_parts()?)
         })?;
         if let Some(piece) = made {
-            let modified = piece.note()?.parse().unwrap_or_default();
-            return Ok(packument::response(form, modified, Content::Blob(piece.body()?)));
+            let modified = piece.note().parse().unwrap_or_default();
+            return Ok(packument::response(form, modified, Content::Blob(piece.into_body()?)));
         }
     }
     let mut rendering = Rendering::begin(cx, request, name, form)?;

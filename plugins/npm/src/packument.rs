@@ -183,19 +183,17 @@ impl<'a> Rendering<'a> {
         VersionText { address: self.address, name: self.name, form: self.form }
     }
 
-    /// Adds versions that were written as members before, with a note of their times as members of another object. All versions
-    /// are added in such a way, in their order, or none.
-    pub(crate) fn add_piece(&mut self, piece: &packhouse_sdk::Piece) -> Result<(), Error> {
-        let times = piece.note()?;
-        if !times.is_empty() && !self.listed_times.is_empty() {
+    /// Adds versions that were written as members before, each with a comma before it, with a note of their times as members of another
+    /// object. All versions are added in such a way, in their order, or none.
+    pub(crate) fn add_piece(&mut self, piece: &packhouse_sdk::Piece) {
+        if !piece.note().is_empty() && !self.listed_times.is_empty() {
             self.listed_times.push(',');
         }
-        self.listed_times += &times;
-        if piece.body_size() == 0 {
-            return Ok(());
+        self.listed_times += piece.note();
+        if piece.body_size() > 0 {
+            let comma = u64::from(!std::mem::replace(&mut self.begun, true));
+            self.out.add(piece.section(comma, piece.body_size() - comma));
         }
-        self.separate()?;
-        self.out.append(&piece.body()?)
     }
 
     /// The same of one version that is too large for a piece.

@@ -74,20 +74,24 @@ pub(crate) fn add(
         rendering.repeat(&latest, &version.full)?;
     }
     let prefix = records::versions(name);
+    let mut runs = Vec::with_capacity(versions.len());
     let mut deprecated = 0;
     for versions in versions {
         let first = deprecated;
         while deprecated < deprecations.keys.len() && deprecations.number(deprecated) <= versions.last() {
             deprecated += 1;
         }
-        let run = Run {
-            repository,
-            prefix: &prefix,
-            versions,
-            deprecations: &deprecations,
-            deprecated: first..deprecated,
-        };
-        run.add(rendering)?;
+        let (prefix, deprecations) = (prefix.as_str(), &deprecations);
+        runs.push(Run { repository, prefix, versions, deprecations, deprecated: first..deprecated });
+    }
+    let text = rendering.version_text();
+    let names: Vec<String> = runs.iter().map(|run| run.piece_name(text)).collect();
+    let pieces = repository.pieces(&names, |at| runs.get(at).map_or(Ok(None), |run| run.render(text)))?;
+    for (run, piece) in runs.iter().zip(pieces) {
+        match piece {
+            Some(piece) => rendering.add_piece(&piece),
+            None => run.each(|number, version| rendering.add_beside_pieces(number, version))?,
+        }
     }
     let there = those_there(repository, name, rendering.tagged())?;
     rendering.listed(there);
@@ -128,14 +132,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn add(&self, rendering: &mut Rendering<'_>) -> Result<(), Error> {
-        let text = rendering.version_text();
-        match self.repository.piece(&self.piece_name(text), || self.render(text))? {
-            Some(piece) => rendering.add_piece(&piece),
-            None => self.each(|number, version| rendering.add_beside_pieces(number, version)),
-        }
-    }
-
     /// All that the piece is made of besides what stands in the records of the run; of those that say why a version is deprecated which
     /// there are.
     fn piece_name(&self, text: VersionText<'_>) -> String {
@@ -148,16 +144,14 @@ impl Run<'_> {
         name
     }
 
-    /// The versions as members of an object, and a note of their times; none where they are too large.
+    /// The versions as members of an object, each with a comma before it, and a note of their times; none where they are too large.
     fn render(&self, text: VersionText<'_>) -> Result<Option<PieceParts>, Error> {
         let mut parts = PieceParts::default();
         self.each(|number, version| {
             if !parts.fits() {
                 return Ok(());
             }
-            if !parts.body.is_empty() {
-                parts.body.push(',');
-            }
+            parts.body.push(',');
             parts.body += &text.member(number, version)?;
             if version.time > 0 {
                 version_text::add_time(&mut parts.note, number, version.time)?;

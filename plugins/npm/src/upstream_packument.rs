@@ -42,7 +42,7 @@ fn outline(proxy: &Repository, body: &Blob, digest: &Digest) -> Result<Outline, 
         Ok::<_, Error>(Some(parts).filter(PieceParts::fits))
     })?;
     match known {
-        Some(piece) => Ok(serde_json::from_str(&piece.note()?)?),
+        Some(piece) => Ok(serde_json::from_str(piece.note())?),
         None => find(),
     }
 }

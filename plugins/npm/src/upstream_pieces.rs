@@ -30,11 +30,16 @@ impl UpstreamPieces<'_> {
             rendering.repeat(&latest, &version.piece.full)?;
         }
         let versions = self.packument.versions();
-        for run in runs(versions, |version| version.name.as_str()) {
-            let run = versions.get(run).unwrap_or_default();
-            let text = rendering.version_text();
-            match self.proxy.piece(&self.piece_name(text, run), || self.render(text, run))? {
-                Some(piece) => rendering.add_piece(&piece)?,
+        let runs: Vec<&[Member]> = runs(versions, |version| version.name.as_str())
+            .map(|run| versions.get(run).unwrap_or_default())
+            .collect();
+        let text = rendering.version_text();
+        let names: Vec<String> = runs.iter().map(|run| self.piece_name(text, run)).collect();
+        let render = |at| self.render(text, runs.get(at).copied().unwrap_or_default());
+        let pieces = self.proxy.pieces(&names, render)?;
+        for (run, piece) in runs.iter().zip(pieces) {
+            match piece {
+                Some(piece) => rendering.add_piece(&piece),
                 None => {
                     self.each(run, &mut |number, version| {
                         rendering.add_beside_pieces(number, &version.piece)
@@ -74,9 +79,7 @@ impl UpstreamPieces<'_> {
             if !parts.fits() {
                 return Ok(());
             }
-            if !parts.body.is_empty() {
-                parts.body.push(',');
-            }
+            parts.body.push(',');
             parts.body += &text.member(number, &version.piece)?;
             if version.piece.time > 0 {
                 version_text::add_time(&mut parts.note, number, version.piece.time)?;

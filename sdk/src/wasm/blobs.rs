@@ -2,7 +2,7 @@
 
 use super::convert;
 use super::generated::packhouse::format as wit;
-use crate::host::{HostBlob, HostUpload, HostWriter};
+use crate::host::{HostBlob, HostUpload, HostWriter, HostWritten};
 use crate::{Blob, Digest, Error, Failure};
 
 /// A blob's handle.
@@ -54,6 +54,19 @@ impl HostWriter for WriterHandle {
 
     fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error> {
         self.0.append(handle(blob)?).map_err(convert::error)
+    }
+
+    fn write_parts(&mut self, parts: Vec<HostWritten<'_>>) -> Result<(), Error> {
+        let part = |part| {
+            Ok(match part {
+                HostWritten::Bytes(bytes) => wit::blobs::Part::Bytes(bytes),
+                HostWritten::Section { of, offset, length } => {
+                    wit::blobs::Part::Section(wit::blobs::Section { of: handle(of)?, offset, length })
+                }
+            })
+        };
+        let parts = parts.into_iter().map(part).collect::<Result<Vec<_>, Error>>()?;
+        self.0.write_parts(&parts).map_err(convert::error)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {

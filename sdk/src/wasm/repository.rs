@@ -2,7 +2,9 @@
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
-use crate::host::{HostBlob, HostMaking, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload};
+use crate::host::{
+    HostBlob, HostMaking, HostNoted, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
+};
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, ReasonedVerdict, Release,
     ReleaseVerdict, Signature, Statement, Version, VersionDocument, VersionId,
@@ -134,8 +136,14 @@ impl HostRepository for Handle {
         Ok(Signature { key_id: signature.key_id, value: signature.value })
     }
 
-    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error> {
-        Ok(wit::memo::find(&self.0, name).map_err(convert::error)?.map(blobs::blob))
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+        let found = wit::memo::find_noted(&self.0, names).map_err(convert::error)?;
+        let noted = |found: wit::memo::Noted| HostNoted {
+            note: found.note,
+            body: blobs::blob(found.body),
+            size: found.size,
+        };
+        Ok(found.into_iter().map(|found| found.map(noted)).collect())
     }
 
     fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error> {
@@ -147,8 +155,8 @@ impl HostRepository for Handle {
 struct MakingHandle(wit::memo::Making);
 
 impl HostMaking for MakingHandle {
-    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
-        wit::memo::Making::finish(self.0, bytes).map(blobs::blob).map_err(convert::error)
+    fn finish(self: Box<Self>, note: &[u8], bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
+        wit::memo::Making::finish_noted(self.0, note, bytes).map(blobs::blob).map_err(convert::error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::state::{self, Bytes};
 use base64::Engine;
-use packhouse_sdk::host::{HostBlob, HostWriter};
+use packhouse_sdk::host::{HostBlob, HostWriter, HostWritten};
 use packhouse_sdk::{Digest, Error};
 use std::any::Any;
 use std::io::Read;
@@ -122,6 +122,13 @@ impl HostWriter for MemoryWriter {
         let blob: &dyn Any = blob;
         let blob = blob.downcast_ref::<MemoryBlob>();
         self.write(&blob.ok_or_else(|| Error::Invalid("not a blob of this host's".to_owned()))?.bytes)
+    }
+
+    fn write_parts(&mut self, parts: Vec<HostWritten<'_>>) -> Result<(), Error> {
+        parts.into_iter().try_for_each(|part| match part {
+            HostWritten::Bytes(bytes) => self.write(&bytes),
+            HostWritten::Section { of, offset, length } => self.append(&*of.slice(offset, length)?),
+        })
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn HostBlob>, Error> {

@@ -4,12 +4,16 @@ use crate::blob::MemoryBlob;
 use crate::call::Rights;
 use crate::pieces::{KeyRange, MemoryPiece, Noted, PieceKey, Read};
 use crate::state::{Bytes, RepositoryState, State};
-use packhouse_sdk::host::{HostBlob, HostMaking};
+use packhouse_sdk::host::{HostBlob, HostMaking, HostNoted};
 use packhouse_sdk::{Error, PIECE_BYTES};
 use std::ops::Bound;
 
 /// Bytes of the longest name.
 const NAME: usize = 16 << 10;
+/// Bytes of the notes of one answer.
+const NOTES: usize = 16 << 20;
+/// Names of one question.
+const NAMES: usize = 1_000;
 
 impl KeyRange {
     /// What of a repository lies in it.
@@ -70,12 +74,24 @@ impl Rights {
         Ok((format, repository.to_owned(), settings, name.to_owned()))
     }
 
-    /// `memo.find`.
-    pub(crate) fn find_piece(
+    /// `memo.find-noted`.
+    pub(crate) fn find_pieces(
         &self,
         repository: &str,
-        name: &str,
-    ) -> Result<Option<Box<dyn HostBlob>>, Error> {
+        names: &[String],
+    ) -> Result<Vec<Option<HostNoted>>, Error> {
+        if names.len() > NAMES {
+            return Err(Error::Invalid(format!("{} names of pieces", names.len())));
+        }
+        let found: Vec<_> =
+            names.iter().map(|name| self.find_piece(repository, name)).collect::<Result<_, _>>()?;
+        match found.iter().flatten().map(|found| found.note.len()).sum::<usize>() {
+            notes if notes > NOTES => Err(Error::TooLarge(notes as u64)),
+            _ => Ok(found),
+        }
+    }
+
+    fn find_piece(&self, repository: &str, name: &str) -> Result<Option<HostNoted>, Error> {
         let key = self.piece_key(repository, name)?;
         let mut host = self.host.borrow_mut();
         let State { pieces, repositories, pieces_found, .. } = &mut *host;
@@ -86,7 +102,11 @@ impl Rights {
         };
         *pieces_found += 1;
         piece.reads.iter().for_each(|read| self.note(repository, read.clone()));
-        Ok(Some(MemoryBlob::boxed(piece.bytes.clone())))
+        Ok(Some(HostNoted {
+            note: piece.note.to_vec(),
+            body: MemoryBlob::boxed(piece.bytes.clone()),
+            size: piece.bytes.len() as u64,
+        }))
     }
 
     /// `making.start`.
@@ -102,13 +122,15 @@ impl Rights {
 }
 
 impl HostMaking for MemoryMaking {
-    fn finish(self: Box<Self>, bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
-        let bytes: Bytes = bytes.into();
+    fn finish(self: Box<Self>, note: &[u8], bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
+        let (note, bytes): (Bytes, Bytes) = (note.into(), bytes.into());
         let noted = self.rights.making.borrow_mut().take();
-        if let Some(Noted { reads, more: false, .. }) = noted.filter(|_| bytes.len() <= PIECE_BYTES) {
+        if let Some(Noted { reads, more: false, .. }) =
+            noted.filter(|_| note.len() + bytes.len() <= PIECE_BYTES)
+        {
             let mut host = self.rights.host.borrow_mut();
             host.pieces_made += 1;
-            host.pieces.insert(self.key.clone(), MemoryPiece { bytes: bytes.clone(), reads });
+            host.pieces.insert(self.key.clone(), MemoryPiece { note, bytes: bytes.clone(), reads });
         }
         Ok(MemoryBlob::boxed(bytes))
     }
@@ -144,9 +166,8 @@ mod tests {
             Ok::<_, Error>(Some(PieceParts { note: "é".to_owned(), body: read(&repository)? }))
         });
         let piece = piece.unwrap().unwrap();
-        assert_eq!(piece.note().unwrap(), "é");
-        let body = piece.body().unwrap().read_all(100).unwrap();
-        (String::from_utf8(body).unwrap(), host.take_piece_counts().1 == 1)
+        assert_eq!(piece.note(), "é");
+        (piece.text().unwrap(), host.take_piece_counts().1 == 1)
     }
 
     fn below(prefix: &'static str) -> impl Fn(&Repository) -> Result<String, Error> {
@@ -208,6 +229,36 @@ mod tests {
         let (_, other) = call(&host, Some(Action::Read), "s");
         let of_another = |_: &Repository| Ok(other.get("a")?.map(|_| String::new()).unwrap_or_default());
         assert_eq!(values(&host, of_another), (String::new(), false));
+    }
+
+    #[test]
+    fn of_many_pieces_those_that_are_missing_are_made() {
+        let host = host();
+        let (_, r) = call(&host, Some(Action::Read), "r");
+        let made = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut made = Vec::new();
+            let pieces = r.pieces(&names, |at| {
+                made.push(at);
+                let parts = PieceParts { note: at.to_string(), body: names[at].clone() };
+                Ok::<_, Error>((names[at] != "none").then_some(parts))
+            });
+            let said = |piece: &packhouse_sdk::Piece| (piece.note().to_owned(), piece.text().unwrap());
+            let said: Vec<_> = pieces.unwrap().iter().map(|piece| piece.as_ref().map(said)).collect();
+            (made, said)
+        };
+        let long = "n".repeat(20_000);
+        let piece = |note: &str, body: &str| Some((note.to_owned(), body.to_owned()));
+        assert_eq!(made(&["a", &long, "c"]), (vec![0, 2], vec![piece("0", "a"), None, piece("2", "c")]));
+        let found = made(&["none", "c", &long, "b", "a"]);
+        assert_eq!(found, (vec![0, 3], vec![None, piece("2", "c"), None, piece("3", "b"), piece("0", "a")]));
+        let noted = ["m"; 20].map(str::to_owned);
+        let large = |_| Ok::<_, Error>(Some(PieceParts { note: "n".repeat(1 << 20), body: String::new() }));
+        assert!(r.pieces(&noted, large).unwrap().iter().flatten().all(|piece| piece.note().len() == 1 << 20));
+        let many: Vec<String> = (0..2_500).map(|number| format!("many {number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(made(&many).0.len(), 2_500);
+        assert_eq!(made(&many).0.len(), 0);
     }
 
     #[test]

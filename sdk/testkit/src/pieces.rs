@@ -8,6 +8,7 @@ pub(crate) type PieceKey = (String, String, String, String);
 
 /// A piece, and what was read while it was made.
 pub(crate) struct MemoryPiece {
+    pub(crate) note: Rc<[u8]>,
     pub(crate) bytes: Rc<[u8]>,
     pub(crate) reads: Vec<Read>,
 }

@@ -9,7 +9,7 @@ use crate::upload::MemoryUpload;
 use base64::Engine;
 use packhouse_names::{ReleaseRules, runs_of_page};
 use packhouse_sdk::host::{
-    HostBlob, HostMaking, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
+    HostBlob, HostMaking, HostNoted, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
 };
 use packhouse_sdk::{
     Digest, Entry, Error, Login, LoginState, Matches, PublicKey, ReasonedVerdict, Release, ReleaseVerdict,
@@ -306,8 +306,8 @@ impl HostRepository for MemoryRepository {
         Ok(Signature { key_id: "memory".to_owned(), value })
     }
 
-    fn find_piece(&self, name: &str) -> Result<Option<Box<dyn HostBlob>>, Error> {
-        self.rights.find_piece(&self.name, name)
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+        self.rights.find_pieces(&self.name, names)
     }
 
     fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error> {

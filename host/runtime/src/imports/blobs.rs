@@ -8,7 +8,7 @@ use packhouse_store::{Algorithm, Blob};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::blobs::{Host, HostBlob, HostUpload, HostWriter};
+use crate::bindings::packhouse::format::blobs::{Host, HostBlob, HostUpload, HostWriter, Part, Section};
 use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::joined::{Cut, JoinedPart};
@@ -39,6 +39,40 @@ impl HostState {
         }
     }
 
+    async fn write_bytes(&mut self, writer: &Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
+        self.volume.count_written(bytes.len(), &self.limits)?;
+        let storage = self.storage()?;
+        Ok(self.held_mut(writer)?.write(Bytes::from(bytes), &storage).await?)
+    }
+
+    /// Adds bytes of a blob to those that were written; `invalid` where they do not lie within it.
+    async fn append_section(
+        &mut self,
+        writer: &Resource<WriterRep>,
+        of: &Resource<BlobRep>,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), HostError> {
+        let (blob, cut) = (self.whole(of).await?, self.cut(of)?);
+        let end = end_within(&blob, offset, length)?;
+        self.volume.count_written(usize::try_from(length).unwrap_or(usize::MAX), &self.limits)?;
+        let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
+        let writer = self.held_mut(writer)?;
+        if let Some(all) = blob.made_in_memory() {
+            // What lies in memory has a size that fits.
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
+            let bytes = all.slice(place(offset)..place(end));
+            let cut = cut.map(|Cut { of, start }| Cut { of, start: start + offset });
+            return Ok(writer.add(JoinedPart { bytes, cut }, &storage).await?);
+        }
+        let _host_work = clock.begin_host_work();
+        let mut bytes = blob.stream(offset..end);
+        while let Some(bytes) = bytes.next().await {
+            writer.write(bytes?, &storage).await?;
+        }
+        Ok(())
+    }
+
     /// Where the bytes behind a handle lie in something that is remembered.
     fn cut(&self, handle: &Resource<BlobRep>) -> Result<Option<Cut>, HostError> {
         Ok(match &self.held(handle)?.0 {
@@ -46,6 +80,13 @@ impl HostState {
             _ => None,
         })
     }
+}
+
+/// Where so many bytes from `offset` on end; `invalid` where they do not lie within the blob.
+fn end_within(blob: &Blob, offset: u64, length: u64) -> Result<u64, HostError> {
+    let size = blob.size();
+    let end = offset.checked_add(length).filter(|end| *end <= size);
+    end.ok_or_else(|| HostError::invalid(format!("{length} bytes at {offset} are not within {size}")))
 }
 
 impl Host for HostState {}
@@ -114,10 +155,7 @@ impl HostBlob for HostState {
         length: u64,
     ) -> Result<Resource<BlobRep>, HostError> {
         let blob = self.whole(&handle).await?;
-        if offset.checked_add(length).is_none_or(|end| end > blob.size()) {
-            let size = blob.size();
-            return Err(HostError::invalid(format!("{length} bytes at {offset} are not within {size}")));
-        }
+        end_within(&blob, offset, length)?;
         let slice = blob.slice(offset, length)?;
         let slice = match self.cut(&handle)? {
             Some(Cut { of, start }) => BlobRep(Content::Cut(slice, Cut { of, start: start + offset })),
@@ -160,9 +198,7 @@ impl HostWriter for HostState {
     }
 
     async fn write(&mut self, writer: Resource<WriterRep>, bytes: Vec<u8>) -> Result<(), HostError> {
-        self.volume.count_written(bytes.len(), &self.limits)?;
-        let storage = self.storage()?;
-        Ok(self.held_mut(&writer)?.write(Bytes::from(bytes), &storage).await?)
+        self.write_bytes(&writer, bytes).await
     }
 
     async fn append(
@@ -170,17 +206,18 @@ impl HostWriter for HostState {
         writer: Resource<WriterRep>,
         handle: Resource<BlobRep>,
     ) -> Result<(), HostError> {
-        let (blob, cut) = (self.whole(&handle).await?, self.cut(&handle)?);
-        self.volume.count_written(usize::try_from(blob.size()).unwrap_or(usize::MAX), &self.limits)?;
-        let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
-        let writer = self.held_mut(&writer)?;
-        if let Some(bytes) = blob.made_in_memory() {
-            return Ok(writer.add(JoinedPart { bytes, cut }, &storage).await?);
-        }
-        let _host_work = clock.begin_host_work();
-        let mut bytes = blob.stream(0..blob.size());
-        while let Some(bytes) = bytes.next().await {
-            writer.write(bytes?, &storage).await?;
+        let size = self.whole(&handle).await?.size();
+        self.append_section(&writer, &handle, 0, size).await
+    }
+
+    async fn write_parts(&mut self, writer: Resource<WriterRep>, parts: Vec<Part>) -> Result<(), HostError> {
+        for part in parts {
+            match part {
+                Part::Bytes(bytes) => self.write_bytes(&writer, bytes).await?,
+                Part::Section(Section { of, offset, length }) => {
+                    self.append_section(&writer, &of, offset, length).await?;
+                }
+            }
         }
         Ok(())
     }

@@ -1,19 +1,73 @@
 //! `memo`: pieces of documents that the plugin made before.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use packhouse_store::Blob;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use crate::bindings::packhouse::format::memo::{Host, HostMaking};
+use crate::bindings::packhouse::format::memo::{Host, HostMaking, Noted};
 use crate::host_error::HostError;
+use crate::memos::Piece;
 use crate::state::HostState;
 use crate::state::blobs::BlobRep;
-use crate::state::memo::{Made, MakingRep};
+use crate::state::memo::{Made, Making, MakingRep};
 use crate::state::records::RepositoryRep;
 
 /// Bytes of the longest name.
 const MAX_NAME: usize = 16 << 10;
+/// Names of one question.
+const MAX_NAMES: usize = 1_000;
+/// Bytes of the notes of one answer.
+const MAX_NOTES: usize = 16 << 20;
+
+impl HostState {
+    /// The pieces of these names that are remembered and still right, each with its handle.
+    fn recall_pieces(
+        &mut self,
+        of: &Resource<RepositoryRep>,
+        names: &[String],
+    ) -> Result<Vec<Option<(Arc<Piece>, Resource<BlobRep>)>>, HostError> {
+        names.iter().try_for_each(|name| check_name(name))?;
+        let view = &self.held(of)?.view;
+        let (seen, settings) = (view.seen(), view.settings.clone());
+        // Who changes records reads what is there now.
+        let Some(memos) = self.memos.clone().filter(|_| self.may_recall()) else {
+            return Ok(names.iter().map(|_| None).collect());
+        };
+        let storage = self.storage()?;
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(piece) = memos.find(&storage, seen, &settings, name) else {
+                found.push(None);
+                continue;
+            };
+            self.reads.of(seen.repository).extend(&piece.dependencies);
+            let handle = self.push(BlobRep::piece(piece.blob.clone()))?;
+            found.push(Some((piece, handle)));
+        }
+        Ok(found)
+    }
+
+    fn finish_piece(
+        &mut self,
+        making: Resource<MakingRep>,
+        note: Bytes,
+        bytes: Bytes,
+    ) -> Result<Resource<BlobRep>, HostError> {
+        self.take(making)?;
+        self.volume.count_written(note.len().saturating_add(bytes.len()), &self.limits)?;
+        let blob = Blob::from_bytes(bytes);
+        if let Some(Made { making, dependencies: Some(dependencies) }) = self.end_making()
+            && let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall())
+        {
+            let Making { seen, settings, name, .. } = making;
+            memos.remember(seen, settings, &name, (note, blob.clone()), dependencies);
+        }
+        Ok(self.push(BlobRep::piece(blob))?)
+    }
+}
 
 impl Host for HostState {
     fn find(
@@ -21,14 +75,29 @@ impl Host for HostState {
         of: Resource<RepositoryRep>,
         name: String,
     ) -> Result<Option<Resource<BlobRep>>, HostError> {
-        check_name(&name)?;
-        let view = &self.held(&of)?.view;
-        let (seen, settings) = (view.seen(), view.settings.clone());
-        // Who changes records reads what is there now.
-        let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall()) else { return Ok(None) };
-        let Some(piece) = memos.find(&self.storage()?, seen, &settings, &name) else { return Ok(None) };
-        self.reads.of(seen.repository).extend(&piece.dependencies);
-        Ok(Some(self.push(BlobRep::piece(piece.blob.clone()))?))
+        let found = self.recall_pieces(&of, &[name])?;
+        Ok(found.into_iter().flatten().next().map(|(_, handle)| handle))
+    }
+
+    fn find_noted(
+        &mut self,
+        of: Resource<RepositoryRep>,
+        names: Vec<String>,
+    ) -> Result<Vec<Option<Noted>>, HostError> {
+        if names.len() > MAX_NAMES {
+            return Err(HostError::invalid(format!("{} names of pieces", names.len())));
+        }
+        let found = self.recall_pieces(&of, &names)?;
+        let notes: usize = found.iter().flatten().map(|(piece, _)| piece.note.len()).sum();
+        if notes > MAX_NOTES {
+            return Err(HostError::too_large(notes as u64));
+        }
+        let noted = |(piece, body): (Arc<Piece>, Resource<BlobRep>)| Noted {
+            note: piece.note.to_vec(),
+            size: piece.blob.size(),
+            body,
+        };
+        Ok(found.into_iter().map(|found| found.map(noted)).collect())
     }
 }
 
@@ -48,15 +117,16 @@ impl HostMaking for HostState {
         making: Resource<MakingRep>,
         bytes: Vec<u8>,
     ) -> Result<Resource<BlobRep>, HostError> {
-        self.take(making)?;
-        self.volume.count_written(bytes.len(), &self.limits)?;
-        let blob = Blob::from_bytes(Bytes::from(bytes));
-        if let Some(Made { making, dependencies: Some(dependencies) }) = self.end_making()
-            && let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall())
-        {
-            memos.remember(making.seen, making.settings, &making.name, blob.clone(), dependencies);
-        }
-        Ok(self.push(BlobRep::piece(blob))?)
+        self.finish_piece(making, Bytes::new(), bytes.into())
+    }
+
+    fn finish_noted(
+        &mut self,
+        making: Resource<MakingRep>,
+        note: Vec<u8>,
+        bytes: Vec<u8>,
+    ) -> Result<Resource<BlobRep>, HostError> {
+        self.finish_piece(making, note.into(), bytes.into())
     }
 
     fn drop(&mut self, making: Resource<MakingRep>) -> Result<()> {

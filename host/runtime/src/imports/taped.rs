@@ -140,6 +140,7 @@ taped! {
         plain new() -> Plain<Resource<WriterRep>>;
         waiting write(writer: Resource<WriterRep>, bytes: Vec<u8>) -> Fails<()>;
         waiting append(writer: Resource<WriterRep>, bytes: Resource<BlobRep>) -> Fails<()>;
+        waiting write_parts(writer: Resource<WriterRep>, parts: Vec<wit::blobs::Part>) -> Fails<()>;
         waiting finish(writer: Resource<WriterRep>) -> Fails<Resource<BlobRep>>;
         drop WriterRep;
     }
@@ -252,10 +253,16 @@ taped! {
     }
     wit::memo::Host as "memo" {
         plain find(of: Resource<RepositoryRep>, name: String) -> Fails<Option<Resource<BlobRep>>>;
+        plain find_noted(
+            of: Resource<RepositoryRep>, names: Vec<String>
+        ) -> Fails<Vec<Option<wit::memo::Noted>>>;
     }
     wit::memo::HostMaking as "memo.making" {
         plain start(of: Resource<RepositoryRep>, name: String) -> Fails<Resource<MakingRep>>;
         plain finish(making: Resource<MakingRep>, bytes: Vec<u8>) -> Fails<Resource<BlobRep>>;
+        plain finish_noted(
+            making: Resource<MakingRep>, note: Vec<u8>, bytes: Vec<u8>
+        ) -> Fails<Resource<BlobRep>>;
         drop MakingRep;
     }
 }

@@ -28,12 +28,17 @@ impl Player {
             }
             ("records.transaction", "commit") | ("upstream.fetch", "start") => return None,
             (_, "new") => json!({of.rsplit('.').next().unwrap_or(of): self.new_handle()}),
-            ("host", "log") | ("blobs.writer", "write" | "append") | ("upstream.reply", "expect") => {
-                Value::Null
-            }
+            ("host", "log")
+            | ("blobs.writer", "write" | "append" | "write_parts")
+            | ("upstream.reply", "expect") => Value::Null,
             ("host", "now") => json!(self.recorded_at()),
-            ("blobs.writer", "finish") | ("memo.making", "finish") => json!({"blob": self.new_handle()}),
+            ("blobs.writer", "finish") | ("memo.making", "finish" | "finish_noted") => {
+                json!({"blob": self.new_handle()})
+            }
             ("memo", "find") => Value::Null,
+            ("memo", "find_noted") => {
+                json!(arguments.get(1)?.as_array()?.iter().map(|_| Value::Null).collect::<Vec<_>>())
+            }
             ("memo.making", "start") => json!({"making": self.new_handle()}),
             ("blobs.blob", _) => self.of_blob(function, arguments)?,
             _ if SILENT.contains(&of) => Value::Null,

@@ -192,20 +192,37 @@ impl Player {
                 let bytes = argument(1, "blob").and_then(|blob| self.written.get(&blob).cloned());
                 self.append(argument(0, "writer"), bytes);
             }
+            "blobs.writer.write_parts" => {
+                for part in arguments.get(1).and_then(Value::as_array).into_iter().flatten() {
+                    let bytes = match part.get("bytes") {
+                        Some(bytes) => as_bytes(bytes),
+                        None => part.get("section").and_then(|section| self.section(section)),
+                    };
+                    self.append(argument(0, "writer"), bytes);
+                }
+            }
             "blobs.writer.finish" => {
                 let bytes = argument(0, "writer").and_then(|writer| self.written.remove(&writer));
                 if let (Some(blob), Some(bytes)) = (handle(told, "blob"), bytes) {
                     self.written.insert(blob, bytes);
                 }
             }
-            "memo.making.finish" => {
-                let bytes = arguments.get(1).and_then(as_bytes);
+            "memo.making.finish" | "memo.making.finish_noted" => {
+                let bytes = arguments.last().and_then(as_bytes);
                 if let (Some(blob), Some(bytes)) = (handle(told, "blob"), bytes) {
                     self.written.insert(blob, bytes);
                 }
             }
             _ => {}
         }
+    }
+
+    /// What lies in a section of what was written.
+    fn section(&self, section: &Value) -> Option<Vec<u8>> {
+        let written = self.written.get(&handle(section.get("of")?, "blob")?)?;
+        let number = |of: &str| usize::try_from(section.get(of)?.as_u64()?).ok();
+        let from = number("offset")?;
+        written.get(from..from.checked_add(number("length")?)?).map(<[u8]>::to_vec)
     }
 
     /// What is not known of a writer makes all of it unknown.

@@ -1,7 +1,9 @@
 //! The contract's records and variants as they stand in a recording.
 
 use super::spoken::{records, variants};
-use crate::bindings::packhouse::format::{http, identity, records, releases, signing, types, upstream};
+use crate::bindings::packhouse::format::{
+    blobs, http, identity, memo, records, releases, signing, types, upstream,
+};
 use crate::host_error::GuestError;
 
 records! {
@@ -10,6 +12,8 @@ records! {
     http::Response { status, headers, content, options }
     http::Problem { code, message, detail }
     http::Failure { status, headers, problems }
+    blobs::Section { of, offset, length }
+    memo::Noted { note, body, size }
     records::Entry { key, value, revision }
     records::Version { name, version, files, published, summary, properties, state }
     records::File { path, digest, size }
@@ -29,6 +33,7 @@ records! {
 }
 
 variants! {
+    blobs::Part { ; Bytes, Section }
     http::Content { None; Inline, Blob }
     records::Expectation { Anything, Absent, Present; Revision }
     records::Outcome { ; Applied, Stale, UnknownBlobs }

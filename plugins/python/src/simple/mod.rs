@@ -80,7 +80,7 @@ fn remembered(cx: &Context, request: &Request, name: &str, form: Form) -> Result
         let body = String::from_utf8(bytes).map_err(|_| Failure::internal("a page is not UTF-8"))?;
         Ok(Some(PieceParts { note: String::new(), body }).filter(PieceParts::fits))
     })?;
-    Ok(made.map(|piece| piece.body()).transpose()?.map(Content::Blob))
+    Ok(made.map(|piece| piece.into_body()).transpose()?.map(Content::Blob))
 }
 
 /// The page of a project, made of all that is known of it.

@@ -10,7 +10,7 @@ use crate::projects;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::version::Version;
 use packhouse_sdk::{
-    Content, Context, Entry, Error, Failure, Output, Piece, PieceParts, Repository, Request,
+    Content, Context, Entry, Error, Failure, KeyRun, Output, Piece, PieceParts, Repository, Request,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,30 +25,32 @@ pub(super) struct Page<'a> {
     pub(super) form: Form,
 }
 
-/// A piece: what is noted of it, and where its text is.
-struct Made {
-    note: String,
-    body: Body,
-}
-
-enum Body {
+/// A piece.
+enum Made {
     /// With the host.
     Remembered(Piece),
-    /// Here, because it is too large to be remembered.
-    Here(String),
+    /// Here, because it is too large to be remembered or its text is needed here.
+    Here(PieceParts),
 }
 
 /// Bytes of a stretch up to which it costs more to have the host append it than to have the text here.
 const SHORT: u64 = 2048;
 
 impl Made {
+    fn note(&self) -> &str {
+        match self {
+            Self::Remembered(piece) => piece.note(),
+            Self::Here(parts) => &parts.note,
+        }
+    }
+
     /// Fetches the text of a piece that stands in the page in so many stretches, where they are short.
     fn fetch_if_scattered(&mut self, stretches: u64) -> Result<(), Error> {
-        if let Body::Remembered(piece) = &self.body
+        if let Self::Remembered(piece) = self
             && stretches > 1
             && piece.body_size() / stretches < SHORT
         {
-            self.body = Body::Here(piece.parts()?.body);
+            *self = Self::Here(PieceParts { note: piece.note().to_owned(), body: piece.text()? });
         }
         Ok(())
     }
@@ -94,11 +96,11 @@ impl Page<'_> {
         for (piece, text) in stretches {
             // Before the first item there is none.
             let text = text.start + std::mem::take(&mut first)..text.end;
-            match pieces.get(piece).map(|piece| &piece.body) {
-                Some(Body::Remembered(piece)) => {
-                    out.append(&piece.body_part(text.start as u64, (text.end - text.start) as u64)?)?;
+            match pieces.get(piece) {
+                Some(Made::Remembered(piece)) => {
+                    out.add(piece.section(text.start as u64, (text.end - text.start) as u64));
                 }
-                Some(Body::Here(body)) => out.push(body.get(text).unwrap_or_default())?,
+                Some(Made::Here(parts)) => out.push(parts.body.get(text).unwrap_or_default())?,
                 None => {}
             }
         }
@@ -155,26 +157,26 @@ impl Page<'_> {
         between: &str,
         mut make: impl FnMut(Entry, bool) -> Result<(String, String, String), Error>,
     ) -> Result<Vec<Made>, Error> {
-        let mut pieces = Vec::new();
-        for run in self.repository.runs(prefix)? {
-            let mut render = || {
-                let mut items = Vec::with_capacity(run.count());
-                for entry in self.repository.run_records(&run) {
-                    items.push(make(entry?, items.is_empty())?);
-                }
-                Ok::<_, Error>(parts(items, between))
-            };
-            let piece_name = format!("{name}\n\n{}", run.place());
-            let remembered = || Ok::<_, Error>(Some(render()?).filter(PieceParts::fits));
-            pieces.push(match self.repository.piece(&piece_name, remembered)? {
-                Some(piece) => Made { note: piece.note()?, body: Body::Remembered(piece) },
-                None => {
-                    let PieceParts { note, body } = render()?;
-                    Made { note, body: Body::Here(body) }
-                }
-            });
-        }
-        Ok(pieces)
+        let runs = self.repository.runs(prefix)?;
+        let mut render = |run: &KeyRun| {
+            let mut items = Vec::with_capacity(run.count());
+            for entry in self.repository.run_records(run) {
+                items.push(make(entry?, items.is_empty())?);
+            }
+            Ok::<_, Error>(parts(items, between))
+        };
+        let names: Vec<String> = runs.iter().map(|run| format!("{name}\n\n{}", run.place())).collect();
+        let remembered = self.repository.pieces(&names, |at| {
+            let rendered = runs.get(at).map(&mut render).transpose()?;
+            Ok::<_, Error>(rendered.filter(PieceParts::fits))
+        })?;
+        let made = |(run, piece): (&KeyRun, Option<Piece>)| {
+            Ok(match piece {
+                Some(piece) => Made::Remembered(piece),
+                None => Made::Here(render(run)?),
+            })
+        };
+        runs.iter().zip(remembered).map(made).collect()
     }
 }
 
@@ -194,9 +196,9 @@ fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts 
 /// What the pieces hold, the lowest version first, then by name.
 fn in_order(pieces: &[Made]) -> Vec<Item<'_>> {
     let mut items = Vec::new();
-    for (piece, Made { note, .. }) in pieces.iter().enumerate() {
+    for (piece, made) in pieces.iter().enumerate() {
         let mut start = 0;
-        for line in note.lines() {
+        for line in made.note().lines() {
             let mut fields = line.splitn(3, '\t');
             let (Some(order), Some(length), Some(name)) = (fields.next(), fields.next(), fields.next())
             else {

@@ -3,9 +3,10 @@
 use std::hint::black_box;
 use std::mem;
 
-use crate::packhouse::format::blobs::Writer;
+use crate::packhouse::format::blobs::{Blob, Part, Section, Writer};
 use crate::packhouse::format::host;
 use crate::packhouse::format::http::{Content, Failure, Request, Response};
+use crate::packhouse::format::memo::{self, Making};
 use crate::packhouse::format::records::{Expectation, Repository, Transaction};
 use crate::packhouse::format::types::{Error, Header};
 use crate::{refusal, refused, response, second, text};
@@ -33,6 +34,10 @@ pub fn respond(path: &str, request: &Request, target: Repository) -> Result<Resp
         "invalid-utf8" => invalid_utf8(),
         "flood-log" => Ok(flood_log()),
         "flood-writer" => flood_writer(),
+        "flood-parts" => flood_parts(),
+        "wrong-parts" => wrong_parts(),
+        "wrong-pieces" => Ok(wrong_pieces(&target)),
+        "flood-notes" => flood_notes(&target),
         "flood-transaction" => flood_transaction(&target),
         _ => Err(refusal(404, "not_found", path)),
     }
@@ -172,6 +177,58 @@ fn flood_writer() -> Result<Response, Failure> {
     loop {
         writer.write(&piece).map_err(refused)?;
     }
+}
+
+/// The same of one blob, over and over, in one call.
+fn flood_parts() -> Result<Response, Failure> {
+    let (writer, of) = (Writer::new(), written(&vec![7; 1 << 20])?);
+    let parts: Vec<Part> =
+        (0..1_000).map(|_| Part::Section(Section { of: &of, offset: 0, length: 1 << 20 })).collect();
+    writer.write_parts(&parts).map_err(refused)?;
+    Ok(text(200, "written"))
+}
+
+/// Sections that do not lie within their blob.
+fn wrong_parts() -> Result<Response, Failure> {
+    let (writer, of) = (Writer::new(), written(b"abc")?);
+    let section = |offset, length| Part::Section(Section { of: &of, offset, length });
+    let outcomes = [(2, 2), (4, 0), (u64::MAX, 2), (0, u64::MAX)]
+        .map(|(offset, length)| outcome(writer.write_parts(&[section(offset, length)])));
+    writer
+        .write_parts(&[section(1, 2), Part::Bytes(b"-".to_vec()), section(3, 0), section(0, 1)])
+        .map_err(refused)?;
+    let written = Writer::finish(writer).map_err(refused)?.read(0, 99).map_err(refused)?;
+    Ok(text(200, format!("{} {}", outcomes.join(" "), String::from_utf8_lossy(&written))))
+}
+
+/// Names of pieces that the host does not take.
+fn wrong_pieces(target: &Repository) -> Response {
+    let names = [vec![String::new()], vec!["n".repeat((16 << 10) + 1)], vec!["n".to_owned(); 1_001]];
+    let outcomes = names.map(|names| outcome(memo::find_noted(target, &names)));
+    let most = memo::find_noted(target, &vec!["n".to_owned(); 1_000]).map(|found| found.len());
+    text(200, format!("{} {}", outcomes.join(" "), most.unwrap_or_default()))
+}
+
+/// One large note, over and over, in one answer.
+fn flood_notes(target: &Repository) -> Result<Response, Failure> {
+    let making = Making::start(target, "large").map_err(refused)?;
+    Making::finish_noted(making, &vec![7; 1 << 20], &[]).map_err(refused)?;
+    let found = memo::find_noted(target, &vec!["large".to_owned(); 1_000]).map_err(refused)?;
+    Ok(text(200, found.len().to_string()))
+}
+
+fn outcome<T>(result: Result<T, Error>) -> &'static str {
+    match result {
+        Ok(_) => "allowed",
+        Err(Error::Invalid(_)) => "invalid",
+        Err(_) => "failed",
+    }
+}
+
+fn written(bytes: &[u8]) -> Result<Blob, Failure> {
+    let writer = Writer::new();
+    writer.write(bytes).map_err(refused)?;
+    Writer::finish(writer).map_err(refused)
 }
 
 /// More than a transaction may hold; told when it is committed.
