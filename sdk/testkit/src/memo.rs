@@ -146,7 +146,7 @@ impl Drop for MemoryMaking {
 mod tests {
     use crate::MemoryHost;
     use crate::tests::{call, host};
-    use packhouse_sdk::{Action, Error, PieceParts, ReadAt, Repository};
+    use packhouse_sdk::{Action, Error, PieceParts, Repository};
 
     fn set(host: &MemoryHost, repository: &str, key: &str, value: Option<&str>) {
         let (_, repository) = call(host, Some(Action::Publish), repository);

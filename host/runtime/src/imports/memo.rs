@@ -22,13 +22,16 @@ const MAX_NAMES: usize = 1_000;
 /// Bytes of the notes of one answer.
 const MAX_NOTES: usize = 16 << 20;
 
+/// A piece that was found, and its handle.
+type Recalled = (Arc<Piece>, Resource<BlobRep>);
+
 impl HostState {
     /// The pieces of these names that are remembered and still right, each with its handle.
     fn recall_pieces(
         &mut self,
         of: &Resource<RepositoryRep>,
         names: &[String],
-    ) -> Result<Vec<Option<(Arc<Piece>, Resource<BlobRep>)>>, HostError> {
+    ) -> Result<Vec<Option<Recalled>>, HostError> {
         names.iter().try_for_each(|name| check_name(name))?;
         let view = &self.held(of)?.view;
         let (seen, settings) = (view.seen(), view.settings.clone());
@@ -92,11 +95,8 @@ impl Host for HostState {
         if notes > MAX_NOTES {
             return Err(HostError::too_large(notes as u64));
         }
-        let noted = |(piece, body): (Arc<Piece>, Resource<BlobRep>)| Noted {
-            note: piece.note.to_vec(),
-            size: piece.blob.size(),
-            body,
-        };
+        let noted =
+            |(piece, body): Recalled| Noted { note: piece.note.to_vec(), size: piece.blob.size(), body };
         Ok(found.into_iter().map(|found| found.map(noted)).collect())
     }
 }
