@@ -7,12 +7,11 @@ use crate::changes::Dependencies;
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
-use crate::records::Entry;
 use crate::records::cache::{Found, Place, Question, Recalled};
 use crate::records::keys::MAX_KEYS;
 use crate::records::patch::Patch;
 use crate::records::range::Range;
-use crate::records::read::MAX_SCAN;
+use crate::records::{Entry, MAX_SCAN};
 use crate::store::Store;
 
 /// A repository, and the revision at which a request saw it: what is served is of that revision or a later one.

@@ -1,150 +1,34 @@
-//! Scans of records through the record cache. What is kept of a range is one list, however many were asked for: it is cut, brought up to
-//! date by what was touched, or continued by what follows its last.
+//! What is kept of a range of records: one list, however many were asked for.
 
 use std::sync::Arc;
 
-use crate::changes::{Dependencies, TouchedRange};
-use crate::db::values;
-use crate::error::StoreError;
-use crate::ids::RepositoryId;
-use crate::records::Entry;
-use crate::records::cache::{Found, Question, Recalled};
-use crate::records::cached::Seen;
-use crate::records::range::{Range, just_after};
-use crate::records::read::{MAX_SCAN, MAX_SCAN_BYTES};
-use crate::store::Store;
+use crate::changes::Dependencies;
+use crate::records::{Entry, MAX_SCAN, MAX_SCAN_BYTES};
 
 /// The first records of a range.
 #[derive(Clone)]
 pub(super) struct Listing {
     pub(super) entries: Arc<[Entry]>,
     /// Whether it was their number that ended the reading: others may follow. Else they are all, or all that one answer may have.
-    open: bool,
-}
-
-/// What is asked for.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    repository: RepositoryId,
-    prefix: &'a str,
-    after: Option<&'a str>,
-    limit: usize,
-}
-
-impl Store {
-    /// As [`Store::scan`], all of it as it was at one moment.
-    pub async fn cached_scan(
-        &self,
-        seen: Seen,
-        prefix: &str,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Arc<[Entry]>, StoreError> {
-        let question = Question::Records { prefix: prefix.to_owned(), after: after.map(str::to_owned) };
-        let (place, now) = self.place(seen, question);
-        let limit = limit.min(MAX_SCAN);
-        let asked = Asked {
-            repository: seen.repository,
-            prefix,
-            after,
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-        };
-        let (known, good_at) = match self.recall(&place, now) {
-            Recalled::Good(Found::Records(known)) if known.answers(limit) => {
-                return Ok(known.first(asked.limit));
-            }
-            Recalled::Good(Found::Records(known)) => (Some(known), now),
-            Recalled::Outdated { found: Found::Records(known), good_at } => {
-                let patched = self.patched(asked, &known, good_at, now).await?;
-                patched.map_or((None, now), |(list, at)| (Some(list), at))
-            }
-            _ => (None, now),
-        };
-        let kept = match known {
-            Some(known) if known.answers(limit) => Some(known),
-            Some(known) => self.continued(asked, known, good_at).await?,
-            None => None,
-        };
-        let (listing, now) = match kept {
-            Some(listing) => (listing, good_at),
-            None => (Listing::of(self.scan(seen.repository, prefix, after, limit).await?, asked.limit), now),
-        };
-        let found = listing.first(asked.limit);
-        self.inner.record_cache.put(place, now, listing.dependencies(asked), Found::Records(listing));
-        Ok(found)
-    }
-
-    /// A list that was right at `since`, with what commits touched of it; and the revision at which it is right. None where that is for
-    /// the database to say.
-    async fn patched(
-        &self,
-        asked: Asked<'_>,
-        known: &Listing,
-        since: u64,
-        now: u64,
-    ) -> Result<Option<(Listing, u64)>, StoreError> {
-        let Some((last, mut range)) = known.last().zip(Range::new(asked.prefix, asked.after)) else {
-            return Ok(None);
-        };
-        if known.open {
-            range.end = just_after(last);
-        }
-        let Some(mut patch) = self.patch(asked.repository, &range, since, now).await? else {
-            return Ok(None);
-        };
-        // What stands behind the last may be beyond the bounds of one answer.
-        let within = patch.entries.partition_point(|entry| entry.key.as_str() <= last);
-        let beyond = patch.entries.split_off(within);
-        let entries = patch.of(&known.entries, |entry| &entry.key, Entry::clone);
-        let listing = Listing { entries: entries.into(), open: known.open || !beyond.is_empty() };
-        Ok(listing.is_within_bounds().then_some((listing, patch.at)))
-    }
-
-    /// A list that was right at `at`, with what follows its last. None where others changed it meanwhile.
-    async fn continued(
-        &self,
-        asked: Asked<'_>,
-        known: Listing,
-        at: u64,
-    ) -> Result<Option<Listing>, StoreError> {
-        let Asked { repository, prefix, after, limit } = asked;
-        let Some((last, mut range)) = known.last().zip(Range::new(prefix, after)) else { return Ok(None) };
-        range.end = just_after(last);
-        let missing = limit.saturating_sub(known.entries.len());
-        let more =
-            self.scan(repository, prefix, Some(last), u32::try_from(missing).unwrap_or(MAX_SCAN)).await?;
-        let open = more.len() >= missing;
-        // Read after the rest was: what that shows is of this revision at the latest.
-        let sql = "SELECT revision FROM repositories WHERE id = $1";
-        let row = self.inner.db.find(sql, values![repository.0]).await?;
-        let Some(now) = row.map(|row| row.columns().unsigned("revision")).transpose()? else {
-            return Ok(None);
-        };
-        let touched = TouchedRange { range: &range, since: at, now, most: 0 };
-        if at != now && self.inner.changes.touched(repository, touched).is_none() {
-            return Ok(None);
-        }
-        let entries = known.entries.iter().cloned().chain(more).collect();
-        Ok(Some(Listing { entries, open }).filter(Listing::is_within_bounds))
-    }
+    pub(super) open: bool,
 }
 
 impl Listing {
     /// What the database answered to the question for so many.
-    fn of(entries: Vec<Entry>, limit: usize) -> Listing {
+    pub(super) fn of(entries: Vec<Entry>, limit: usize) -> Listing {
         Listing { open: entries.len() >= limit, entries: entries.into() }
     }
 
-    fn last(&self) -> Option<&str> {
+    pub(super) fn last(&self) -> Option<&str> {
         self.entries.last().map(|entry| entry.key.as_str())
     }
 
     /// Whether as many are known as are asked for, or all.
-    fn answers(&self, limit: u32) -> bool {
+    pub(super) fn answers(&self, limit: u32) -> bool {
         !self.open || self.entries.len() >= usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
-    fn first(&self, limit: usize) -> Arc<[Entry]> {
+    pub(super) fn first(&self, limit: usize) -> Arc<[Entry]> {
         match self.entries.get(..limit) {
             Some(first) if first.len() < self.entries.len() => first.into(),
             _ => Arc::clone(&self.entries),
@@ -152,16 +36,17 @@ impl Listing {
     }
 
     /// Whether the database would answer it as one.
-    fn is_within_bounds(&self) -> bool {
+    pub(super) fn is_within_bounds(&self) -> bool {
         let bytes: u64 = self.entries.iter().map(|entry| entry.value.len() as u64).sum();
         let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         !self.entries.is_empty() && count <= MAX_SCAN && bytes <= MAX_SCAN_BYTES
     }
 
-    fn dependencies(&self, asked: Asked<'_>) -> Dependencies {
+    /// On what it depends as the first records after `after` of those that begin with `prefix`.
+    pub(super) fn dependencies(&self, prefix: &str, after: Option<&str>) -> Dependencies {
         let mut dependencies = Dependencies::default();
         let last = self.last().filter(|_| self.open);
-        dependencies.on_records(asked.prefix, asked.after, last);
+        dependencies.on_records(prefix, after, last);
         dependencies
     }
 }

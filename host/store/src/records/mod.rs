@@ -12,6 +12,7 @@ use crate::webhooks::TagRecord;
 
 pub(crate) mod cache;
 pub(crate) mod cached;
+mod cached_scan;
 pub(crate) mod keys;
 mod listing;
 mod patch;
@@ -23,6 +24,10 @@ pub(crate) mod search;
 pub const MAX_KEY_BYTES: usize = 1024;
 /// Largest value of one record, in bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Most records of one answer to [`crate::Store::scan`].
+pub(crate) const MAX_SCAN: u32 = 1000;
+/// Most bytes of values in it.
+const MAX_SCAN_BYTES: u64 = 1 << 20;
 /// Most changes of one commit.
 pub const MAX_CHANGES: usize = 10_000;
 /// Most bytes of values in one commit, and in one answer of [`crate::Store::scan`] where more than one record is in it.

@@ -4,13 +4,8 @@ use super::range::Range;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
-use crate::records::Entry;
+use crate::records::{Entry, MAX_SCAN, MAX_SCAN_BYTES};
 use crate::store::Store;
-
-/// Most records of one answer to [`Store::scan`].
-pub(crate) const MAX_SCAN: u32 = 1000;
-/// Most bytes of values in it.
-pub(super) const MAX_SCAN_BYTES: u64 = 1 << 20;
 
 pub(crate) const GET: &str = "SELECT key, value, revision FROM records WHERE repository = $1 AND key = $2";
 /// Records in their order, as many as are wanted; and only so many as make up `$5` bytes, summed up before any value is read.
