@@ -47,6 +47,8 @@ struct Kept {
     good_at: AtomicU64,
     dependencies: Dependencies,
     found: Found,
+    /// The revision that a commit made of it, of what a commit put here. What was read may be newer than is known of it.
+    written_at: Option<u64>,
 }
 
 /// A record that a commit has put or removed.
@@ -105,13 +107,34 @@ impl RecordCache {
             if found.as_ref().is_none_or(|entry| entry.value.len() <= WRITTEN_BYTES) {
                 let mut dependencies = Dependencies::default();
                 dependencies.on_record(&key);
-                self.put((repository, Question::Record(key)), at, dependencies, Found::Record(found));
+                let place = (repository, Question::Record(key));
+                self.insert(place, at, dependencies, Found::Record(found), Some(at));
             }
         }
     }
 
     pub(super) fn put(&self, place: Place, now: u64, dependencies: Dependencies, found: Found) {
-        let kept = Kept { good_at: AtomicU64::new(now), dependencies, found };
+        self.insert(place, now, dependencies, found, None);
+    }
+
+    /// The record of this key exactly as it was at `now`, where a commit of this process made it so and it is there still.
+    pub(super) fn written(&self, changes: &ChangeLog, place: &Place, now: u64) -> Option<Option<Entry>> {
+        let kept = self.entries.get(place)?;
+        let Found::Record(found) = &kept.found else { return None };
+        let good_at = kept.good_at.load(Ordering::Relaxed);
+        let holds = good_at >= now || changes.unchanged(place.0, good_at, now, &kept.dependencies);
+        (kept.written_at.is_some_and(|at| at <= now) && holds).then(|| found.clone())
+    }
+
+    fn insert(
+        &self,
+        place: Place,
+        now: u64,
+        dependencies: Dependencies,
+        found: Found,
+        written_at: Option<u64>,
+    ) {
+        let kept = Kept { good_at: AtomicU64::new(now), dependencies, found, written_at };
         if weight(&place, &kept) <= ENTRY_BYTES {
             self.entries.insert(place, Arc::new(kept));
         }

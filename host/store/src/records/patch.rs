@@ -6,7 +6,7 @@ use crate::db::{Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
-use crate::records::cache::{Found, Question, Recalled};
+use crate::records::cache::Question;
 use crate::records::range::Range;
 use crate::records::read::entry;
 use crate::store::Store;
@@ -36,7 +36,7 @@ impl Store {
         let asked = TouchedRange { range, since, now, most: MOST };
         let keys = self.inner.changes.touched(repository, asked).filter(|keys| !keys.is_empty());
         let Some(keys) = keys else { return Ok(None) };
-        if let Some(entries) = self.all_remembered(repository, &keys, now) {
+        if let Some(entries) = self.all_written(repository, &keys, now) {
             return Ok(Some(Patch { at: now, keys, entries }));
         }
         let mut values = values![repository.0];
@@ -57,18 +57,13 @@ impl Store {
         entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         Ok(Some(Patch { at, keys, entries }))
     }
-}
 
-impl Store {
-    /// The records of these keys as they are at `now`, in the order of the keys, where memory knows of each.
-    fn all_remembered(&self, repository: RepositoryId, keys: &[Box<str>], now: u64) -> Option<Vec<Entry>> {
+    /// The records of these keys as all of them were at `now`, in the order of the keys, where this process wrote each.
+    fn all_written(&self, repository: RepositoryId, keys: &[Box<str>], now: u64) -> Option<Vec<Entry>> {
         let mut entries = Vec::with_capacity(keys.len());
         for key in keys {
             let place = (repository, Question::Record(String::from(&**key)));
-            match self.recall(&place, now) {
-                Recalled::Good(Found::Record(found)) => entries.extend(found),
-                _ => return None,
-            }
+            entries.extend(self.inner.record_cache.written(&self.inner.changes, &place, now)?);
         }
         Some(entries)
     }
