@@ -3,7 +3,7 @@
 #![allow(clippy::ptr_arg, reason = "some take events out or add to them, and all stand in one table")]
 
 use crate::checker::Rule;
-use crate::history::{Event, Outcome, Way, What};
+use crate::history::{Event, Micros, Outcome, Way, What};
 
 /// A fault of a server, as it would show.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +55,32 @@ fn read(event: &Event) -> Option<&String> {
     }
 }
 
-/// The number of a read that found what was acknowledged before it began.
+/// The number of a read that found what was acknowledged before it began, and that nobody had begun to delete when it ended: one
+/// beside a deletion may find either.
 fn settled_read(events: &[Event], wanted: impl Fn(&Event) -> bool) -> Option<usize> {
     events.iter().position(|event| {
         let Some(path) = read(event).filter(|_| wanted(event)) else { return false };
+        let deletes = |other: &Event| {
+            matches!(&other.what, What::Delete { path: of } if of == path) && other.begun <= event.ended
+        };
         events.iter().any(|other| published(other) == Some(path) && other.ended <= event.begun)
+            && !events.iter().any(deletes)
+    })
+}
+
+/// The number of the last use that ended so and that `wanted` takes by the token's end: when it was first asked for, and when it was
+/// first answered.
+fn use_of(
+    events: &[Event],
+    outcome: &Outcome,
+    wanted: impl Fn(&Event, Option<Micros>, Option<Micros>) -> bool,
+) -> Option<usize> {
+    events.iter().rposition(|event| {
+        let What::Use { token } = &event.what else { return false };
+        let ends = |other: &&Event| matches!(&other.what, What::Revoke { token: of } if of == token);
+        let ends = || events.iter().filter(ends);
+        let answered = ends().filter(|end| end.outcome == Outcome::Done).map(|end| end.ended).min();
+        event.outcome == *outcome && wanted(event, ends().map(|end| end.begun).min(), answered)
     })
 }
 
@@ -92,10 +113,10 @@ fn stale_index(events: &mut Vec<Event>) -> Option<()> {
 }
 
 fn still_accepted(events: &mut Vec<Event>) -> Option<()> {
-    let refused =
-        |event: &&mut Event| matches!(event.what, What::Use { .. }) && event.outcome == Outcome::Refused;
-    // The last refusal of all: its token's revocation was answered long before.
-    events.iter_mut().rev().find(refused)?.outcome = Outcome::Done;
+    let at = use_of(events, &Outcome::Refused, |event, _, answered| {
+        answered.is_some_and(|answered| answered <= event.begun)
+    })?;
+    events[at].outcome = Outcome::Done;
     Some(())
 }
 
@@ -130,14 +151,15 @@ fn published_twice(events: &mut Vec<Event>) -> Option<()> {
 }
 
 fn undead(events: &mut Vec<Event>) -> Option<()> {
-    let gone = events.iter().find_map(|event| match &event.what {
-        What::Delete { path } if event.outcome == Outcome::Done => Some((path.clone(), event.ended)),
+    let (gone, publish) = events.iter().find_map(|event| match &event.what {
+        What::Delete { path } if event.outcome == Outcome::Done => {
+            events.iter().find(|event| published(event) == Some(path)).map(|publish| (event.ended, publish))
+        }
         _ => None,
     })?;
-    let publish = events.iter().find(|event| published(event) == Some(&gone.0))?;
     let What::Publish { path, digest, .. } = publish.what.clone() else { return None };
     let mut late = publish.clone();
-    (late.begun, late.ended, late.way) = (gone.1 + 1, gone.1 + 2, Way::Server(1));
+    (late.begun, late.ended, late.way) = (gone + 1, gone + 2, Way::Server(1));
     late.what = What::Read { path, digest };
     events.push(late);
     Some(())
@@ -150,9 +172,8 @@ fn wrong_refusal(events: &mut Vec<Event>) -> Option<()> {
 }
 
 fn wrong_refusal_of_a_token(events: &mut Vec<Event>) -> Option<()> {
-    let accepted =
-        |event: &&mut Event| matches!(event.what, What::Use { .. }) && event.outcome == Outcome::Done;
-    events.iter_mut().find(accepted)?.outcome = Outcome::Refused;
+    let at = use_of(events, &Outcome::Done, |event, asked, _| asked.is_none_or(|asked| event.ended < asked))?;
+    events[at].outcome = Outcome::Refused;
     Some(())
 }
 

@@ -53,6 +53,12 @@ fn last(mut event: Event) -> Event {
 /// A short history in which everything happens that faults are planted in.
 fn in_order() -> Vec<Event> {
     vec![
+        // Where the first of its kind may be either way: nothing is planted there.
+        publish(1, 2, "f/p/0", "none", Outcome::Done),
+        delete(3, 6, "f/p/0", Outcome::Done),
+        read(4, 5, "f/p/0", "none", Outcome::Done),
+        publish(1, 3, "f/p/4", "four", Outcome::Broken),
+        delete(4, 6, "f/p/4", Outcome::Done),
         publish(10, 20, "f/p/1", "one", Outcome::Done),
         publish(10, 21, "f/p/1", "other", Outcome::Conflict),
         read(15, 19, "f/p/1", "", Outcome::NotThere),
@@ -70,6 +76,7 @@ fn in_order() -> Vec<Event> {
         token(50, 60, revoked, Outcome::Done),
         token(55, 65, used, Outcome::Done),
         token(60, 70, used, Outcome::Refused),
+        token(58, 71, used, Outcome::Refused),
         last(read(100, 101, "f/p/1", "one", Outcome::Done)),
         last(read(100, 101, "f/p/2", "", Outcome::NotThere)),
         last(read(100, 101, "f/p/3", "three", Outcome::Done)),
