@@ -2,7 +2,7 @@
 
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
-use crate::status::Marker;
+use crate::status::{Marker, Status};
 use packhouse_sdk::{Error, Output, Request};
 
 /// What ends each page.
@@ -19,7 +19,7 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 
 /// A project's files.
 pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
-    begin_project(out, project)?;
+    begin_project(out, &project.name, &project.status)?;
     for file in project.files.iter().filter(|_| project.status.offers_files()) {
         out.push(&link(&project.name, file, request))?;
     }
@@ -27,16 +27,16 @@ pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request
 }
 
 /// What stands before the links to a project's files.
-pub(super) fn begin_project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
+pub(super) fn begin_project(out: &mut Output<'_>, project: &str, status: &Status) -> Result<(), Error> {
     let mut meta = String::new();
-    if project.status.status != Marker::Active {
-        let word = serde_json::to_value(project.status.status).unwrap_or_default();
+    if status.status != Marker::Active {
+        let word = serde_json::to_value(status.status).unwrap_or_default();
         meta += &tag("pypi:project-status", word.as_str().unwrap_or_default());
     }
-    if let Some(reason) = &project.status.reason {
+    if let Some(reason) = &status.reason {
         meta += &tag("pypi:project-status-reason", reason);
     }
-    out.push(&head(&format!("Links for {}", project.name), &meta))
+    out.push(&head(&format!("Links for {project}"), &meta))
 }
 
 fn head(title: &str, meta: &str) -> String {

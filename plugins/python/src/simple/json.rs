@@ -2,6 +2,7 @@
 
 use super::{API_VERSION, address, provenance};
 use crate::index::{File, Metadata, Project};
+use crate::status::Status;
 use packhouse_sdk::{Error, Output, Request};
 use serde::Serialize;
 use serde_json::json;
@@ -17,21 +18,26 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
 
 /// A project's files.
 pub(super) fn project(out: &mut Output<'_>, project: &Project, request: &Request) -> Result<(), Error> {
-    begin_project(out, project)?;
+    begin_project(out, &project.name, &project.status, &project.versions)?;
     let offered = project.files.iter().filter(|_| project.status.offers_files());
     array(out, offered.map(|file| Listed::of(request, &project.name, file)))?;
     out.push("}")
 }
 
-/// What stands before the list of a project's files.
-pub(super) fn begin_project(out: &mut Output<'_>, project: &Project) -> Result<(), Error> {
+/// What stands before the list of a project's files; its versions are in their order.
+pub(super) fn begin_project(
+    out: &mut Output<'_>,
+    project: &str,
+    status: &Status,
+    versions: &[impl Serialize],
+) -> Result<(), Error> {
     begin(out)?;
     out.push(",\"name\":")?;
-    out.json(&project.name)?;
+    out.json(project)?;
     out.push(",\"project-status\":")?;
-    out.json(&json!(project.status))?;
+    out.json(&json!(status))?;
     out.push(",\"versions\":")?;
-    out.json(&project.versions)?;
+    out.json(versions)?;
     out.push(",\"files\":")
 }
 

@@ -2,6 +2,7 @@
 
 mod html;
 mod json;
+mod order;
 mod pieces;
 
 use crate::accept::Form;

@@ -3,11 +3,13 @@
 //!
 //! Runs are cut in the order of the records' keys. In what order files and versions stand in the page is noted with each piece.
 
+use super::order::{self, Item};
 use super::{html, json};
 use crate::accept::Form;
-use crate::index::{File, Project, key_of};
+use crate::index::{File, key_of};
 use crate::projects;
 use crate::records::{self, FileRecord, VersionRecord};
+use crate::status::Status;
 use crate::version::Version;
 use packhouse_sdk::{
     Content, Context, Entry, Error, Failure, KeyRun, Output, Piece, PieceParts, Repository, Request,
@@ -56,36 +58,21 @@ impl Made {
     }
 }
 
-/// Something that stands in a list of the page.
-struct Item<'a> {
-    /// Its version, as texts can be compared.
-    order: &'a str,
-    name: &'a str,
-    /// Which piece has it.
-    piece: usize,
-    /// Where its text is in that, with what stands between it and the item before.
-    text: Range<usize>,
-}
-
 impl Page<'_> {
     pub(super) fn render(self) -> Result<Content, Failure> {
         let Self { cx, repository, project, form, .. } = self;
         let status = repository.get_json(&records::status(project))?.map(|entry| entry.value);
         let is_json = form == Form::Json;
-        let versions = if is_json { self.versions()? } else { Vec::new() };
-        let page = Project {
-            name: project.to_owned(),
-            status: status.unwrap_or_default(),
-            versions,
-            ..Project::default()
-        };
+        let status: Status = status.unwrap_or_default();
         let mut out = Output::new(cx);
         if is_json {
-            json::begin_project(&mut out, &page)?;
+            let versions = self.versions()?;
+            let versions: Vec<&str> = in_order(&versions).into_iter().map(|item| item.name).collect();
+            json::begin_project(&mut out, project, &status, &versions)?;
         } else {
-            html::begin_project(&mut out, &page)?;
+            html::begin_project(&mut out, project, &status)?;
         }
-        let mut pieces = if page.status.offers_files() { self.files()? } else { Vec::new() };
+        let mut pieces = if status.offers_files() { self.files()? } else { Vec::new() };
         let stretches = stretches(&in_order(&pieces));
         for (piece, count) in pieces.iter_mut().zip(counts(&stretches)) {
             piece.fetch_if_scattered(count)?;
@@ -113,14 +100,13 @@ impl Page<'_> {
         if self.form == Form::Json { "," } else { "" }
     }
 
-    /// All versions, the lowest first.
-    fn versions(self) -> Result<Vec<String>, Error> {
+    /// All versions: each is an item without a text.
+    fn versions(self) -> Result<Vec<Made>, Error> {
         let name = format!("versions\n{}", self.project);
-        let pieces = self.pieces(&records::versions(self.project), &name, "", |entry, _| {
+        self.pieces(&records::versions(self.project), &name, "", |entry, _| {
             let version = entry.json::<VersionRecord>()?.value.version;
-            Ok((order(&version), version, String::new()))
-        })?;
-        Ok(in_order(&pieces).into_iter().map(|item| item.name.to_owned()).collect())
+            Ok((order_of(&version), version, String::new()))
+        })
     }
 
     /// All files as they stand in the page.
@@ -140,7 +126,7 @@ impl Page<'_> {
             let filename = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
             let record = entry.json::<FileRecord>()?.value;
             let reason = yanked.as_ref().and_then(|yanked| yanked.get(&key_of(&record.version)));
-            let order = order(&record.version);
+            let order = order_of(&record.version);
             let file = File::of(filename.clone(), record, reason.cloned());
             let text =
                 if html { html::link(project, &file, request) } else { json::file(project, &file, request)? };
@@ -165,7 +151,7 @@ impl Page<'_> {
             }
             Ok::<_, Error>(parts(items, between))
         };
-        let names: Vec<String> = runs.iter().map(|run| format!("{name}\n\n{}", run.place())).collect();
+        let names: Vec<String> = runs.iter().map(|run| [name, "\n\n", &run.place()].concat()).collect();
         let remembered = self.repository.pieces(&names, |at| {
             let rendered = runs.get(at).map(&mut render).transpose()?;
             Ok::<_, Error>(rendered.filter(PieceParts::fits))
@@ -186,7 +172,7 @@ fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts 
     items.sort_unstable();
     let mut parts = PieceParts::default();
     for (order, name, text) in items {
-        parts.note += &format!("{order}\t{}\t{name}\n", between.len() + text.len());
+        order::note(&mut parts.note, &order, &name, between.len() + text.len());
         parts.body += between;
         parts.body += &text;
     }
@@ -195,23 +181,7 @@ fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts 
 
 /// What the pieces hold, the lowest version first, then by name.
 fn in_order(pieces: &[Made]) -> Vec<Item<'_>> {
-    let mut items = Vec::new();
-    for (piece, made) in pieces.iter().enumerate() {
-        let mut start = 0;
-        for line in made.note().lines() {
-            let mut fields = line.splitn(3, '\t');
-            let (Some(order), Some(length), Some(name)) = (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let end = start + length.parse::<usize>().unwrap_or_default();
-            items.push(Item { order, name, piece, text: start..end });
-            start = end;
-        }
-    }
-    // It finds what is in order already: each piece is.
-    items.sort_by(|one, other| (one.order, one.name).cmp(&(other.order, other.name)));
-    items
+    order::in_order(pieces.iter().map(Made::note))
 }
 
 /// How many of these are in each piece.
@@ -229,16 +199,16 @@ fn counts(stretches: &[(usize, Range<usize>)]) -> Vec<u64> {
 /// Texts that follow each other in one piece as in the page, taken together.
 fn stretches(items: &[Item<'_>]) -> Vec<(usize, Range<usize>)> {
     let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-    for Item { piece, text, .. } in items {
+    for Item { piece, start, end, .. } in items {
         match found.last_mut() {
-            Some((last, stretch)) if last == piece && stretch.end == text.start => stretch.end = text.end,
-            _ => found.push((*piece, text.clone())),
+            Some((last, stretch)) if last == piece && stretch.end == *start => stretch.end = *end,
+            _ => found.push((*piece, *start..*end)),
         }
     }
     found
 }
 
 /// What is no version stands before all that are.
-fn order(version: &str) -> String {
+fn order_of(version: &str) -> String {
     Version::parse(version).map(|version| version.sort_key()).unwrap_or_default()
 }
