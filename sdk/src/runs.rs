@@ -34,7 +34,7 @@ impl KeyRun {
     #[must_use]
     pub fn place(&self) -> String {
         let after = self.after.as_deref().unwrap_or_default();
-        format!("{}\n{}", after.get(self.prefix.len()..).unwrap_or_default(), self.last())
+        [after.get(self.prefix.len()..).unwrap_or_default(), "\n", self.last()].concat()
     }
 }
 

@@ -85,7 +85,8 @@ pub(crate) fn add(
         runs.push(Run { repository, prefix, versions, deprecations, deprecated: first..deprecated });
     }
     let text = rendering.version_text();
-    let names: Vec<String> = runs.iter().map(|run| run.piece_name(text)).collect();
+    let all = format!("versions\n{:?}\n{}\n{}\n", text.form, text.address, text.name);
+    let names: Vec<String> = runs.iter().map(|run| run.piece_name(&all)).collect();
     let pieces = repository.pieces(&names, |at| runs.get(at).map_or(Ok(None), |run| run.render(text)))?;
     for (run, piece) in runs.iter().zip(pieces) {
         match piece {
@@ -132,11 +133,10 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// All that the piece is made of besides what stands in the records of the run; of those that say why a version is deprecated which
-    /// there are.
-    fn piece_name(&self, text: VersionText<'_>) -> String {
-        let place = self.versions.place();
-        let mut name = format!("versions\n{:?}\n{}\n{}\n{place}\n", text.form, text.address, text.name);
+    /// All that the piece is made of besides what stands in the records of the run: what is the same for `all` runs, its place, and
+    /// which of those records there are that say why a version is deprecated.
+    fn piece_name(&self, all: &str) -> String {
+        let mut name = [all, &self.versions.place(), "\n"].concat();
         for at in self.deprecated.clone() {
             name.push('\n');
             name.push_str(self.deprecations.number(at));
