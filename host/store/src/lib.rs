@@ -102,6 +102,7 @@ pub use recordings::{
     RecordingSet,
 };
 pub use records::cached::{Seen, ended_at, listed_to};
+pub use records::key_list::KeyList;
 pub use records::{
     Change, Commit, Entry, Expectation, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
     Matches, Outcome,

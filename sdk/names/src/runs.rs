@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Items of a run, on average.
 const MEAN: u64 = 32;
 /// Items of a run, at most.
-const MOST: usize = 128;
+const MOST: u32 = 128;
 
 /// Cuts a list of so many items into runs. Whether one ends behind an item depends on the item alone: so an item that is added or
 /// removed changes the run that it is in, and its neighbour at most. Runs have 32 items on average, and 128 at most.
@@ -20,25 +20,45 @@ pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Ra
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = items.get(start..).filter(|rest| !rest.is_empty())?;
-        let length = rest.iter().take(MOST).position(|item| ends(key(item))).map_or(MOST, |at| at + 1);
-        let run = start..start + length.min(rest.len());
+        let mut run = 0;
+        let last = rest.iter().position(|item| ends_run(&mut run, key(item)));
+        let run = start..start + last.map_or(rest.len(), |last| last + 1);
         start = run.end;
         Some(run)
     })
 }
 
-/// The runs of a page of keys, each by its last key and by how many they are. Of a page behind which there are `more` keys the last run may
-/// go on, and is left for the next page.
-pub fn runs_of_page(keys: &[impl AsRef<str>], more: bool) -> Vec<(String, u32)> {
-    let run = |run: Range<usize>| {
-        let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
-        keys.get(run)?.last().map(|last| (last.as_ref().to_owned(), count))
-    };
-    let mut runs: Vec<_> = runs(keys, AsRef::as_ref).filter_map(run).collect();
-    if more {
-        runs.pop();
+/// The runs of a page of keys, each by its last key and by how many they are. A run that has not ended with a page behind which there are
+/// `more` keys is left for the next page.
+///
+/// ```
+/// let keys = ["a", "b", "c"];
+/// assert_eq!(packhouse_names::runs_of_page(keys.into_iter(), false).iter().map(|(_, count)| count).sum::<u32>(), 3);
+/// ```
+pub fn runs_of_page<'a>(keys: impl Iterator<Item = &'a str>, more: bool) -> Vec<(String, u32)> {
+    let (mut runs, mut run, mut last) = (Vec::new(), 0, None);
+    for key in keys {
+        last = Some(key);
+        let count = run + 1;
+        if ends_run(&mut run, key) {
+            runs.push((key.to_owned(), count));
+        }
+    }
+    // What has not ended goes on behind a page that is not the last.
+    if let Some(last) = last.filter(|_| run > 0 && !more) {
+        runs.push((last.to_owned(), run));
     }
     runs
+}
+
+/// Whether this item, which follows so many of the same run, is the last of it; counts it.
+fn ends_run(run: &mut u32, key: &str) -> bool {
+    *run += 1;
+    let ended = *run == MOST || ends(key);
+    if ended {
+        *run = 0;
+    }
+    ended
 }
 
 /// Whether a run ends behind this item: by FNV-1a, whose low bits alone would tell little of what stands early in a key. Each key of a
@@ -74,9 +94,31 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_cut_as_the_whole_is() {
+        let all: Vec<String> = (0..2000).map(|number| format!("1.{number}.0")).collect();
+        let lasts =
+            |runs: Vec<(String, u32)>| -> Vec<String> { runs.into_iter().map(|(last, _)| last).collect() };
+        let whole = lasts(runs_of_page(all.iter().map(String::as_str), false));
+        assert_eq!(whole, runs(&all, String::as_str).map(|run| all[run.end - 1].clone()).collect::<Vec<_>>());
+        for page in [150, 777, 2000] {
+            let (mut found, mut start) = (Vec::new(), 0);
+            loop {
+                let end = all.len().min(start + page);
+                let runs = runs_of_page(all[start..end].iter().map(String::as_str), end < all.len());
+                start += runs.iter().map(|(_, count)| *count as usize).sum::<usize>();
+                found.extend(lasts(runs));
+                if start == all.len() {
+                    break;
+                }
+            }
+            assert_eq!(found, whole, "pages of {page}");
+        }
+    }
+
+    #[test]
     fn a_run_has_an_end() {
         let same = vec!["7".to_owned(); 1000];
-        assert!(runs(&same, String::as_str).all(|run| (1..=MOST).contains(&run.len())));
+        assert!(runs(&same, String::as_str).all(|run| (1..=MOST as usize).contains(&run.len())));
         assert_eq!(runs(&[], String::as_str).count(), 0);
     }
 }

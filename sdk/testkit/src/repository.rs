@@ -151,8 +151,10 @@ impl HostRepository for MemoryRepository {
     fn runs(&self, prefix: &str, after: Option<&str>) -> Result<HostRuns, Error> {
         let keys = self.keys(prefix, None, after, KEYS)?;
         let more = keys.len() >= KEYS as usize;
-        let runs =
-            runs_of_page(&keys, more).into_iter().map(|(last, count)| HostRun { last, count }).collect();
+        let runs = runs_of_page(keys.iter().map(String::as_str), more)
+            .into_iter()
+            .map(|(last, count)| HostRun { last, count })
+            .collect();
         Ok(HostRuns { runs, more })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packhouse_names::runs_of_page;
-use packhouse_store::{Digest, HeldBlob, RepositoryId, Seen, Sha256, ended_at, listed_to};
+use packhouse_store::{Digest, HeldBlob, KeyList, RepositoryId, Seen, Sha256, ended_at, listed_to};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -77,14 +77,14 @@ impl HostState {
         delimiter: Option<char>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Arc<[Arc<str>]>, HostError> {
+    ) -> Result<Arc<KeyList>, HostError> {
         let (seen, storage) = (self.reading(repository)?, self.storage()?);
         self.tell_record("listed", prefix);
         let found = if self.may_recall() {
             storage.cached_keys(seen, prefix, delimiter, after, limit).await?
         } else {
             let found = storage.keys(seen.repository, prefix, delimiter, after, limit).await?;
-            found.into_iter().map(Arc::from).collect()
+            Arc::new(found.into_iter().collect())
         };
         self.reads.of(seen.repository).on_records(prefix, after, listed_to(&found, delimiter, limit));
         Ok(found)
@@ -155,7 +155,7 @@ impl HostRepository for HostState {
         let delimiter = delimiter.as_deref().map(one_byte).transpose()?;
         let limit = limit.min(MAX_KEYS);
         let found = self.list(&repository, &prefix, delimiter, after.as_deref(), limit).await?;
-        Ok(found.iter().map(|key| String::from(&**key)).collect())
+        Ok(found.iter().map(str::to_owned).collect())
     }
 
     async fn runs(
@@ -166,7 +166,8 @@ impl HostRepository for HostState {
     ) -> Result<RunList, HostError> {
         let keys = self.list(&repository, &prefix, None, after.as_deref(), MAX_KEYS).await?;
         let more = listed_to(&keys, None, MAX_KEYS).is_some();
-        let runs = runs_of_page(&keys, more).into_iter().map(|(last, count)| Run { last, count }).collect();
+        let runs =
+            runs_of_page(keys.iter(), more).into_iter().map(|(last, count)| Run { last, count }).collect();
         Ok(RunList { runs, more })
     }
 

@@ -109,9 +109,7 @@ impl ChangeLog {
         if since < log.floor || now > log.head {
             return None;
         }
-        let bounds = (Bound::Included(range.from.as_str()), Bound::Excluded(range.end.as_str()));
-        let later = log.records.range::<str, _>(bounds).filter(|(_, at)| **at > since);
-        let found: Vec<Box<str>> = later.map(|(key, _)| Box::from(&**key)).take(most + 1).collect();
+        let found = log.touched(range, since, most + 1);
         (found.len() <= most).then_some(found)
     }
 
@@ -204,6 +202,23 @@ impl RepositoryLog {
             || (*all_packages && self.shown > since)
             || blobs.iter().any(|row| later(self.blobs.get(row)))
             || answers.iter().any(|name| later(self.answers.get(name))))
+    }
+
+    /// The records of a range that commits after `since` touched, in the order of their keys; so many of them at least, if there are more.
+    fn touched(&self, range: &Range, since: u64, most: usize) -> Vec<Box<str>> {
+        if since >= self.recent_floor {
+            let later = self.recent.iter().filter(|(at, key)| *at > since && range.has(key));
+            let mut found: Vec<Box<str>> = later.map(|(_, key)| Box::from(&**key)).collect();
+            found.sort_unstable();
+            found.dedup();
+            return found;
+        }
+        if range.from >= range.end {
+            return Vec::new();
+        }
+        let bounds = (Bound::Included(range.from.as_str()), Bound::Excluded(range.end.as_str()));
+        let later = self.records.range::<str, _>(bounds).filter(|(_, at)| **at > since);
+        later.map(|(key, _)| Box::from(&**key)).take(most).collect()
     }
 
     fn record_changed(&self, since: u64, Dependencies { records, ranges, .. }: &Dependencies) -> bool {

@@ -15,6 +15,7 @@ use crate::changes::{ChangeLog, Dependencies};
 use crate::digest::Sha256;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
+use crate::records::key_list::KeyList;
 use crate::records::listing::Listing;
 
 /// Bytes of all entries.
@@ -38,7 +39,7 @@ pub(super) enum Question {
 pub(super) enum Found {
     Record(Option<Entry>),
     Records(Listing),
-    Keys(Arc<[Arc<str>]>),
+    Keys(Arc<KeyList>),
     Blob(Blob),
 }
 
@@ -153,7 +154,7 @@ fn weight((_, question): &Place, kept: &Kept) -> u64 {
     let found = match &kept.found {
         Found::Record(found) => found.as_ref().map_or(0, entry),
         Found::Records(found) => found.entries.iter().map(entry).sum(),
-        Found::Keys(found) => found.iter().map(|key| key.len() + 24).sum(),
+        Found::Keys(found) => found.bytes(),
         Found::Blob(blob) => usize::try_from(blob.size()).unwrap_or(usize::MAX),
     };
     (asked + found + kept.dependencies.bytes()) as u64 + OVERHEAD

@@ -8,6 +8,7 @@ use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::cache::{Found, Place, Question, Recalled};
+use crate::records::key_list::KeyList;
 use crate::records::keys::MAX_KEYS;
 use crate::records::patch::Patch;
 use crate::records::range::Range;
@@ -38,8 +39,7 @@ impl Store {
         Ok(found)
     }
 
-    /// As [`Store::keys`]. The keys are shared with what is kept: a list of thousands in which one changed is made anew at the cost of
-    /// its pointers.
+    /// As [`Store::keys`]. A list of thousands in which one changed is made anew at the cost of copying it.
     pub async fn cached_keys(
         &self,
         seen: Seen,
@@ -47,7 +47,7 @@ impl Store {
         delimiter: Option<char>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Arc<[Arc<str>]>, StoreError> {
+    ) -> Result<Arc<KeyList>, StoreError> {
         let after_text = after.map(str::to_owned);
         let question = Question::Keys { prefix: prefix.to_owned(), delimiter, after: after_text, limit };
         let (place, now) = self.place(seen, question);
@@ -58,19 +58,20 @@ impl Store {
                 if delimiter.is_none() && is_whole(found.len(), limit) =>
             {
                 if let Some(patch) = self.patch_list(seen.repository, prefix, after, since, now).await? {
-                    let list = patch.of(&found, |key| key, |entry| entry.key.as_str().into());
+                    let list = patch.of_keys(&found);
                     (patched, good_at) = (Some(list).filter(|list| is_whole(list.len(), limit)), patch.at);
                 }
             }
             _ => {}
         }
-        let (found, now): (Arc<[Arc<str>]>, u64) = match patched {
-            Some(list) => (list.into(), good_at),
+        let (found, now) = match patched {
+            Some(list) => (list, good_at),
             None => {
                 let found = self.keys(seen.repository, prefix, delimiter, after, limit).await?;
-                (found.into_iter().map(Arc::from).collect(), now)
+                (found.into_iter().collect(), now)
             }
         };
+        let found = Arc::new(found);
         let mut dependencies = Dependencies::default();
         dependencies.on_records(prefix, after, listed_to(&found, delimiter, limit));
         self.inner.record_cache.put(place, now, dependencies, Found::Keys(Arc::clone(&found)));
@@ -121,9 +122,9 @@ impl Store {
 }
 
 /// As [`ended_at`], of [`Store::keys`]. A key that was cut off stands for all that follow it up to the next: none is the last then.
-pub fn listed_to<K: AsRef<str>>(found: &[K], delimiter: Option<char>, limit: u32) -> Option<&str> {
+pub fn listed_to(found: &KeyList, delimiter: Option<char>, limit: u32) -> Option<&str> {
     let ended = delimiter.is_none() && !is_whole(found.len(), limit);
-    found.last().filter(|_| ended).map(AsRef::as_ref)
+    found.last().filter(|_| ended)
 }
 
 /// Whether so many are all that there are, and not all that one answer may have.

@@ -13,6 +13,7 @@ use crate::webhooks::TagRecord;
 pub(crate) mod cache;
 pub(crate) mod cached;
 mod cached_scan;
+pub(crate) mod key_list;
 pub(crate) mod keys;
 mod listing;
 mod patch;

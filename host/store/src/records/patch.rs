@@ -7,6 +7,7 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
 use crate::records::cache::Question;
+use crate::records::key_list::KeyList;
 use crate::records::range::Range;
 use crate::records::read::entry;
 use crate::store::Store;
@@ -87,12 +88,39 @@ impl Patch {
         key: impl Fn(&T) -> &str,
         make: impl Fn(&Entry) -> T,
     ) -> Vec<T> {
-        let touched = |item: &&T| self.keys.binary_search_by(|touched| (**touched).cmp(key(item))).is_ok();
-        let mut patched: Vec<T> = list.iter().filter(|item| !touched(item)).cloned().collect();
-        for entry in &self.entries {
-            let at = patched.partition_point(|item| key(item) < entry.key.as_str());
-            patched.insert(at, make(entry));
+        let mut patched = Vec::with_capacity(list.len() + self.entries.len());
+        let mut rest = list;
+        let mut entries = self.entries.iter().peekable();
+        for touched in &self.keys {
+            let (before, from) = rest
+                .split_at_checked(rest.partition_point(|item| key(item) < &**touched))
+                .unwrap_or((rest, &[]));
+            patched.extend_from_slice(before);
+            rest = match from.split_first() {
+                Some((item, after)) if key(item) == &**touched => after,
+                _ => from,
+            };
+            patched.extend(entries.next_if(|entry| entry.key == **touched).map(&make));
         }
+        patched.extend_from_slice(rest);
+        patched
+    }
+
+    /// The same for a list of keys.
+    pub(super) fn of_keys(&self, list: &KeyList) -> KeyList {
+        let more: usize = self.entries.iter().map(|entry| entry.key.len()).sum();
+        let mut patched = KeyList::with_capacity(list.len() + self.entries.len(), list.bytes() + more);
+        let mut from = 0;
+        let mut entries = self.entries.iter().peekable();
+        for touched in &self.keys {
+            let at = list.position(from, touched);
+            patched.extend_from(list, from, at);
+            from = if list.get(at) == Some(touched) { at + 1 } else { at };
+            if let Some(entry) = entries.next_if(|entry| entry.key == **touched) {
+                patched.push(&entry.key);
+            }
+        }
+        patched.extend_from(list, from, list.len());
         patched
     }
 }

@@ -27,6 +27,11 @@ impl Range {
         (from < end).then_some(Range { from, end })
     }
 
+    /// Whether this key is among them.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.from.as_str() <= key && key < self.end.as_str()
+    }
+
     /// The same, but from `from` on where that is further.
     pub(super) fn starting_at(self, from: String) -> Option<Range> {
         let from = self.from.max(from);

@@ -66,7 +66,7 @@ impl Question {
             Question::Keys { prefix, limit } => {
                 let found = store.cached_keys(seen, prefix, None, None, *limit).await.unwrap();
                 dependencies.on_records(prefix, None, listed_to(&found, None, *limit));
-                found.iter().map(|key| (key.to_string(), String::new())).collect()
+                found.iter().map(|key| (key.to_owned(), String::new())).collect()
             }
         }
     }
@@ -273,7 +273,7 @@ async fn what_is_committed_here_is_read_from_memory(world: &World) {
     let seen = |revision| Seen { repository: world.repository, revision };
     let keys = async |at| -> Vec<String> {
         let found = world.store.cached_keys(seen(at), "a/", None, None, 10_000).await.unwrap();
-        found.iter().map(|key| key.to_string()).collect()
+        found.iter().map(str::to_owned).collect()
     };
     assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/5"]);
     assert_eq!(keys(at).await.len(), 4);
