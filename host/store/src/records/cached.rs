@@ -12,6 +12,7 @@ use crate::records::key_list::KeyList;
 use crate::records::keys::MAX_KEYS;
 use crate::records::patch::Patch;
 use crate::records::range::Range;
+use crate::records::read::Dated;
 use crate::records::{Entry, MAX_SCAN};
 use crate::store::Store;
 
@@ -55,7 +56,7 @@ impl Store {
         match self.recall(&place, now) {
             Recalled::Good(Found::Keys(found)) => return Ok(found),
             Recalled::Outdated { found: Found::Keys(found), good_at: since }
-                if delimiter.is_none() && is_whole(found.len(), limit) =>
+                if delimiter.is_none() && !found.is_empty() && is_whole(found.len(), limit) =>
             {
                 if let Some(patch) = self.patch_list(seen.repository, prefix, after, since, now).await? {
                     let list = patch.of_keys(&found);
@@ -67,8 +68,9 @@ impl Store {
         let (found, now) = match patched {
             Some(list) => (list, good_at),
             None => {
-                let found = self.keys(seen.repository, prefix, delimiter, after, limit).await?;
-                (found.into_iter().collect(), now)
+                let Dated { found, at } =
+                    self.dated_keys(seen.repository, prefix, delimiter, after, limit).await?;
+                (found.into_iter().collect(), at.unwrap_or(now))
             }
         };
         let found = Arc::new(found);

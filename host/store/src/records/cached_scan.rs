@@ -11,6 +11,7 @@ use crate::records::cache::{Found, Question, Recalled};
 use crate::records::cached::Seen;
 use crate::records::listing::Listing;
 use crate::records::range::{Range, just_after};
+use crate::records::read::Dated;
 use crate::records::{Entry, MAX_SCAN};
 use crate::store::Store;
 
@@ -53,13 +54,16 @@ impl Store {
             _ => (None, now),
         };
         let kept = match known {
-            Some(known) if known.answers(limit) => Some(known),
+            Some(known) if known.answers(limit) => Some((known, good_at)),
             Some(known) => self.continued(asked, known, good_at).await?,
             None => None,
         };
         let (listing, now) = match kept {
-            Some(listing) => (listing, good_at),
-            None => (Listing::of(self.scan(seen.repository, prefix, after, limit).await?, asked.limit), now),
+            Some(kept) => kept,
+            None => {
+                let Dated { found, at } = self.dated_scan(seen.repository, prefix, after, limit).await?;
+                (Listing::of(found, asked.limit), at.unwrap_or(now))
+            }
         };
         let found = listing.first(asked.limit);
         self.inner.record_cache.put(place, now, listing.dependencies(prefix, after), Found::Records(listing));
@@ -92,31 +96,44 @@ impl Store {
         Ok(listing.is_within_bounds().then_some((listing, patch.at)))
     }
 
-    /// A list that was right at `at`, with what follows its last. None where others changed it meanwhile.
+    /// A list that was right at `at`, with what follows its last; and the revision at which that is right. None where others changed it
+    /// meanwhile.
     async fn continued(
         &self,
         asked: Asked<'_>,
         known: Listing,
         at: u64,
-    ) -> Result<Option<Listing>, StoreError> {
+    ) -> Result<Option<(Listing, u64)>, StoreError> {
         let Asked { repository, prefix, after, limit } = asked;
         let Some((last, mut range)) = known.last().zip(Range::new(prefix, after)) else { return Ok(None) };
-        range.end = just_after(last);
         let missing = limit.saturating_sub(known.entries.len());
-        let more =
-            self.scan(repository, prefix, Some(last), u32::try_from(missing).unwrap_or(MAX_SCAN)).await?;
-        let open = more.len() >= missing;
-        // Read after the rest was: what that shows is of this revision at the latest.
-        let sql = "SELECT revision FROM repositories WHERE id = $1";
-        let row = self.inner.db.find(sql, values![repository.0]).await?;
-        let Some(now) = row.map(|row| row.columns().unsigned("revision")).transpose()? else {
-            return Ok(None);
+        let missing_limit = u32::try_from(missing).unwrap_or(MAX_SCAN);
+        let more = self.dated_scan(repository, prefix, Some(last), missing_limit).await?;
+        let now = match more.at {
+            Some(now) => {
+                range.end = just_after(last);
+                now
+            }
+            // Nothing followed at a revision that is not known: nobody may have changed any of the range up to this one.
+            None => match self.revision(repository).await? {
+                Some(now) => now,
+                None => return Ok(None),
+            },
         };
         let touched = TouchedRange { range: &range, since: at, now, most: 0 };
         if at != now && self.inner.changes.touched(repository, touched).is_none() {
             return Ok(None);
         }
-        let entries = known.entries.iter().cloned().chain(more).collect();
-        Ok(Some(Listing { entries, open }).filter(Listing::is_within_bounds))
+        let open = more.found.len() >= missing;
+        let entries = known.entries.iter().cloned().chain(more.found).collect();
+        let listing = Listing { entries, open };
+        Ok(listing.is_within_bounds().then_some((listing, now)))
+    }
+
+    /// The repository's revision in the database; none where it is gone.
+    async fn revision(&self, repository: RepositoryId) -> Result<Option<u64>, StoreError> {
+        let sql = "SELECT revision FROM repositories WHERE id = $1";
+        let row = self.inner.db.find(sql, values![repository.0]).await?;
+        row.map(|row| row.columns().unsigned("revision")).transpose()
     }
 }

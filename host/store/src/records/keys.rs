@@ -1,6 +1,7 @@
 //! Keys alone: one level of a tree, however large the tree.
 
 use super::range::{Range, just_after, next_char, successor};
+use super::read::Dated;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -11,8 +12,8 @@ pub(super) const MAX_KEYS: u32 = 10_000;
 /// So many keys are read in less than a millisecond.
 const FEW: i64 = 1000;
 
-pub(crate) const KEYS: &str =
-    "SELECT key FROM records WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
+pub(crate) const KEYS: &str = "SELECT key, (SELECT p.revision FROM repositories p WHERE p.id = $1) AS at FROM records \
+    WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
 
 // Each step seeks the first key that is not below what the step before cut off: one seek for each answer. $5: the
 // prefix's length in characters, $6: the delimiter, $7: the character after it, $8: the least character of a key.
@@ -41,10 +42,22 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<String>, StoreError> {
-        let Some(range) = Range::new(prefix, after) else { return Ok(Vec::new()) };
+        Ok(self.dated_keys(repository, prefix, delimiter, after, limit).await?.found)
+    }
+
+    /// The same, and of which revision they are; with a `delimiter` that is not known.
+    pub(super) async fn dated_keys(
+        &self,
+        repository: RepositoryId,
+        prefix: &str,
+        delimiter: Option<char>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Dated<String>, StoreError> {
+        let Some(range) = Range::new(prefix, after) else { return Ok(Dated::nothing()) };
         let limit = i64::from(limit.min(MAX_KEYS));
         if limit == 0 {
-            return Ok(Vec::new());
+            return Ok(Dated::nothing());
         }
         let Some(delimiter) = delimiter else {
             let values = values![repository.0, range.from, range.end, limit];
@@ -52,7 +65,7 @@ impl Store {
                 true => self.inner.db.fetch_few(KEYS, values).await?,
                 false => self.inner.db.fetch(KEYS, values).await?,
             };
-            return texts(&rows);
+            return Dated::of(&rows, |row| row.columns().text("key"));
         };
         let (false, Some(next)) = (delimiter == '\0', next_char(delimiter)) else {
             return Err(StoreError::Invalid(
@@ -60,21 +73,18 @@ impl Store {
             ));
         };
         let from = after.map(|after| after_cut(prefix, delimiter, after)).unwrap_or_default();
-        let Some(range) = range.starting_at(from) else { return Ok(Vec::new()) };
+        let Some(range) = range.starting_at(from) else { return Ok(Dated::nothing()) };
         let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
         let sql = LEVEL.replace("{position}", self.inner.db.position_function());
         let (delimiter_text, next, least) = (delimiter.to_string(), next.to_string(), just_after(""));
         let values = values![repository.0, range.from, range.end, limit, length, delimiter_text, next, least];
-        let found = texts(&self.inner.db.fetch(sql, values).await?)?;
-        Ok(found
-            .into_iter()
-            .map(|key| cut(prefix, delimiter, &key).map_or(key.clone(), str::to_owned))
-            .collect())
+        let rows = self.inner.db.fetch(sql, values).await?;
+        let cut_off = |row: &Row| {
+            let key = row.columns().text("key")?;
+            Ok(cut(prefix, delimiter, &key).map_or(key.clone(), str::to_owned))
+        };
+        Ok(Dated { found: rows.iter().map(cut_off).collect::<Result<_, StoreError>>()?, at: None })
     }
-}
-
-fn texts(rows: &[Row]) -> Result<Vec<String>, StoreError> {
-    rows.iter().map(|row| row.columns().text("key")).collect()
 }
 
 /// The key up to and with the first delimiter beyond the prefix; none when there is none.
