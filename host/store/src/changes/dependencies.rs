@@ -1,7 +1,6 @@
 //! What of a repository a reader relied on.
 
-use std::collections::BTreeSet;
-
+use super::sorted::Sorted;
 use crate::blobs::Blob;
 use crate::ids::CacheName;
 use crate::records::range::{Range, just_after};
@@ -14,13 +13,13 @@ const MOST: usize = 512;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Dependencies {
     pub(super) everything: bool,
-    pub(super) records: BTreeSet<Box<str>>,
-    pub(super) ranges: BTreeSet<KeyRange>,
-    pub(super) packages: BTreeSet<Box<str>>,
+    pub(super) records: Sorted<Box<str>>,
+    pub(super) ranges: Sorted<KeyRange>,
+    pub(super) packages: Sorted<Box<str>>,
     pub(super) all_packages: bool,
     /// Rows of blobs.
-    pub(super) blobs: BTreeSet<i64>,
-    pub(super) answers: BTreeSet<CacheName>,
+    pub(super) blobs: Sorted<i64>,
+    pub(super) answers: Sorted<CacheName>,
 }
 
 /// Keys from `from` (included) to `end` (not included).
@@ -126,14 +125,14 @@ impl Dependencies {
         if self.everything {
             return;
         }
-        self.records.extend(other.records.iter().cloned());
+        self.records.extend(&other.records);
         other.ranges.iter().for_each(|range| self.on_range(range));
         if self.everything {
             return;
         }
-        self.packages.extend(other.packages.iter().cloned());
-        self.blobs.extend(other.blobs.iter().copied());
-        self.answers.extend(other.answers.iter().copied());
+        self.packages.extend(&other.packages);
+        self.blobs.extend(&other.blobs);
+        self.answers.extend(&other.answers);
         self.all_packages |= other.all_packages;
         self.bound();
     }
@@ -141,8 +140,8 @@ impl Dependencies {
     /// Bytes that it takes in memory, about.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        const EACH: usize = 48;
-        let texts = self.records.iter().chain(&self.packages);
+        const EACH: usize = 32;
+        let texts = self.records.iter().chain(self.packages.iter());
         let ranges = self.ranges.iter().map(|range| range.from.len() + range.end.len() + EACH);
         texts.map(|text| text.len() + EACH).chain(ranges).sum::<usize>()
             + (self.blobs.len() + self.answers.len()) * EACH

@@ -7,6 +7,7 @@
 pub(crate) mod announced;
 mod dependencies;
 mod log;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
