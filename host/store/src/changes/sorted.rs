@@ -16,12 +16,16 @@ impl<T> Default for Sorted<T> {
 impl<T: Ord> Sorted<T> {
     pub(super) fn insert(&mut self, thing: T) {
         if let Err(at) = self.0.binary_search(&thing) {
-            if self.0.len() == self.0.capacity() {
-                // No room that most never need.
-                self.0.reserve_exact((self.0.len() / 2).max(1));
-            }
-            self.0.insert(at, thing);
+            self.insert_at(at, thing);
         }
+    }
+
+    fn insert_at(&mut self, at: usize, thing: T) {
+        if self.0.len() == self.0.capacity() {
+            // No room that most never need.
+            self.0.reserve_exact((self.0.len() / 2).max(1));
+        }
+        self.0.insert(at, thing);
     }
 
     pub(super) fn contains<Q: Ord + ?Sized>(&self, thing: &Q) -> bool
@@ -37,8 +41,8 @@ impl<T: Ord> Sorted<T> {
         T: Clone,
     {
         for thing in &other.0 {
-            if !self.contains(thing) {
-                self.insert(thing.clone());
+            if let Err(at) = self.0.binary_search(thing) {
+                self.insert_at(at, thing.clone());
             }
         }
     }

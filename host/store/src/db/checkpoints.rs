@@ -18,8 +18,7 @@ use crate::error::StoreError;
 use crate::sqlite::BUSY_TIMEOUT;
 
 /// Pages in the log that are not in the database yet, from which on they are copied: a page that many commits change is then
-/// copied once. 64 MiB, and as much again comes in beside the copying; with half of it a seventh fewer publishes were made durable, with
-/// twice as much some more, of which the slowest waited for twice as long.
+/// copied once. About as many come in beside the copying, and all of it stays well below where a commit would copy them itself.
 const MANY: u32 = 16_000;
 /// So few are copied while commits wait.
 const FEW: u32 = 300;

@@ -91,7 +91,7 @@ impl Store {
         // What stands behind the last may be beyond the bounds of one answer.
         let within = patch.entries.partition_point(|entry| entry.key.as_str() <= last);
         let beyond = patch.entries.split_off(within);
-        let entries = patch.of(&known.entries, |entry| &entry.key, Entry::clone);
+        let entries = patch.of(&known.entries);
         let listing = Listing { entries: entries.into(), open: known.open || !beyond.is_empty() };
         Ok(listing.is_within_bounds().then_some((listing, patch.at)))
     }

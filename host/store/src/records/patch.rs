@@ -82,25 +82,19 @@ fn sql(keys: usize) -> String {
 
 impl Patch {
     /// The list with what was touched put in its place.
-    pub(super) fn of<T: Clone>(
-        &self,
-        list: &[T],
-        key: impl Fn(&T) -> &str,
-        make: impl Fn(&Entry) -> T,
-    ) -> Vec<T> {
+    pub(super) fn of(&self, list: &[Entry]) -> Vec<Entry> {
         let mut patched = Vec::with_capacity(list.len() + self.entries.len());
         let mut rest = list;
         let mut entries = self.entries.iter().peekable();
         for touched in &self.keys {
-            let (before, from) = rest
-                .split_at_checked(rest.partition_point(|item| key(item) < &**touched))
-                .unwrap_or((rest, &[]));
+            let at = rest.partition_point(|entry| entry.key.as_str() < &**touched);
+            let (before, from) = rest.split_at_checked(at).unwrap_or((rest, &[]));
             patched.extend_from_slice(before);
             rest = match from.split_first() {
-                Some((item, after)) if key(item) == &**touched => after,
+                Some((entry, after)) if entry.key == **touched => after,
                 _ => from,
             };
-            patched.extend(entries.next_if(|entry| entry.key == **touched).map(&make));
+            patched.extend(entries.next_if(|entry| entry.key == **touched).cloned());
         }
         patched.extend_from_slice(rest);
         patched
