@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
+use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -236,6 +236,8 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let http2 = request.version() == Version::HTTP_2;
+        // Who stands before us may have read another host in it, and so another request behind it.
+        let ambiguous = request.headers().get_all(HOST).iter().nth(1).is_some();
         let under_way = self.state.begin();
         let outbox = http2.then(|| self.streams.announce());
         let (service, state, draining) =
@@ -261,7 +263,7 @@ where
             if let Some(hsts) = hsts {
                 response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts);
             }
-            if !http2 && draining.is_cancelled() {
+            if !http2 && (ambiguous || draining.is_cancelled()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok(response.map(|body| Outgoing::new(body, outbox, (under_way, place))))
