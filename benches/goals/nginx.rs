@@ -39,10 +39,10 @@ impl Nginx {
             .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
             .concat();
         let configuration = format!(
-            "daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors;\n\
+            "daemon off; master_process off; worker_rlimit_nofile 16384; pid {folder}/pid; error_log {folder}/errors;\n\
              events {{ worker_connections 4096; }}\n\
              http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;\n\
-             open_file_cache max=200000 inactive=600s; default_type application/octet-stream;\n{temporary}\
+             open_file_cache max=10000 inactive=600s; default_type application/octet-stream;\n{temporary}\
              server {{ listen 127.0.0.1:{port} backlog=1024; root {folder}/www;\n\
              location / {{ auth_basic x; auth_basic_user_file {folder}/users; }} }} }}\n"
         );

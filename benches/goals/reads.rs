@@ -50,46 +50,50 @@ fn made_anew(options: &Options, nginx: Option<(&Nginx, String)>, table: &mut Tab
         let path = World::path(kind, "");
         let bytes = world.read(&path, kind.accept);
         let load = load(options, &world, &authorization, kind, &path);
-        let peer = nginx.as_ref().map(|(nginx, authorization)| {
+        let beside = nginx.as_ref().map(|(nginx, authorization)| {
             let url = nginx.serve(&kind.name.replace(' ', "-"), &bytes);
-            Load { pid: nginx.pid(), url, authorization, ..load.clone() }.run().micros
+            Load { pid: nginx.pid(), url, authorization, ..load.clone() }
         });
-        let ours = load.run().micros;
+        let loads: Vec<Load<'_>> = [load].into_iter().chain(beside).collect();
+        let mut micros = wrk::in_turn(&loads).into_iter();
+        let (ours, peer) = (micros.next().unwrap_or_default(), micros.next());
         table.add(Row { name: name(kind), unit: Unit::Micros, ours, peer, goal: Goal::AtMost(most) });
     }
 }
 
 fn of_kind(kind: &Kind, options: &Options, world: &World, nginx: Option<&Nginx>, table: &mut Table) {
-    let names = ["kept", "group of five", "proxy"].map(|what| format!("{what}: {}", kind.name));
-    if !names.iter().any(|name| table.wants(name)) {
+    let [kept, group, proxy] =
+        ["kept", "group of five", "proxy"].map(|what| format!("{what}: {}", kind.name));
+    let others = [(group, "-group"), (proxy, "-proxy")];
+    let others: Vec<_> = others.into_iter().filter(|(name, _)| table.wants(name)).collect();
+    if others.is_empty() && !table.wants(&kept) {
         return;
     }
     let authorization = world.authorization();
     let hosted = World::path(kind, "");
     let bytes = world.read(&hosted, kind.accept);
     let load = |path: &str| load(options, world, &authorization, kind, path);
-    let peer = nginx.map(|nginx| {
+    let mut loads = vec![load(&hosted)];
+    for (_, ending) in &others {
+        let path = World::path(kind, ending);
+        // A proxy fetches what it does not have yet.
+        assert!(!world.read(&path, kind.accept).is_empty(), "{path}");
+        loads.push(load(&path));
+    }
+    loads.extend(nginx.map(|nginx| {
         let url = nginx.serve(&kind.name.replace(' ', "-"), &bytes);
-        Load { pid: nginx.pid(), url, ..load("") }.run().micros
-    });
-    let [kept, group, proxy] = names;
-    let row = |name: String, ours: f64, peer: Option<f64>, goal: Goal| Row {
-        name,
-        unit: Unit::Micros,
-        ours,
-        peer,
-        goal,
-    };
-    let ours = load(&hosted).run().micros;
+        Load { pid: nginx.pid(), url, ..load("") }
+    }));
+    let mut micros = wrk::in_turn(&loads).into_iter();
+    let ours = micros.next().unwrap_or_default();
+    let row = |name, ours, peer, goal| Row { name, unit: Unit::Micros, ours, peer, goal: Goal::Ratio(goal) };
+    let rows: Vec<Row> = others
+        .into_iter()
+        .zip(micros.by_ref())
+        .map(|((name, _), cost)| row(name, cost, Some(ours), 0.9))
+        .collect();
     if table.wants(&kept) {
-        table.add(row(kept, ours, peer, Goal::Ratio(0.85)));
+        table.add(row(kept, ours, micros.next(), 0.85));
     }
-    for (name, ending) in [(group, "-group"), (proxy, "-proxy")] {
-        if table.wants(&name) {
-            let path = World::path(kind, ending);
-            // A proxy fetches what it does not have yet.
-            assert!(!world.read(&path, kind.accept).is_empty(), "{path}");
-            table.add(row(name, load(&path).run().micros, Some(ours), Goal::Ratio(0.9)));
-        }
-    }
+    rows.into_iter().for_each(|row| table.add(row));
 }

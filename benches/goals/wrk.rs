@@ -1,7 +1,7 @@
 //! Load by wrk from the second core, with the server under load on the first.
 
 use crate::table::Table;
-use packhouse_benches::cpu_seconds;
+use packhouse_benches::{cpu_seconds, median};
 use packhouse_tests::clients::has;
 use std::path::Path;
 use std::process::Command;
@@ -73,4 +73,17 @@ impl Load<'_> {
         let count = count.unwrap_or_else(|| panic!("{}: {said}", self.url));
         Seen { rate: count / f64::from(self.seconds), micros: spent * 1e6 / count }
     }
+}
+
+/// µs of CPU for a request of each of these loads: the medians of as many rounds in turn as each has seconds, so that a slow spell of the
+/// machine meets all of them.
+pub(crate) fn in_turn(loads: &[Load<'_>]) -> Vec<f64> {
+    let rounds = loads.iter().map(|load| load.seconds).max().unwrap_or_default();
+    let mut micros = vec![Vec::new(); loads.len()];
+    for _ in 0..rounds {
+        for (load, micros) in loads.iter().zip(&mut micros) {
+            micros.push(Load { seconds: 1, ..load.clone() }.run().micros);
+        }
+    }
+    micros.into_iter().map(median).collect()
 }
