@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Publishes a second beside the reads.
 const PUBLISHES: u32 = 50;
+/// Seconds of load that fill the caches, of both: until nearly each path was asked for once.
+const FILL_SECONDS: u32 = 60;
 /// Connections that publish the files.
 const WRITERS: u32 = 8;
 
@@ -63,14 +65,14 @@ pub(crate) fn measure(options: &Options, world: &World, table: &mut Table) {
     let ours = zipf("ours.lua", "'/repositories/maven/com/set/a' .. i .. '/1.0/a' .. i .. '-1.0.jar'");
     let theirs = zipf("theirs.lua", "'/' .. (i % 1000) .. '/' .. i");
     let ours = Load { script: Some(&ours), ..load("", "*/*") };
-    // The first round fills the caches, of both.
-    ours.run();
+    let fill = |load: &Load<'_>| Load { seconds: FILL_SECONDS, ..load.clone() }.run();
+    fill(&ours);
     let nginx = Nginx::start(OWNER, &world.secret, table);
     let peer = nginx.as_ref().map(|nginx| {
         (0..options.paths)
             .for_each(|number| drop(nginx.serve(&format!("{}/{number}", number % 1000), &content(number))));
         let load = Load { pid: nginx.pid(), url: nginx.url(), script: Some(&theirs), ..ours.clone() };
-        load.run();
+        fill(&load);
         load
     });
     let loads: Vec<Load<'_>> = [ours.clone()].into_iter().chain(peer).collect();
