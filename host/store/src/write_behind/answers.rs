@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
 
 /// A cached answer that was used; its value is when it last was, in ms since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct UsedAnswer(pub(crate) RepositoryId, pub(crate) CacheName);
 
 // Joined, so that each row is found by its whole key: `IN` over several columns would look at all answers of the repository.

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::ids::{AccessKeyId, TokenId};
 
 /// A credential that was used; its value is when it last was, in ms since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum UsedCredential {
     Token(TokenId),
     Key(AccessKeyId),

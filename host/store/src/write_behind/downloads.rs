@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
 /// A file that was sent.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Downloaded {
     /// Of which repository it was asked; of a group it is a file of one of its members.
     pub(crate) repository: RepositoryId,

@@ -14,7 +14,7 @@ use crate::ids::TokenId;
 pub const FETCH_DAYS: i64 = 60;
 
 /// A file that was sent to who showed a token; its value is when it last was, in ms since 1970.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Fetched {
     pub(crate) token: TokenId,
     pub(crate) what: Downloaded,

@@ -10,7 +10,7 @@ mod refusals;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) use answers::UsedAnswer;
 pub(crate) use credentials::UsedCredential;
@@ -20,12 +20,15 @@ pub(crate) use fetches::Fetched;
 pub use refusals::Refusal;
 pub(crate) use refusals::{Count, RefusalsOfMinute};
 
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
 use crate::accounts::Snapshots;
 use crate::db::{Database, Transaction};
 use crate::error::StoreError;
 
 /// A kind of write that may come late. A value is the key of the row that is written.
-pub(crate) trait DeferredWrite: Clone + Eq + Hash + Send + Sync + 'static {
+pub(crate) trait DeferredWrite: Clone + Hash + Ord + Send + Sync + 'static {
     /// What is written to the row.
     type Value: Copy + Send + Sync;
 
@@ -49,6 +52,17 @@ pub(crate) trait DeferredWrite: Clone + Eq + Hash + Send + Sync + 'static {
         pending: &HashMap<Self, Self::Value>,
         transaction: &mut Transaction,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Of the time, a flush takes one part in so many at most: who reads a hundred thousand files each second shall not pay for as many rows
+/// every time.
+const SHARE: u32 = 20;
+/// How long to wait at most, whatever a flush takes: counters are promised to be visible within half a minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(25);
+
+/// How long to wait after a flush that took so long.
+fn wait(interval: Duration, took: Duration) -> Duration {
+    interval.max((took * SHARE).min(LONGEST_WAIT))
 }
 
 /// Rows that are written in one transaction. More than a statement has the time for would be begun anew each time, and hold locks meanwhile.
@@ -79,10 +93,19 @@ impl<W: DeferredWrite> WriteBehind<W> {
     fn flush_periodically(this: &Arc<Self>) {
         let this = Arc::downgrade(this);
         tokio::spawn(async move {
+            let mut next = W::INTERVAL;
             loop {
-                tokio::time::sleep(W::INTERVAL).await;
+                let Some(is_nearly_full) =
+                    this.upgrade().map(|this| Arc::clone(&this.pending.is_nearly_full))
+                else {
+                    return;
+                };
+                let _ = timeout(next, is_nearly_full.notified()).await;
                 let Some(this) = this.upgrade() else { return };
-                if let Err(problem) = this.flush().await {
+                let begun = Instant::now();
+                let flushed = this.flush().await;
+                next = if flushed.is_ok() { wait(W::INTERVAL, begun.elapsed()) } else { W::INTERVAL };
+                if let Err(problem) = flushed {
                     tracing::warn!(%problem, "{} could not be written", W::NAME);
                 }
             }
@@ -112,25 +135,33 @@ impl<W: DeferredWrite> WriteBehind<W> {
 }
 
 /// What is not yet written.
-struct Pending<W: DeferredWrite>(Mutex<HashMap<W, W::Value>>);
+struct Pending<W: DeferredWrite> {
+    writes: Mutex<HashMap<W, W::Value>>,
+    /// Told once, when nine tenths of the room are taken.
+    is_nearly_full: Arc<Notify>,
+}
 
 impl<W: DeferredWrite> Default for Pending<W> {
     fn default() -> Pending<W> {
-        Pending(Mutex::default())
+        Pending { writes: Mutex::default(), is_nearly_full: Arc::default() }
     }
 }
 
 impl<W: DeferredWrite> Pending<W> {
     fn add(&self, write: W, value: W::Value) {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = pending.len() < W::CAPACITY || pending.contains_key(&write);
+        let mut pending = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = pending.len();
+        let room = before < W::CAPACITY || pending.contains_key(&write);
         if let Some(write) = if room { Some(write) } else { write.when_full() } {
             pending.entry(write).and_modify(|known| *known = W::merge(*known, value)).or_insert(value);
+        }
+        if before < pending.len() && pending.len() == W::CAPACITY / 10 * 9 {
+            self.is_nearly_full.notify_one();
         }
     }
 
     fn take(&self) -> HashMap<W, W::Value> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -141,21 +172,14 @@ struct InFlight<'a, W: DeferredWrite> {
     from: &'a Pending<W>,
 }
 
-/// These, of which no more than a piece goes together.
+/// These, of which no more than a piece goes together: neighbours, whose rows lie on few pages of the database.
 fn pieces<W: DeferredWrite>(writes: HashMap<W, W::Value>) -> Vec<HashMap<W, W::Value>> {
     if writes.len() <= PIECE {
         return Some(writes).filter(|writes| !writes.is_empty()).into_iter().collect();
     }
-    let mut pieces: Vec<HashMap<W, W::Value>> = Vec::new();
-    for (number, (write, value)) in writes.into_iter().enumerate() {
-        if number % PIECE == 0 {
-            pieces.push(HashMap::with_capacity(PIECE));
-        }
-        if let Some(piece) = pieces.last_mut() {
-            piece.insert(write, value);
-        }
-    }
-    pieces
+    let mut in_order: Vec<(W, W::Value)> = writes.into_iter().collect();
+    in_order.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    in_order.chunks(PIECE).map(|piece| piece.iter().cloned().collect()).collect()
 }
 
 impl<W: DeferredWrite> Drop for InFlight<'_, W> {
@@ -169,7 +193,7 @@ mod tests {
     use super::*;
 
     /// The highest number of each; two at a time.
-    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     struct Highest(u8);
 
     impl DeferredWrite for Highest {
@@ -188,6 +212,25 @@ mod tests {
     }
 
     #[test]
+    fn long_flushes_come_seldom() {
+        let (second, interval) = (Duration::from_secs(1), Duration::from_secs(10));
+        for (took, waited) in [(second / 10, interval), (second, 20 * second), (60 * second, LONGEST_WAIT)] {
+            assert_eq!(wait(interval, took), waited);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nearly_has_no_room_is_flushed_before_its_time() {
+        let pending = Pending::default();
+        let told = Arc::clone(&pending.is_nearly_full);
+        (0..Once::CAPACITY / 10 * 9 - 1).for_each(|number| pending.add(Once(number), ()));
+        let early = tokio::time::timeout(Duration::ZERO, told.notified()).await;
+        assert!(early.is_err(), "there is room");
+        (0..Once::CAPACITY).for_each(|number| pending.add(Once(number), ()));
+        told.notified().await;
+    }
+
+    #[test]
     fn a_known_row_is_updated_though_there_is_no_room_for_more() {
         let pending = Pending::default();
         for (write, value) in [(1, 5), (2, 1), (3, 9), (2, 7), (1, 4)] {
@@ -197,7 +240,7 @@ mod tests {
     }
 
     /// A number, once.
-    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     struct Once(usize);
 
     impl DeferredWrite for Once {
@@ -220,6 +263,8 @@ mod tests {
             let found = pieces(all.clone());
             assert_eq!(found.len(), expected, "{count}");
             assert!(found.iter().all(|piece| piece.len() <= PIECE));
+            let ends = found.iter().map(|piece| (piece.keys().min(), piece.keys().max()));
+            assert!(ends.flat_map(|(first, last)| [first, last]).is_sorted(), "{count}");
             assert_eq!(found.iter().map(HashMap::len).sum::<usize>(), count);
             assert_eq!(found.into_iter().flatten().collect::<HashMap<_, _>>(), all);
         }

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id};
 
 /// A refusal, of what was presented as a credential.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Refusal {
     /// Where; none: where there is one organization alone, there, else nowhere.
     pub organization: Option<OrganizationId>,
@@ -33,7 +33,7 @@ impl Refusal {
 }
 
 /// Those of one minute, in minutes since 1970.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct RefusalsOfMinute(pub(crate) i64, pub(crate) Refusal);
 
 /// How often, and when last.
