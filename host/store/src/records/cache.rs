@@ -24,8 +24,10 @@ const TOTAL_BYTES: u64 = 20 << 20;
 const WRITTEN_BYTES: usize = 32 << 10;
 /// Bytes of an entry that is worth its place.
 const ENTRY_BYTES: u64 = 4 << 20;
-/// What an entry costs besides its key and content.
-const OVERHEAD: u64 = 256;
+/// What an entry costs besides its key and content: itself, its place in the cache, and a place in the heap for each text.
+const OVERHEAD: u64 = 512;
+/// What the handle of a blob costs besides: its row, its digests, its locks.
+const BLOB_OVERHEAD: u64 = 1024;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Question {
@@ -155,7 +157,7 @@ fn weight((_, question): &Place, kept: &Kept) -> u64 {
         Found::Record(found) => found.as_ref().map_or(0, entry),
         Found::Records(found) => found.entries.iter().map(entry).sum(),
         Found::Keys(found) => found.bytes(),
-        Found::Blob(blob) => usize::try_from(blob.size()).unwrap_or(usize::MAX),
+        Found::Blob(blob) => usize::try_from(blob.size() + BLOB_OVERHEAD).unwrap_or(usize::MAX),
     };
     (asked + found + kept.dependencies.bytes()) as u64 + OVERHEAD
 }
