@@ -14,7 +14,7 @@ use packhouse_tests::fault_proxy::{FaultProxy, Mode};
 use packhouse_tests::race::at_once;
 use packhouse_tests::s3::{self, S3};
 use packhouse_tests::server::eventually;
-use packhouse_tests::{Client, MavenRepository, Server, payload, skip};
+use packhouse_tests::{Client, MavenRepository, Request, Server, payload, skip};
 
 const LARGE: usize = 100_000;
 
@@ -80,6 +80,38 @@ fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
     let (one, all) = (page("?limit=1"), page(""));
     assert!(one.contains(">1/<") && !one.contains(">2/<"), "{one}");
     assert!(all.contains(">1/<") && all.contains(">2/<"), "{all}");
+}
+
+#[test]
+fn small_files_need_no_call_though_memory_has_no_room_for_their_bytes() {
+    const FILES: u32 = 200;
+    // Room for some twenty files with their bytes.
+    let server = Server::with().env("PACKHOUSE_RESPONSES_CACHE_BYTES", "600 KiB").start();
+    let repository = MavenRepository::create(&server, "many");
+    let bytes = |number: u32| payload::bytes(number.into(), 4096);
+    (0..FILES).for_each(|number| drop(repository.put(&file(number), bytes(number)).expect(201)));
+    let plugin_calls = || measured(&server, "packhouse_plugin_calls_total{");
+    let fetch = |number: u32| {
+        let answer = repository.get(&file(number)).expect(200);
+        assert!(answer.body == bytes(number), "{number}");
+        let fixed = |(name, _): &(String, String)| !["date", "x-request-id"].contains(&name.as_str());
+        let mut headers: Vec<(String, String)> = answer.headers.into_iter().filter(fixed).collect();
+        headers.sort();
+        headers
+    };
+    let first: Vec<_> = (0..FILES).map(fetch).collect();
+    let before = plugin_calls();
+    assert!((0..FILES).map(fetch).eq(first), "it is the same response");
+    let made = plugin_calls() - before;
+    assert!(made <= 10.0, "{made} calls for {FILES} files");
+    // Those that were asked for first are not as they were sent any more.
+    let path = repository.path(&file(0));
+    let part =
+        repository.client.send(Request::new("GET", &path).header("Range", "bytes=1000-1999")).expect(206);
+    assert!(part.body == bytes(0)[1000..2000]);
+    repository.client.send(Request::new("DELETE", &path)).expect(204);
+    repository.get(&file(0)).expect(404);
+    assert!(plugin_calls() - before > made, "what was deleted is asked of the plugin");
 }
 
 #[test]

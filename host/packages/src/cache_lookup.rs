@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use packhouse_runtime::{Action, Intent};
+use packhouse_store::{Store, StoreError};
 
 use crate::error_response::HttpError;
+use crate::packed_response::UnpackedEntry;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
-use crate::response_cache::{CacheEntry, CacheKey, ResponseCache, in_memory};
+use crate::response_cache::{CacheEntry, CacheKey, Cached, ResponseCache, in_memory};
 use crate::trials::OnTrial;
 use crate::validity::{CurrentRows, Lifespan, Validity};
 
@@ -16,7 +18,7 @@ use crate::validity::{CurrentRows, Lifespan, Validity};
 pub(crate) struct CacheLookup<'a> {
     /// None for a request whose response is never kept.
     slot: Option<Slot<'a>>,
-    entry: Option<Arc<CacheEntry>>,
+    found: Found,
     is_valid: bool,
     /// The shadow that the request's answer is compared with; 0 for none.
     shadow: i64,
@@ -24,6 +26,34 @@ pub(crate) struct CacheLookup<'a> {
     now: i64,
     /// The number of changes of advisories then.
     advisories: i64,
+}
+
+/// What the cache has.
+enum Found {
+    Nothing,
+    Whole(Arc<CacheEntry>),
+    Packed(Box<UnpackedEntry>),
+}
+
+impl Found {
+    fn of(cached: Option<Cached>) -> Self {
+        match cached {
+            None => Self::Nothing,
+            Some(Cached::Whole(entry)) => Self::Whole(entry),
+            Some(Cached::Packed(entry)) => {
+                entry.unpack().map_or(Self::Nothing, |entry| Self::Packed(Box::new(entry)))
+            }
+        }
+    }
+
+    /// How long it is valid, and with which number of changes of advisories it was made.
+    fn made(&self) -> Option<(&Validity, i64)> {
+        match self {
+            Self::Nothing => None,
+            Self::Whole(entry) => Some((&entry.validity, entry.advisories)),
+            Self::Packed(entry) => Some((&entry.validity, entry.advisories)),
+        }
+    }
 }
 
 struct Slot<'a> {
@@ -45,36 +75,66 @@ impl<'a> CacheLookup<'a> {
                 },
             })
         });
-        let entry = slot.as_ref().and_then(|slot| cache.get(&slot.key));
+        let found = Found::of(slot.as_ref().and_then(|slot| cache.get(&slot.key)));
         let store = &request.app.store;
         // What a plugin made of the time, it made of this process's.
         let now = packhouse_store::now_ms();
         // Asked before the plugin is: what it makes while advisories are brought in is not kept for afterwards.
         let advisories = request.app.advisories.number();
-        let is_valid = match (&slot, &entry) {
-            (Some(slot), Some(entry)) => {
-                entry.advisories == advisories && entry.validity.holds(store, slot.rows, now)
+        let is_valid = match (&slot, found.made()) {
+            (Some(slot), Some((validity, made_at))) => {
+                made_at == advisories && validity.holds(store, slot.rows, now)
             }
             _ => false,
         };
-        match (&slot, &entry) {
+        match (&slot, &found) {
             (None, _) => {}
-            (Some(_), None) => cache.lookups.miss.increment(1),
-            (Some(_), Some(_)) if is_valid => cache.lookups.hit.increment(1),
-            (Some(_), Some(_)) => cache.lookups.stale.increment(1),
+            (Some(_), Found::Nothing) => cache.lookups.miss.increment(1),
+            (Some(_), _) if is_valid => cache.lookups.hit.increment(1),
+            (Some(_), _) => cache.lookups.stale.increment(1),
         }
         let shadow = request.on_trial.as_ref().and_then(OnTrial::shadow).unwrap_or_default();
-        Self { slot, entry, is_valid, shadow, now, advisories }
+        Self { slot, found, is_valid, shadow, now, advisories }
     }
 
-    /// The valid entry, if there is one.
-    pub(crate) fn entry(&self) -> Option<&CacheEntry> {
-        self.entry.as_deref().filter(|_| self.is_valid)
+    /// The valid entry, if there is one. What was packed is kept as it is sent from now on; an error is one of the store, when its bytes
+    /// cannot be read.
+    pub(crate) async fn entry(
+        &mut self,
+        cache: &ResponseCache,
+        store: &Store,
+    ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
+        match std::mem::replace(&mut self.found, Found::Nothing) {
+            _ if !self.is_valid => Ok(None),
+            Found::Nothing => Ok(None),
+            Found::Whole(entry) => Ok(Some(entry)),
+            // Its state is large, and what is asked for most does not come here.
+            Found::Packed(entry) => Box::pin(self.read(*entry, cache, store)).await,
+        }
+    }
+
+    async fn read(
+        &self,
+        entry: UnpackedEntry,
+        cache: &ResponseCache,
+        store: &Store,
+    ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
+        // None where it was removed since: then the plugin is asked.
+        let Some(bytes) = store.small_blob(entry.small).await? else { return Ok(None) };
+        let entry = Arc::new(entry.with(bytes));
+        if let Some(slot) = &self.slot {
+            cache.insert_unpacked(&slot.key, &entry);
+        }
+        Ok(Some(entry))
     }
 
     /// What the request would do, if it was asked before: that is told from the request alone, whatever was changed since.
     pub(crate) fn intent(&self) -> Option<&Arc<Intent>> {
-        self.entry.as_deref().map(|entry| &entry.intent)
+        match &self.found {
+            Found::Nothing => None,
+            Found::Whole(entry) => Some(&entry.intent),
+            Found::Packed(entry) => Some(&entry.intent),
+        }
     }
 
     /// Keeps a response if it may be kept, a small file with its bytes. Returns the response as it is sent. An error is one of the

@@ -31,6 +31,7 @@ mod maintenance;
 mod multipart;
 mod organizations;
 mod package_reach;
+mod packed_response;
 mod password_sign_in;
 mod plugin_failure;
 mod prepared_response;

@@ -108,13 +108,13 @@ impl RepositoryHost {
             None => find_plugin(&identified, &self.shadows, context).await?,
         };
         limit_rate(&request)?;
-        let cached = CacheLookup::of(&self.cache, &request);
+        let mut cached = CacheLookup::of(&self.cache, &request);
         let Routed { told, instance } = route(&request, cached.intent()).await?;
         let intent = authorize(&request, told)?;
-        if let Some(entry) = cached.entry() {
+        if let Some(entry) = cached.entry(&self.cache, &app.store).await? {
             app.upstreams.used_again(&entry.response.cache_uses);
             if let Some(on_trial) = &request.on_trial {
-                on_trial.kept(&request.tried(), entry);
+                on_trial.kept(&request.tried(), &entry);
             }
             return send(&request, &self.encodings, &entry.response).await;
         }

@@ -1,7 +1,7 @@
 //! Which stored file a response is.
 
 use packhouse_runtime::Content;
-use packhouse_store::{Algorithm, RepositoryId, Sha256};
+use packhouse_store::{Algorithm, RepositoryId, Sha256, SmallBlob};
 
 /// A stored file as the content of a response.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct SentFile {
     pub repository: Option<RepositoryId>,
     /// Of its bytes, where that is known.
     pub sha256: Option<Sha256>,
+    /// By which it is read again, where it is small.
+    pub small: Option<SmallBlob>,
 }
 
 impl SentFile {
@@ -19,9 +21,9 @@ impl SentFile {
             Content::Blob(blob) if blob.made_in_memory().is_some() => None,
             Content::Blob(blob) => {
                 let sha256 = blob.known(Algorithm::Sha256).and_then(|digest| digest.sha256());
-                Some(SentFile { repository: blob.origin(), sha256 })
+                Some(SentFile { repository: blob.origin(), sha256, small: blob.small() })
             }
-            Content::Arriving(_) => Some(SentFile { repository: None, sha256: None }),
+            Content::Arriving(_) => Some(SentFile { repository: None, sha256: None, small: None }),
             Content::None | Content::Inline(_) | Content::Joined(_) => None,
         }
     }

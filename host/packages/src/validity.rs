@@ -5,10 +5,13 @@
 //! The request has looked the repository and its members up, with the revisions that they have now. Where a revision is another than
 //! the one up to which the response is known to hold, the store says whether the commits in between touched what was read.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use packhouse_runtime::Reads;
 use packhouse_store::{Dependencies, Reached, RepositoryId, RepositoryRow, Store};
+use serde::{Deserialize, Serialize};
 
 /// A request's repository and all its members, as they were looked up with the credential.
 #[derive(Clone, Copy)]
@@ -35,11 +38,16 @@ pub(crate) struct Validity {
     policies: Option<i64>,
     members: Box<[MemberSettings]>,
     reads: Box<[ReadsOf]>,
+    good_at: GoodAt,
     lifespan: Lifespan,
 }
 
+/// For each repository that was read, the revision up to which nothing was changed of what was read there. All forms in which a response
+/// is kept share it.
+pub(crate) type GoodAt = Arc<[AtomicU64]>;
+
 /// When a response is valid by the clock, in ms since 1970.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Lifespan {
     /// When the request was judged that it was made for.
     pub from: i64,
@@ -54,7 +62,7 @@ impl Lifespan {
     }
 }
 
-#[derive(Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct MemberSettings {
     repository: RepositoryId,
     settings: u64,
@@ -71,25 +79,68 @@ impl MemberSettings {
 struct ReadsOf {
     repository: RepositoryId,
     dependencies: Dependencies,
-    /// The revision up to which nothing of it was changed.
-    good_at: AtomicU64,
+}
+
+/// A validity as it is written into a packed response, without what changes in it.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct PackedValidity<'a> {
+    settings: u64,
+    policies: Option<i64>,
+    members: Vec<(i64, u64)>,
+    reads: Vec<(i64, Cow<'a, Dependencies>)>,
+    lifespan: Lifespan,
 }
 
 impl Validity {
     /// Of a response that was made for a request which saw these rows, or later ones. None where something was read of which a look-up
     /// says nothing.
     pub(crate) fn of(rows: CurrentRows<'_>, reads: Reads, lifespan: Lifespan) -> Option<Self> {
-        let reads_of = |(repository, dependencies)| {
-            let good_at = AtomicU64::new(rows.revision(repository)?);
-            Some(ReadsOf { repository, dependencies, good_at })
-        };
+        let reads: Box<[ReadsOf]> = reads
+            .into_iter()
+            .map(|(repository, dependencies)| ReadsOf { repository, dependencies })
+            .collect();
+        let good_at = reads.iter().map(|of| Some(AtomicU64::new(rows.revision(of.repository)?)));
         Some(Self {
             settings: rows.row.settings_revision,
             policies: rows.policies,
             members: rows.members.iter().map(MemberSettings::of).collect(),
-            reads: reads.into_iter().map(reads_of).collect::<Option<_>>()?,
+            good_at: good_at.collect::<Option<_>>()?,
+            reads,
             lifespan,
         })
+    }
+
+    /// What a packed response says of it, and what it shares with that.
+    pub(crate) fn pack(&self) -> (PackedValidity<'_>, &GoodAt) {
+        let members = self.members.iter().map(|member| (member.repository.0, member.settings));
+        let reads = self.reads.iter().map(|of| (of.repository.0, Cow::Borrowed(&of.dependencies)));
+        let packed = PackedValidity {
+            settings: self.settings,
+            policies: self.policies,
+            members: members.collect(),
+            reads: reads.collect(),
+            lifespan: self.lifespan,
+        };
+        (packed, &self.good_at)
+    }
+
+    /// The validity of what was packed.
+    pub(crate) fn unpack(packed: PackedValidity<'_>, good_at: &GoodAt) -> Self {
+        let PackedValidity { settings, policies, members, reads, lifespan } = packed;
+        let member =
+            |(repository, settings)| MemberSettings { repository: RepositoryId(repository), settings };
+        let reads_of = |(repository, dependencies): (i64, Cow<'_, Dependencies>)| ReadsOf {
+            repository: RepositoryId(repository),
+            dependencies: dependencies.into_owned(),
+        };
+        Self {
+            settings,
+            policies,
+            members: members.into_iter().map(member).collect(),
+            reads: reads.into_iter().map(reads_of).collect(),
+            good_at: Arc::clone(good_at),
+            lifespan,
+        }
     }
 
     /// Whether the response is what a call made at `now`, in ms since 1970, would answer.
@@ -99,13 +150,13 @@ impl Validity {
             && self.policies == rows.policies
             && self.members.len() == rows.members.len()
             && self.members.iter().zip(rows.members).all(|(was, now)| *was == MemberSettings::of(now))
-            && self.reads.iter().all(|reads| reads.hold(store, rows))
+            && self.reads.iter().zip(&*self.good_at).all(|(reads, good_at)| reads.hold(good_at, store, rows))
     }
 
     /// Bytes that it takes in memory, about.
     pub(crate) fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|reads| reads.dependencies.bytes()).sum();
-        reads + size_of_val(&*self.members) + size_of_val(&*self.reads)
+        reads + size_of_val(&*self.members) + size_of_val(&*self.reads) + size_of_val(&*self.good_at)
     }
 }
 
@@ -118,22 +169,23 @@ impl Validity {
             policies: None,
             members: Box::default(),
             reads: Box::default(),
+            good_at: Arc::default(),
             lifespan: Lifespan::default(),
         }
     }
 }
 
 impl ReadsOf {
-    fn hold(&self, store: &Store, rows: CurrentRows<'_>) -> bool {
+    fn hold(&self, good_at: &AtomicU64, store: &Store, rows: CurrentRows<'_>) -> bool {
         let Some(now) = rows.revision(self.repository) else { return false };
-        let good_at = self.good_at.load(Ordering::Relaxed);
+        let known = good_at.load(Ordering::Relaxed);
         // A request that looked its repository up before another one did.
-        if good_at >= now {
+        if known >= now {
             return true;
         }
-        let holds = store.unchanged(self.repository, good_at, now, &self.dependencies);
+        let holds = store.unchanged(self.repository, known, now, &self.dependencies);
         if holds {
-            self.good_at.fetch_max(now, Ordering::Relaxed);
+            good_at.fetch_max(now, Ordering::Relaxed);
         }
         holds
     }

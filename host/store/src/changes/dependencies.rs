@@ -1,5 +1,7 @@
 //! What of a repository a reader relied on.
 
+use serde::{Deserialize, Serialize};
+
 use super::sorted::Sorted;
 use crate::blobs::Blob;
 use crate::ids::CacheName;
@@ -10,7 +12,7 @@ const MOST: usize = 512;
 
 /// What of one repository a reader relied on: records that were there or not, ranges of keys, what is shown, which blobs are
 /// held, what a proxy keeps of its upstream.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Dependencies {
     pub(super) everything: bool,
     pub(super) records: Sorted<Box<str>>,
@@ -23,7 +25,7 @@ pub struct Dependencies {
 }
 
 /// Keys from `from` (included) to `end` (not included).
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(super) struct KeyRange {
     pub(super) from: Box<str>,
     pub(super) end: Box<str>,

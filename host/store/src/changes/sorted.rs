@@ -3,8 +3,10 @@
 
 use std::borrow::Borrow;
 
+use serde::{Deserialize, Serialize};
+
 /// Things in their order, each once.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Sorted<T>(Vec<T>);
 
 impl<T> Default for Sorted<T> {

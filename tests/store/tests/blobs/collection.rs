@@ -12,6 +12,7 @@ use crate::support::{Kind, World, applied, bytes, in_all, naming, read, removing
 in_all! {
     what_is_named_or_leased_stays, what_nothing_holds_goes, the_time_of_grace_is_waited_out, bytes_come_again_after_removal,
     an_interrupted_collection_goes_on, looking_renews_a_lease, what_a_publish_found_stays, pushes_and_collections_race,
+    a_small_blob_is_read_by_its_name_until_it_is_removed,
 }
 
 const SIZES: [usize; 3] = [100, 100_000, 6_000_000];
@@ -41,6 +42,24 @@ async fn what_is_named_or_leased_stays(world: World) -> World {
         let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
         assert!(read(&blob).await == bytes(size as u64, size));
     }
+    world
+}
+
+async fn a_small_blob_is_read_by_its_name_until_it_is_removed(world: World) -> World {
+    let (small, large) = (bytes(100, 100), bytes(100_000, 100_000));
+    let staged = world.stage(&bytes(1, 100), &[]).await;
+    assert_eq!(staged.small(), None, "it is not stored");
+    let (store, repository) = (&world.store, world.repository);
+    let of = async |sha256| store.blob(repository, sha256).await.unwrap().unwrap();
+    let large = of(world.keep(&large).await).await;
+    assert_eq!(large.small(), None, "its bytes lie elsewhere");
+    let blob = of(world.keep(&small).await).await;
+    assert_eq!(blob.slice(1, 10).unwrap().small(), None, "a part has no name");
+    let name = blob.small().unwrap();
+    assert_eq!(world.store.small_blob(name).await.unwrap().unwrap(), small);
+    expire_leases(&world).await;
+    collect_at_last(&world).await;
+    assert_eq!(world.store.small_blob(name).await.unwrap(), None);
     world
 }
 

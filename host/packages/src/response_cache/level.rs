@@ -1,0 +1,119 @@
+//! One level of the response cache: entries of one form, within a bound of its own.
+
+use std::sync::Arc;
+
+use packhouse_runtime::Looked;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use super::CacheKey;
+
+/// What an entry that says how far to look costs besides its key.
+const FURTHER_BYTES: u64 = 256;
+/// Each has an equal share of the memory, and must have room for the largest entry. With one for each of many cores it would not.
+const SHARDS: usize = 4;
+
+/// What lies under a key.
+enum Kept<T> {
+    Entry(Arc<T>),
+    /// Under what all responses of a path depend on: how much further to look for each.
+    Further(Looked),
+}
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Entry(entry) => Self::Entry(Arc::clone(entry)),
+            Self::Further(looked) => Self::Further(*looked),
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Level<T> {
+    cache: Cache<Box<[u8]>, Kept<T>, Weight<T>>,
+}
+
+impl<T> Level<T> {
+    /// An empty one of at most `total` bytes, of entries that weigh what `weigh` says besides their keys; about `items` of them.
+    pub(super) fn new(items: usize, total: u64, weigh: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
+        let weight = Weight(Arc::new(weigh));
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(items)
+            .weight_capacity(total)
+            .build();
+        let cache = match options {
+            Ok(options) => {
+                let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+                Cache::with_options(options, weight, hasher, lifecycle)
+            }
+            // Both capacities are given, so this is never reached; it has more shards, and keeps less of what is large.
+            Err(_) => Cache::with_weighter(items, total, weight),
+        };
+        Self { cache }
+    }
+
+    /// The entry for this request.
+    pub(super) fn get(&self, key: &CacheKey) -> Option<Arc<T>> {
+        let further = match self.cache.get(key.up_to(Looked::AtPath))? {
+            Kept::Entry(entry) => return Some(entry),
+            Kept::Further(looked) => looked,
+        };
+        match self.cache.get(key.up_to(further))? {
+            Kept::Entry(entry) => Some(entry),
+            Kept::Further(_) => None,
+        }
+    }
+
+    /// How far was looked for requests of this path.
+    pub(super) fn known(&self, key: &CacheKey) -> Looked {
+        match self.cache.peek(key.up_to(Looked::AtPath)) {
+            Some(Kept::Further(known)) => known,
+            _ => Looked::AtPath,
+        }
+    }
+
+    /// Remembers how far to look for requests of this path: so far, or as far as was looked before for another of it.
+    pub(super) fn look(&self, key: &CacheKey, looked: Looked) -> Looked {
+        let known = self.known(key);
+        if looked > known {
+            self.cache.insert(key.up_to(Looked::AtPath).into(), Kept::Further(looked));
+        }
+        looked.max(known)
+    }
+
+    /// Keeps an entry for all requests that are equal so far.
+    pub(super) fn insert(&self, key: &CacheKey, looked: Looked, entry: Arc<T>) {
+        self.cache.insert(key.up_to(looked).into(), Kept::Entry(entry));
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.cache.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> u64 {
+        self.cache.weight()
+    }
+}
+
+/// Bytes of an entry besides its key.
+struct Weight<T>(Arc<dyn Fn(&T) -> u64 + Send + Sync>);
+
+impl<T> Clone for Weight<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Weighter<Box<[u8]>, Kept<T>> for Weight<T> {
+    fn weight(&self, key: &Box<[u8]>, kept: &Kept<T>) -> u64 {
+        let entry = match kept {
+            Kept::Entry(entry) => (self.0)(entry),
+            Kept::Further(_) => FURTHER_BYTES,
+        };
+        entry + key.len() as u64
+    }
+}

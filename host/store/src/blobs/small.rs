@@ -1,0 +1,36 @@
+//! Blobs of few bytes, which lie in the database: named so that whoever knew one can read it again without holding its bytes.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::handle::Blob;
+use super::row::{BLOB_COLUMNS, Place, read_row};
+use crate::db::values;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The name of a stored blob whose bytes lie in the database. It is no right to read them: who keeps one must know that the repository
+/// still holds the blob.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct SmallBlob(i64);
+
+impl Blob {
+    /// Its name, if its bytes lie in the database; none of new ones, of others, and of a part of one.
+    #[must_use]
+    pub fn small(&self) -> Option<SmallBlob> {
+        self.stored_row().filter(|_| self.is_in_memory()).map(SmallBlob)
+    }
+}
+
+impl Store {
+    /// The bytes of a small blob: one statement, by its row alone. None where it was removed since, or its bytes lie elsewhere by
+    /// now. `Corrupt` when they are damaged.
+    pub async fn small_blob(&self, SmallBlob(row): SmallBlob) -> Result<Option<Bytes>, StoreError> {
+        let sql = format!("SELECT {BLOB_COLUMNS} FROM blobs b WHERE b.id = $1");
+        let Some(row) = self.inner.db.find(sql, values![row]).await? else { return Ok(None) };
+        Ok(match read_row(&row)?.place {
+            Place::Inline(bytes) => Some(bytes),
+            Place::Stored(_) => None,
+        })
+    }
+}
