@@ -12,6 +12,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// What memory is called with so many.
+const AT_CONNECTIONS: &str = "memory at 1,000 connections";
 /// Publishes a second beside the reads.
 const PUBLISHES: u32 = 50;
 /// Seconds of load that fill the caches, of both: until nearly each path was asked for once.
@@ -46,7 +48,7 @@ pub(crate) fn measure(options: &Options, world: &World, table: &mut Table) {
             beside(world, kind.format, &name, &load, table);
         }
     }
-    if !table.wants(&names[1]) && !table.wants("memory") {
+    if !table.wants(&names[1]) && !table.wants(AT_CONNECTIONS) {
         return;
     }
     publish(options, world);
@@ -81,9 +83,9 @@ pub(crate) fn measure(options: &Options, world: &World, table: &mut Table) {
     let name = names[1].clone();
     table.add(Row { name, unit: Unit::Micros, ours: quiet, peer, goal: Goal::Ratio(0.6) });
     beside(world, "maven", &format!("{}, {PUBLISHES} publishes beside", names[1]), &ours, table);
-    if table.wants("memory at 1,000 connections") {
+    if table.wants(AT_CONNECTIONS) {
         Load { connections: 1000, ..ours.clone() }.run();
-        let (name, ours) = ("memory at 1,000 connections".to_owned(), world.server.rss() as f64 / MIB);
+        let (name, ours) = (AT_CONNECTIONS.to_owned(), world.server.rss() as f64 / MIB);
         // 250 MB, as the goal is put.
         table.add(Row { name, unit: Unit::Mebibytes, ours, peer: None, goal: Goal::AtMost(238.4) });
     }
