@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicI64;
 use packhouse_runtime::{Action, Intent};
 use packhouse_store::{Store, StoreError};
 
+use crate::cache_entry::CacheEntry;
 use crate::error_response::HttpError;
 use crate::packed_response::UnpackedEntry;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
-use crate::response_cache::{CacheEntry, CacheKey, Cached, ResponseCache, in_memory};
+use crate::response_cache::{CacheKey, Cached, ResponseCache, in_memory};
 use crate::trials::OnTrial;
 use crate::validity::{CurrentRows, Lifespan, Validity};
 

@@ -5,6 +5,7 @@ mod access_request;
 mod asked_once;
 mod authorize;
 mod bearer_scope;
+mod cache_entry;
 mod cache_lookup;
 mod cache_meters;
 mod check;

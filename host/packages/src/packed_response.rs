@@ -16,9 +16,9 @@ use packhouse_store::{CacheName, RepositoryId, Sha256, SmallBlob};
 use packhouse_wire::conditional::Validators;
 use serde::{Deserialize, Serialize};
 
+use crate::cache_entry::CacheEntry;
 use crate::coded_variants::CodedVariants;
 use crate::prepared_response::PreparedResponse;
-use crate::response_cache::CacheEntry;
 use crate::sent_file::SentFile;
 use crate::validity::{GoodAt, PackedValidity, Validity};
 

@@ -6,18 +6,17 @@
 mod level;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use futures::StreamExt as _;
-use packhouse_runtime::{Content, Intent, Looked, RequestHead};
+use packhouse_runtime::{Content, Looked, RequestHead};
 use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 
 use self::level::Level;
 use crate::asked_once::AskedOnce;
+use crate::cache_entry::CacheEntry;
 use crate::cache_meters::CacheMeters;
 use crate::packed_response::PackedEntry;
 use crate::prepared_response::{PreparedResponse, size};
-use crate::validity::Validity;
 
 /// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
@@ -33,20 +32,6 @@ const MANY_FILES: usize = 16 * 1024;
 const ENTRY_BYTES: u64 = 4 * 1024;
 /// The same of a packed entry.
 const PACKED_BYTES: u64 = 256;
-
-/// A response and what it was made of.
-pub(crate) struct CacheEntry {
-    /// How long it is valid.
-    pub validity: Validity,
-    /// The number of changes of advisories at which it was made: another made it anew.
-    pub advisories: i64,
-    /// What access is decided on.
-    pub intent: Arc<Intent>,
-    /// What is sent.
-    pub response: Arc<PreparedResponse>,
-    /// The shadow that it was compared with; 0 for none.
-    pub compared: AtomicI64,
-}
 
 /// The plugin, the repository, and all that the plugin can see of a request. Requests that are equal up to where the plugin looked get
 /// equal responses.

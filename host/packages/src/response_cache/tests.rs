@@ -2,9 +2,10 @@
 
 use super::*;
 use bytes::Bytes;
-use packhouse_runtime::{Action, Answer, BodyPlan, Looked, Reads};
+use packhouse_runtime::{Action, Answer, BodyPlan, Intent, Looked, Reads};
 
 use crate::prepared_response::prepare;
+use crate::validity::Validity;
 
 const TOTAL_BYTES: u64 = 48 * 1024 * 1024;
 

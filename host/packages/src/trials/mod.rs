@@ -20,8 +20,8 @@ use packhouse_runtime::{
 };
 use packhouse_store::RepositoryRow;
 
+use crate::cache_entry::CacheEntry;
 use crate::heard::Heard;
-use crate::response_cache::CacheEntry;
 use crate::services::{CallServices, Caller};
 
 use job::{Expected, Job, Views};
