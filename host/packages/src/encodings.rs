@@ -11,8 +11,8 @@ use http::HeaderValue;
 use packhouse_runtime::{Content, Joined};
 use packhouse_store::Blob;
 use packhouse_wire::content_coding::Coding;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -21,13 +21,12 @@ use crate::coded_variants::{CodedVariants, is_document, vary_by_coding};
 use crate::encoder::{Effort, Encoder, encode};
 use crate::gzip_parts::GzipParts;
 use crate::prepared_response::{PreparedResponse, size};
+use crate::weighted_cache::weighted_cache;
 
 /// Bytes of all contents that are kept compressed.
 const TOTAL_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of one.
 const ENCODED_BYTES: usize = 3 * 1024 * 1024;
-/// Each has an equal share of the memory, and must have room for the largest.
-const SHARDS: usize = 4;
 /// What one costs besides its bytes.
 const ENTRY_BYTES: u64 = 256;
 /// Less than this fits into a packet or two anyway.
@@ -69,16 +68,7 @@ impl Encodings {
 
     fn within(total: u64, enabled: bool) -> Arc<Self> {
         let items = usize::try_from(total / (16 * ENTRY_BYTES)).unwrap_or(usize::MAX);
-        let mut options = OptionsBuilder::new();
-        options.shards(SHARDS).estimated_items_capacity(items).weight_capacity(total);
-        let made = match options.build() {
-            Ok(options) => {
-                let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-                Cache::with_options(options, EncodedWeight, hasher, lifecycle)
-            }
-            // Both capacities are given, so this is never reached; it has more shards, and keeps less of what is large.
-            Err(_) => Cache::with_weighter(items, total, EncodedWeight),
-        };
+        let made = weighted_cache(items, total, EncodedWeight);
         let lookups = CacheMeters::new("encodings");
         Arc::new(Self {
             enabled,

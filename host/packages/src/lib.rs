@@ -63,6 +63,7 @@ mod trials;
 mod unkept_json;
 mod validity;
 mod variant;
+mod weighted_cache;
 mod withheld_names;
 
 use std::convert::Infallible;

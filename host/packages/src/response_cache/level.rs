@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use packhouse_runtime::Looked;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
 use super::CacheKey;
+use crate::weighted_cache::weighted_cache;
 
 /// What an entry that says how far to look costs besides its key.
 const FURTHER_BYTES: u64 = 256;
-/// Each has an equal share of the memory, and must have room for the largest entry. With one for each of many cores it would not.
-const SHARDS: usize = 4;
 
 /// What lies under a key.
 enum Kept<T> {
@@ -37,21 +36,7 @@ pub(super) struct Level<T> {
 impl<T> Level<T> {
     /// An empty one of at most `total` bytes, of entries that weigh what `weigh` says besides their keys; about `items` of them.
     pub(super) fn new(items: usize, total: u64, weigh: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
-        let weight = Weight(Arc::new(weigh));
-        let options = OptionsBuilder::new()
-            .shards(SHARDS)
-            .estimated_items_capacity(items)
-            .weight_capacity(total)
-            .build();
-        let cache = match options {
-            Ok(options) => {
-                let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-                Cache::with_options(options, weight, hasher, lifecycle)
-            }
-            // Both capacities are given, so this is never reached; it has more shards, and keeps less of what is large.
-            Err(_) => Cache::with_weighter(items, total, weight),
-        };
-        Self { cache }
+        Self { cache: weighted_cache(items, total, Weight(Arc::new(weigh))) }
     }
 
     /// The entry for this request.
