@@ -2,10 +2,11 @@
 
 use super::*;
 use http::header::CONTENT_DISPOSITION;
-use packhouse_runtime::Joined;
+use packhouse_runtime::{Joined, RequestHead};
 use proptest::prelude::*;
 
 use crate::response_cache::tests::{intent, response};
+use crate::response_cache::{CacheKey, Cached, ResponseCache};
 
 const CONTENT: &[u8] = b"of a small file";
 
@@ -124,6 +125,21 @@ async fn it_takes_little_room() {
     let sums: [(&str, &[u8]); 2] = [("x-md5", &[b'a'; 32]), ("x-sha1", &[b'b'; 40])];
     let packed = PackedEntry::of(&entry(intent(), file(&sums).await)).unwrap();
     assert!(packed.bytes() < 300, "{}", packed.bytes());
+}
+
+#[tokio::test]
+async fn many_more_are_kept_than_whole_ones_and_no_more_than_there_is_room_for() {
+    let cache = ResponseCache::new(300 * 1024, 16);
+    let key = |number: u32| {
+        let (method, path) = ("GET".to_owned(), vec![number.to_string()]);
+        CacheKey::of(1, RepositoryId(1), &[], &RequestHead { method, path, ..RequestHead::default() })
+            .unwrap()
+    };
+    let file = file(&[]).await;
+    (0..2_000).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));
+    let packed = (0..2_000).filter(|number| matches!(cache.get(&key(*number)), Some(Cached::Packed(_))));
+    let packed = packed.count();
+    assert!((200..800).contains(&packed), "{packed} in 200 KiB");
 }
 
 proptest! {
