@@ -1,10 +1,9 @@
 //! Counting downloads, and remembering what tokens fetched: what was sent is noted in memory when its response begins, from the cache
 //! or not, and written later.
 
-use std::sync::Arc;
-
 use http::header::{CONTENT_RANGE, RANGE};
 use http::{Method, Response, StatusCode};
+use packhouse_store::Downloaded;
 use packhouse_wire::body::Body;
 
 use crate::repository_request::RepositoryRequest;
@@ -29,15 +28,11 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, file: Option<SentFile>, res
     };
     let Some(repository) = file.repository.or_else(|| request.found().map(|row| row.id)) else { return };
     if begins {
-        let path: Arc<str> = request.head.path.join("/").into();
+        let path = request.head.path.join("/").into_boxed_str();
         let of_version = request.description().counts_for_version(&path);
-        let store = &request.app.store;
-        if let Some(token) = &request.principal.facts.token
-            && of_version
-            && request.app.config.fetch_days > 0
-        {
-            store.fetched(token.id, repository, Arc::clone(&path), file.sha256, request.now);
-        }
-        store.downloaded(repository, path, file.sha256, of_version, request.now);
+        let token = request.principal.facts.token.as_ref().map(|token| token.id);
+        let token = token.filter(|_| of_version && request.app.config.fetch_days > 0);
+        let what = Downloaded { repository, path, sha256: file.sha256, token };
+        request.app.store.downloaded(what, of_version, request.now);
     }
 }

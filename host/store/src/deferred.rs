@@ -1,14 +1,11 @@
 //! The store's verbs whose writes are deferred: uses of credentials and of cached answers, refusals, and fetches of
 //! files.
 
-use std::sync::Arc;
-
-use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, CacheName, RepositoryId, TokenId, now_ms};
 use crate::store::Store;
 use crate::write_behind::{
-    Count, Downloaded, Downloads, Fetched, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential,
+    Count, Downloaded, Downloads, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential,
 };
 
 impl Store {
@@ -44,37 +41,12 @@ impl Store {
         self.inner.refusals.add(refusals, Count { times: 1, last: now });
     }
 
-    /// Counts that the file of this path was sent at `now` (ms since 1970), with `of_version` as a fetch of its version too. `sha256` is
-    /// of its bytes, where they are known. What is no file of a version is counted nowhere. Costs no SQL: written every 10 s, and when
-    /// the store is closed.
-    pub fn downloaded(
-        &self,
-        repository: RepositoryId,
-        path: Arc<str>,
-        sha256: Option<Sha256>,
-        of_version: bool,
-        now: i64,
-    ) {
-        let downloads = Downloads { times: 1, of_version: u64::from(of_version), last: now };
-        self.inner.downloads.add(Downloaded { repository, path, sha256 }, downloads);
-    }
-
-    /// Remembers that the file of this path was sent at `now` (ms since 1970) to who showed this token. Costs no SQL: written every 30 s,
-    /// and when the store is closed.
-    pub fn fetched(
-        &self,
-        token: TokenId,
-        repository: RepositoryId,
-        path: Arc<str>,
-        sha256: Option<Sha256>,
-        now: i64,
-    ) {
-        self.inner.fetches.add(Fetched { token, what: Downloaded { repository, path, sha256 } }, now);
-    }
-
-    /// Writes what [`Store::fetched`] remembered. `Unavailable` when it could not be written; it is kept for the next time.
-    pub async fn write_fetches(&self) -> Result<(), StoreError> {
-        self.inner.fetches.flush().await
+    /// Counts that this file was sent at `now` (ms since 1970), with `of_version` as a fetch of its version too, and remembers that of the
+    /// token that is named. What is no file of a version is counted nowhere. Costs no SQL: written every 10 s, or 25 s where that takes
+    /// long, and when the store is closed.
+    pub fn downloaded(&self, what: Downloaded, of_version: bool, now: i64) {
+        let downloads = Downloads { times: 1, of_version: u32::from(of_version), last: now };
+        self.inner.downloads.add(what, downloads);
     }
 
     /// Writes what [`Store::downloaded`] counted. `Unavailable` when it could not be written; it is kept for the next time.

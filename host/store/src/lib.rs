@@ -127,4 +127,4 @@ pub use webhooks::{
     Delivery, DeliveryState, DueDelivery, EventKind, HookAtWork, MAX_WEBHOOKS, NewWebhook, QueueBounds,
     Reported, TEST_EVENT, TagRecord, Tags, Try, WebhookChange, WebhookRow,
 };
-pub use write_behind::{FETCH_DAYS, Refusal};
+pub use write_behind::{Downloaded, FETCH_DAYS, Refusal};

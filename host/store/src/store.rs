@@ -21,7 +21,7 @@ use crate::leases::Leases;
 use crate::marker;
 use crate::records::cache::RecordCache;
 use crate::webhooks::Bell;
-use crate::write_behind::{Downloaded, Fetched, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
+use crate::write_behind::{Downloaded, RefusalsOfMinute, UsedAnswer, UsedCredential, WriteBehind};
 use crate::writer::{Memory, Writer};
 
 /// Undos that go on at one time: an organization that brings thousands back leaves room for what is published meanwhile.
@@ -63,7 +63,6 @@ pub(crate) struct Inner {
     pub(crate) used_answers: Arc<WriteBehind<UsedAnswer>>,
     pub(crate) refusals: Arc<WriteBehind<RefusalsOfMinute>>,
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
-    pub(crate) fetches: Arc<WriteBehind<Fetched>>,
     /// By organization when its blobs were counted last, and what they take up.
     pub(crate) stored_bytes: tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>,
     /// Turns of undos.
@@ -125,7 +124,6 @@ impl Store {
             used_answers: WriteBehind::start(&db, &snapshots),
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
-            fetches: WriteBehind::start(&db, &snapshots),
             stored_bytes: tokio::sync::Mutex::default(),
             undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),
@@ -199,7 +197,6 @@ impl Store {
         let _ = self.write_refusals().await;
         let _ = self.write_cache_use().await;
         let _ = self.write_downloads().await;
-        let _ = self.write_fetches().await;
         if let Some(leases) = &self.inner.leases {
             leases.leave().await;
         }

@@ -1,35 +1,36 @@
-//! How often files were fetched. A request tells which path of which repository was sent; which file of which version that is, is
-//! found out when it is written.
+//! How often files were fetched, and by which tokens. A request tells which path of which repository was sent; which file of which
+//! version that is, is found out when it is written.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::DeferredWrite;
+use super::{DeferredWrite, fetches};
 use crate::activity::day_of;
 use crate::db::{MultiRow, Transaction, Value, signed};
 use crate::digest::Sha256;
 use crate::error::StoreError;
-use crate::ids::RepositoryId;
+use crate::ids::{RepositoryId, TokenId};
 
-/// A file that was sent.
+/// A file that was sent. In the order of files, so that a file's counter is written once for all tokens.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Downloaded {
+pub struct Downloaded {
     /// Of which repository it was asked; of a group it is a file of one of its members.
-    pub(crate) repository: RepositoryId,
+    pub repository: RepositoryId,
     /// The path in the repository.
-    pub(crate) path: Arc<str>,
+    pub path: Box<str>,
     /// Of its bytes, where they are known: finds the file where it was asked for by another name.
-    pub(crate) sha256: Option<Sha256>,
+    pub sha256: Option<Sha256>,
+    /// The token that is remembered as one that fetched the version, where one is.
+    pub token: Option<TokenId>,
 }
 
 /// How often, and when last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Downloads {
     /// Of the file.
-    pub(crate) times: u64,
+    pub(crate) times: u32,
     /// Of these, as a fetch of its version too.
-    pub(crate) of_version: u64,
+    pub(crate) of_version: u32,
     /// In ms since 1970.
     pub(crate) last: i64,
 }
@@ -47,9 +48,9 @@ impl Downloads {
 impl DeferredWrite for Downloaded {
     type Value = Downloads;
     const INTERVAL: Duration = Duration::from_secs(10);
-    /// When there is no room, files are fetched uncounted.
+    /// When there is no room, files are fetched uncounted, and without being remembered.
     const CAPACITY: usize = 100_000;
-    const NAME: &'static str = "how often files were fetched";
+    const NAME: &'static str = "which files were fetched";
 
     fn merge(one: Downloads, other: Downloads) -> Downloads {
         one.and(other)
@@ -60,12 +61,13 @@ impl DeferredWrite for Downloaded {
         transaction: &mut Transaction,
     ) -> Result<(), StoreError> {
         let found = versions_of(counted.keys(), transaction).await?;
+        fetches::remember(counted, &found, transaction).await?;
         add(counted, found, transaction).await
     }
 }
 
 /// The files that these are, by their place among them; of one that is no file of a version, none.
-pub(super) async fn versions_of<'a>(
+async fn versions_of<'a>(
     fetches: impl Iterator<Item = &'a Downloaded> + Clone + Send,
     transaction: &mut Transaction,
 ) -> Result<HashMap<i64, Vec<File>>, StoreError> {
@@ -214,18 +216,19 @@ async fn add(
             files.entry(file.clone()).and_modify(sum).or_insert(*downloads);
             versions.entry(version).and_modify(sum).or_insert(*downloads);
             if at == 0 {
-                *repositories.entry(file.0).or_default() += downloads.of_version;
+                *repositories.entry(file.0).or_default() += u64::from(downloads.of_version);
                 for name in [String::new(), file.1.clone()].into_iter().filter(|_| downloads.of_version > 0) {
-                    *days.entry((file.0, name, day_of(downloads.last))).or_default() += downloads.of_version;
+                    *days.entry((file.0, name, day_of(downloads.last))).or_default() +=
+                        u64::from(downloads.of_version);
                 }
             }
         }
     }
     let file = |((repository, name, version, path), downloads): (File, Downloads)| {
-        [repository.into(), name.into(), version.into(), path.into(), signed(downloads.times).into()]
+        [repository.into(), name.into(), version.into(), path.into(), i64::from(downloads.times).into()]
     };
     let version = |((repository, name, version), downloads): ((i64, String, String), Downloads)| {
-        let times = Value::from(signed(downloads.of_version));
+        let times = Value::from(i64::from(downloads.of_version));
         [repository.into(), name.into(), version.into(), times, downloads.last.into()]
     };
     let repository = |(id, times): (i64, u64)| [Value::from(id), Value::from(signed(times))];

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) use answers::UsedAnswer;
 pub(crate) use credentials::UsedCredential;
-pub(crate) use downloads::{Downloaded, Downloads};
+pub use downloads::Downloaded;
+pub(crate) use downloads::Downloads;
 pub use fetches::FETCH_DAYS;
-pub(crate) use fetches::Fetched;
 pub use refusals::Refusal;
 pub(crate) use refusals::{Count, RefusalsOfMinute};
 

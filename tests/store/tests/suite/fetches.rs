@@ -1,8 +1,8 @@
 //! What tokens fetched: by version and day, forgotten with time.
 
-use std::sync::Arc;
-
-use packhouse_store::{CatalogChange, Commit, Days, Sha256, TokenId, Version, VersionFile, now_ms};
+use packhouse_store::{
+    CatalogChange, Commit, Days, Downloaded, Sha256, TokenId, Version, VersionFile, now_ms,
+};
 
 use crate::support::{World, applied, in_both};
 
@@ -31,8 +31,9 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
     let (store, own, token) = (&world.store, world.repository, TokenId(7));
     commit(world, vec![shown("a", "1"), shown("a", "2"), shown("b", "1")]).await;
     let fetch = async |token: TokenId, path: &str, back: i64| {
-        store.fetched(token, own, Arc::from(path), None, now_ms() - back * DAY);
-        store.write_fetches().await.unwrap();
+        let what = Downloaded { repository: own, path: path.into(), sha256: None, token: Some(token) };
+        store.downloaded(what, true, now_ms() - back * DAY);
+        store.write_downloads().await.unwrap();
     };
     let fetched = async |first: i64, last: i64| {
         let (mut found, mut after) = (Vec::new(), Default::default());
@@ -53,6 +54,8 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
         fetch(token, path, back).await;
     }
     fetch(TokenId(8), "b/1", 9).await;
+    let downloads = store.version_details(own, "b", "1").await.unwrap().unwrap().downloads;
+    assert_eq!(downloads, 3, "of all tokens together");
     assert_eq!(fetched(100, 0).await, ["a 1", "a 2", "b 1"]);
     for (day, expected) in [
         (9, vec!["a 1"]),

@@ -1,12 +1,10 @@
 //! What people are shown besides the catalog: search, counters, downloads, who published, and a member's own sessions.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use packhouse_store::{
-    ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Digest, Readable,
-    RepositoryId, SearchQuery, SessionRow, Sha256, Version, VersionFile, now_ms,
+    ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Digest,
+    Downloaded, Readable, RepositoryId, SearchQuery, SessionRow, Sha256, Version, VersionFile, now_ms,
 };
+use std::collections::BTreeMap;
 
 use crate::support::{World, applied, in_both, member, organization, repository};
 
@@ -244,7 +242,8 @@ async fn downloads_are_counted_behind(world: &World) {
     let group = world.store.create_repository(world.organization, group, None).await.unwrap().unwrap().id;
     let got = |repository, path: &str, sha256: Option<u8>, of_version, at| {
         let sha256 = sha256.map(|seed| Sha256([seed; 32]));
-        world.store.downloaded(repository, Arc::from(path), sha256, of_version, at);
+        let what = Downloaded { repository, path: path.into(), sha256, token: None };
+        world.store.downloaded(what, of_version, at);
     };
     for at in [5000, 3000] {
         got(world.repository, "lib/1", None, true, at);
@@ -324,7 +323,8 @@ async fn days_are_counted_and_forgotten(world: &World) {
         ("b/2", 0, true),
         ("a/1", 30, true),
     ] {
-        store.downloaded(own, Arc::from(path), None, of_version, now_ms() - back * DAY);
+        let what = Downloaded { repository: own, path: path.into(), sha256: None, token: None };
+        store.downloaded(what, of_version, now_ms() - back * DAY);
         store.write_downloads().await.unwrap();
     }
     assert_eq!(days(world, of_own).await, [(0, 2, 2), (2, 2, 0), (29, 0, 1)]);

@@ -1,13 +1,13 @@
 //! The trash: what was deleted is gone for everybody and comes back as it was, wherever it was cut off.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use packhouse_store::{
-    ActivityOf, AuditEvent, Blob, CatalogChange, Change, Commit, DayOfActivity, Expectation, Outcome,
-    QuotaOf, Restored, Store, StoreConfig, StoreError, TrashId, Version, VersionDetails, VersionFile, now_ms,
+    ActivityOf, AuditEvent, Blob, CatalogChange, Change, Commit, DayOfActivity, Downloaded, Expectation,
+    Outcome, QuotaOf, Restored, Store, StoreConfig, StoreError, TrashId, Version, VersionDetails,
+    VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, commit, in_both, put};
@@ -131,7 +131,8 @@ async fn collect(world: &World) {
 async fn a_version_comes_back_as_it_was(world: &World) {
     publish(world, "1").await;
     publish(world, "2").await;
-    world.store.downloaded(world.repository, Arc::from("1.jar"), None, true, now_ms());
+    let file = Downloaded { repository: world.repository, path: "1.jar".into(), sha256: None, token: None };
+    world.store.downloaded(file, true, now_ms());
     world.store.write_downloads().await.unwrap();
     let before = whole(world).await;
     assert_eq!((before.shown[0].downloads, before.shown[0].file_downloads["1.jar"]), (1, 1));
