@@ -3,6 +3,7 @@
 //! kept is the intent with its answer, never a decision. Of the request counts what the plugin looked at: who makes up queries that it
 //! never asks for gets what is kept.
 
+mod hashed_key;
 mod level;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use futures::StreamExt as _;
 use packhouse_runtime::{Content, Looked, RequestHead};
 use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 
+use self::hashed_key::KeyHasher;
 use self::level::Level;
 use crate::asked_once::AskedOnce;
 use crate::cache_entry::CacheEntry;
@@ -89,6 +91,12 @@ impl CacheKey {
     }
 }
 
+impl level::Keys for CacheKey {
+    fn up_to(&self, looked: Looked) -> impl AsRef<[u8]> {
+        self.up_to(looked)
+    }
+}
+
 /// In as few bytes as it needs (LEB128): keys are kept in great number, and most numbers in them are small.
 fn number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -127,6 +135,8 @@ pub(crate) enum Cached {
 pub(crate) struct ResponseCache {
     whole: Level<CacheEntry>,
     packed: Level<PackedEntry>,
+    /// Keys of packed entries, of which a third would be the key.
+    hasher: KeyHasher,
     /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
     asked_once: AskedOnce,
     /// Look-ups by what came of them.
@@ -145,6 +155,7 @@ impl ResponseCache {
             packed: Level::new(items(packed / (2 * PACKED_BYTES)), packed, |entry: &PackedEntry| {
                 PACKED_BYTES + entry.bytes() as u64
             }),
+            hasher: KeyHasher::default(),
             asked_once: AskedOnce::default(),
             lookups: CacheMeters::new("responses"),
         }
@@ -153,7 +164,7 @@ impl ResponseCache {
     /// What there is for this request.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Cached> {
         let whole = self.whole.get(key).map(Cached::Whole);
-        whole.or_else(|| self.packed.get(key).map(Cached::Packed))
+        whole.or_else(|| self.packed.get(&self.hasher.of(key)).map(Cached::Packed))
     }
 
     /// Keeps a response if it is a success and of a size that is worth keeping: for every request that is equal as far as the plugin
@@ -166,8 +177,9 @@ impl ResponseCache {
         }
         let Some(looked) = self.place(key, &entry) else { return };
         if let Some(packed) = PackedEntry::of(&entry) {
-            self.packed.look(key, looked);
-            self.packed.insert(key, looked, Arc::new(packed));
+            let key = self.hasher.of(key);
+            self.packed.look(&key, looked);
+            self.packed.insert(&key, looked, Arc::new(packed));
         }
         self.whole.insert(key, looked, Arc::new(entry));
     }
@@ -182,7 +194,7 @@ impl ResponseCache {
     /// Up to where requests must be equal for this entry; none where it is not kept.
     fn place(&self, key: &CacheKey, entry: &CacheEntry) -> Option<Looked> {
         let looked = entry.intent.looked.max(entry.response.looked);
-        let looked = self.whole.look(key, looked.max(self.packed.known(key)));
+        let looked = self.whole.look(key, looked.max(self.packed.known(&self.hasher.of(key))));
         let may_be_made_up = looked == Looked::AtQuery && key.has_query();
         let whole = key.up_to(looked);
         let is_first = || may_be_made_up && self.asked_once.is_first(whole);

@@ -6,8 +6,13 @@ use packhouse_runtime::Looked;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::CacheKey;
 use crate::weighted_cache::weighted_cache;
+
+/// By what a level knows a request: as far as a plugin looked at it.
+pub(super) trait Keys {
+    /// The key of all requests that are equal so far.
+    fn up_to(&self, looked: Looked) -> impl AsRef<[u8]>;
+}
 
 /// What an entry that says how far to look costs besides its key.
 const FURTHER_BYTES: u64 = 256;
@@ -40,37 +45,37 @@ impl<T> Level<T> {
     }
 
     /// The entry for this request.
-    pub(super) fn get(&self, key: &CacheKey) -> Option<Arc<T>> {
-        let further = match self.cache.get(key.up_to(Looked::AtPath))? {
+    pub(super) fn get(&self, key: &impl Keys) -> Option<Arc<T>> {
+        let further = match self.cache.get(key.up_to(Looked::AtPath).as_ref())? {
             Kept::Entry(entry) => return Some(entry),
             Kept::Further(looked) => looked,
         };
-        match self.cache.get(key.up_to(further))? {
+        match self.cache.get(key.up_to(further).as_ref())? {
             Kept::Entry(entry) => Some(entry),
             Kept::Further(_) => None,
         }
     }
 
     /// How far was looked for requests of this path.
-    pub(super) fn known(&self, key: &CacheKey) -> Looked {
-        match self.cache.peek(key.up_to(Looked::AtPath)) {
+    pub(super) fn known(&self, key: &impl Keys) -> Looked {
+        match self.cache.peek(key.up_to(Looked::AtPath).as_ref()) {
             Some(Kept::Further(known)) => known,
             _ => Looked::AtPath,
         }
     }
 
     /// Remembers how far to look for requests of this path: so far, or as far as was looked before for another of it.
-    pub(super) fn look(&self, key: &CacheKey, looked: Looked) -> Looked {
+    pub(super) fn look(&self, key: &impl Keys, looked: Looked) -> Looked {
         let known = self.known(key);
         if looked > known {
-            self.cache.insert(key.up_to(Looked::AtPath).into(), Kept::Further(looked));
+            self.cache.insert(key.up_to(Looked::AtPath).as_ref().into(), Kept::Further(looked));
         }
         looked.max(known)
     }
 
     /// Keeps an entry for all requests that are equal so far.
-    pub(super) fn insert(&self, key: &CacheKey, looked: Looked, entry: Arc<T>) {
-        self.cache.insert(key.up_to(looked).into(), Kept::Entry(entry));
+    pub(super) fn insert(&self, key: &impl Keys, looked: Looked, entry: Arc<T>) {
+        self.cache.insert(key.up_to(looked).as_ref().into(), Kept::Entry(entry));
     }
 
     #[cfg(test)]
