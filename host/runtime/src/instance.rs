@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use packhouse_store::RepositoryId;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store, Trap, UpdateDeadline};
@@ -27,7 +27,9 @@ pub(crate) struct Runner {
     pub(crate) limits: Arc<Limits>,
     /// One permit for each place in the pool that is this plugin's: a full pool would be an error, not a queue.
     places: Arc<Semaphore>,
-    /// The same of calls aside.
+    /// One permit for each call that runs, until it waits for more than a look-up; none where calls take no turns.
+    pub(crate) turns: Option<Arc<Semaphore>>,
+    /// A place of calls aside.
     pub(crate) aside: Arc<Semaphore>,
     /// Calls that wait for a place.
     waiting: AtomicUsize,
@@ -35,6 +37,9 @@ pub(crate) struct Runner {
     /// Whose calls may be recorded; none of what is no server's plugin.
     pub(crate) recorded: Option<RecordedPlugin>,
 }
+
+/// What a call has while it runs.
+type Taken<'a> = (SemaphorePermit<'a>, Option<OwnedSemaphorePermit>);
 
 /// A call as logs and metrics name it.
 pub(crate) struct CallName {
@@ -77,6 +82,7 @@ impl Runner {
     pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits, places: Arc<Semaphore>) -> Runner {
         Runner {
             places,
+            turns: None,
             aside: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             meters: Meters::new(&plugin),
@@ -107,14 +113,15 @@ impl Runner {
         body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<Begun<'_, T>, CallError> {
         let call = async {
-            let place = match self.place(&name).await {
-                Ok(place) => place,
+            let (place, turn) = match self.place(&name).await {
+                Ok(taken) => taken,
                 Err(busy) => {
                     self.report(&name, Some(&busy), Duration::ZERO, 0);
                     return Err(busy);
                 }
             };
             let mut store = self.store(self.taped(&name, state()));
+            store.data_mut().turn = turn;
             let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
@@ -167,6 +174,7 @@ impl Runner {
         let clock = Arc::clone(&store.data().clock);
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
+        store.data_mut().turn = None;
         store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
@@ -181,20 +189,35 @@ impl Runner {
         result
     }
 
-    /// Waits for a place, no longer than the configured time.
-    async fn place(&self, name: &CallName) -> Result<SemaphorePermit<'_>, CallError> {
+    /// Waits for a place and a turn, no longer than the configured time.
+    async fn place(&self, name: &CallName) -> Result<Taken<'_>, CallError> {
+        let busy = |_| CallError::Busy(self.limits.concurrency);
         if name.is_aside() {
-            return self.aside.acquire().await.map_err(|_| CallError::Busy(self.limits.concurrency));
+            return Ok((self.aside.acquire().await.map_err(busy)?, None));
         }
         if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
+            match self.turns.clone().map(Semaphore::try_acquire_owned).transpose() {
+                Ok(turn) => return Ok((place, turn)),
+                Err(_) => drop(place),
+            }
         }
         let _waiting = Waiting::begin(&self.waiting);
         let since = Instant::now();
-        let waited = tokio::time::timeout(self.limits.queue_timeout, self.places.acquire()).await;
+        let both = async {
+            let place = self.places.acquire().await?;
+            let turn = match self.turns.clone() {
+                Some(turns) => Some(turns.acquire_owned().await?),
+                None => None,
+            };
+            Ok((place, turn))
+        };
+        let waited = tokio::time::timeout(self.limits.queue_timeout, both).await;
         self.meters.waited(since.elapsed());
-        // The semaphore is never closed, so the only other outcome is that time ran out.
-        waited.ok().and_then(Result::ok).ok_or(CallError::Busy(self.limits.concurrency))
+        // The semaphores are never closed, so the only other outcome is that time ran out.
+        waited
+            .ok()
+            .and_then(|taken: Result<_, AcquireError>| taken.ok())
+            .ok_or(CallError::Busy(self.limits.concurrency))
     }
 
     /// How many calls run, and how many wait for a place.
@@ -323,5 +346,62 @@ fn classify(error: wasmtime::Error, store: &Store<HostState>) -> CallError {
             CallError::Memory { wanted, limit, trap: said }
         }
         _ => CallError::Trap(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+
+    use tokio::sync::oneshot;
+    use wasmtime::component::Component;
+
+    use super::*;
+    use crate::engine::{EngineOptions, engine};
+    use crate::state::Phase;
+
+    fn name() -> CallName {
+        CallName {
+            function: "handle",
+            format: "turns".into(),
+            repository: None,
+            repository_id: None,
+            head: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_lets_others_have_its_turn_keeps_its_place() {
+        let engine = engine(&EngineOptions { pool: None, memory_bytes: 1 << 20 }).unwrap();
+        let component = Component::new(&engine, wat::parse_str("(component)").unwrap()).unwrap();
+        let linked = crate::imports::linker(&engine, false).unwrap().instantiate_pre(&component).unwrap();
+        let limits = Limits { concurrency: 3, ..Limits::default() };
+        let mut runner = Runner::new(engine, "turns".into(), limits, Arc::new(Semaphore::new(3)));
+        runner.turns = Some(Arc::new(Semaphore::new(1)));
+        let state = || {
+            let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
+            HostState::within(Phase::Serve, plugin, limits, Arc::default())
+        };
+        let (let_others, told) = oneshot::channel::<()>();
+        let (end, ended) = oneshot::channel::<()>();
+        let first = runner.run(name(), state, &linked, async |store, _| {
+            told.await.unwrap();
+            store.data_mut().turn = None;
+            ended.await.unwrap();
+            Ok(())
+        });
+        let second = async {
+            let mut second = Box::pin(runner.run(name(), state, &linked, async |_, _| Ok(())));
+            assert!(futures::poll!(&mut second).is_pending());
+            assert_eq!(runner.calls_now().1, 1, "it waits");
+            let_others.send(()).unwrap();
+            second.await.unwrap();
+            assert_eq!(runner.calls_now(), (1, 0), "the first goes on");
+            // What has ended has given its turn back.
+            runner.run(name(), state, &linked, async |_, _| Ok(())).await.unwrap();
+            end.send(()).unwrap();
+        };
+        let (first, ()) = tokio::join!(first, second);
+        first.unwrap();
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Loader {
 struct Places {
     count: usize,
     free: Arc<Semaphore>,
+    /// For calls in one of them.
+    turns: Arc<Semaphore>,
 }
 
 /// The plugins of a folder, and what of it has to be compiled first.
@@ -169,7 +171,8 @@ impl Loader {
         let compared = Limits { concurrency: engine::COMPARING, ..limits.clone() };
         let comparing =
             Runner::new(engine.clone(), Arc::clone(&format), compared, Arc::clone(&self.comparing));
-        let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits, places);
+        let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits, places.free);
+        runner.turns = Some(places.turns);
         runner.recorded = Some(RecordedPlugin {
             recorder: self.recorder.clone(),
             format: Arc::clone(&format),
@@ -201,7 +204,7 @@ impl Loader {
     }
 
     /// The format's limits, with as many places as it gets of the pool.
-    fn limits(&self, own: Option<&PluginConfig>, format: &str) -> (Limits, Arc<Semaphore>) {
+    fn limits(&self, own: Option<&PluginConfig>, format: &str) -> (Limits, Places) {
         let mut limits =
             own.and_then(|own| own.limits.as_ref()).unwrap_or(&self.config.default_limits).clone();
         let mut all = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,9 +221,10 @@ impl Loader {
                     "all plugins' calls together must fit the pool"
                 );
             }
-            Places { count, free: Arc::new(Semaphore::new(count)) }
+            let [free, turns] = [count, engine::turns()].map(|permits| Arc::new(Semaphore::new(permits)));
+            Places { count, free, turns }
         });
         limits.concurrency = places.count;
-        (limits, Arc::clone(&places.free))
+        (limits, places.clone())
     }
 }

@@ -29,6 +29,13 @@ type Plain<T> = wasmtime::Result<T>;
 type Fails<T> = Result<T, HostError>;
 type Pairs = Vec<(String, String)>;
 
+/// Whether it waits no longer than the database takes to look something up. Whoever waits for more lets another call have its turn.
+fn is_look_up(import: &str) -> bool {
+    import.strip_prefix("records.repository.").is_some_and(|function| {
+        matches!(function, "get" | "scan" | "keys" | "search" | "runs" | "withheld" | "blob")
+    })
+}
+
 /// Implements one of the contract's traits: `plain` what the host answers at once, `waiting` what it may wait for, `drop` for a
 /// resource.
 macro_rules! taped {
@@ -56,10 +63,13 @@ macro_rules! taped {
 
             $(async fn $waiting(&mut self, $($wanted: $kind),*) -> $told {
                 let state = &mut *self.0;
+                let import = concat!($prefix, ".", stringify!($waiting));
+                if !is_look_up(import) {
+                    state.turn = None;
+                }
                 let Some(tape) = &mut state.tape else {
                     return <HostState as $trait>::$waiting(state, $($wanted),*).await;
                 };
-                let import = concat!($prefix, ".", stringify!($waiting));
                 match tape.ask(import, |_to| vec![$(Spoken::write(&$wanted, _to)),*]) {
                     Asked::Told(answer) => Told::read(&answer),
                     Asked::OfHost(place) => {

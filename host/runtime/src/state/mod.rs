@@ -13,6 +13,7 @@ pub(crate) mod upstream;
 use std::sync::Arc;
 
 use packhouse_store::{AuditEvent, Blob, RepositoryId, Store, TrashId};
+use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
@@ -43,6 +44,8 @@ use upstream::UsedReplies;
 /// The data of one store; dropped with the instance.
 pub(crate) struct HostState {
     pub(crate) phase: Phase,
+    /// Given back when the call waits for more than a look-up.
+    pub(crate) turn: Option<OwnedSemaphorePermit>,
     pub(crate) table: ResourceTable,
     pub(crate) memory: MemoryLimiter,
     pub(crate) limits: Arc<Limits>,
@@ -117,6 +120,7 @@ impl HostState {
         table.set_max_capacity(limits.handles);
         HostState {
             phase: Phase::Serve,
+            turn: None,
             table,
             memory: MemoryLimiter::new(Arc::clone(&plugin), limits.memory_bytes),
             clock: Arc::new(CallClock::start(&limits)),
