@@ -80,6 +80,52 @@ fn the_same_files_make_the_same_packages() {
     }
 }
 
+/// Links a program of four functions with packaging/layout/cc, where two of them are listed; prints the names in the order in which they lie.
+const LAID_OUT: &str = r#"
+cp packaging/layout/{cc,names.py} "$1"
+cd "$1"
+export PYTHONDONTWRITEBYTECODE=1
+for name in first second third fourth; do printf 'int %s(int x) { return x + %d; }\n' $name ${#name}$RANDOM; done >parts.c
+echo 'int first(int), second(int), third(int), fourth(int); int main(void) { return first(second(third(fourth(1)))) == 0; }' >main.c
+for part in parts main; do cc -O1 -fno-inline -ffunction-sections -c $part.c; done
+python3 -c 'from names import key; print(key("third")); print(key("second"))' >functions
+./cc -B"$2" -fuse-ld=lld parts.o main.o -o packhouse-1
+./cc parts.o main.o -o other
+[ "$(cat packhouse-layout)" = '2 2' ]
+nm --numeric-sort packhouse-1 | sed -n 's/.* T \(first\|second\|third\|fourth\)$/\1/p'
+"#;
+/// A name says the same whatever numbers the compiler gives to crates, and not the same of another type.
+const KEYS: &str = r#"
+from names import key
+one = key("_RINvNtCs1aB_4core3ptr13drop_in_placeNtNtCs1Cd_5bytes5bytes5BytesEB4_")
+assert one == key("_RINvNtCslongEr_4core3ptr13drop_in_placeNtNtCs9_5bytes5bytes5BytesEB7_.llvm.77")
+assert one != key("_RINvNtCs1aB_4core3ptr13drop_in_placeNtNtCs1Cd_5bytes5bytes8BytesMutEB4_")
+"#;
+
+#[test]
+fn functions_that_run_lie_together() {
+    let list = fs::read_to_string(checkout().join("packaging/layout/functions")).unwrap();
+    let mut keys: Vec<&str> = list.lines().collect();
+    assert!(
+        keys.len() > 1000 && keys.iter().all(|key| key.len() == 8 && u32::from_str_radix(key, 16).is_ok())
+    );
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), list.lines().count(), "each once");
+    let layout = checkout().join("packaging/layout");
+    run(Command::new("python3").args(["-B", "-c", KEYS]).current_dir(layout)).well();
+    let toolchain = run(Command::new("rustc").args(["--print", "target-libdir"])).well().text;
+    let lld = Path::new(toolchain.trim()).with_file_name("bin/gcc-ld");
+    if !cfg!(target_arch = "x86_64") || !lld.is_dir() || !has("nm") {
+        return skip("the layout of functions", "no nm, or no lld in Rust's toolchain");
+    }
+    let home = TempDir::new().unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", LAID_OUT, "layout"]).arg(home.path()).arg(lld);
+    let said = run(command.current_dir(checkout())).well().text;
+    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["third", "second", "first", "fourth"]);
+}
+
 #[test]
 fn a_wheel_is_what_pip_takes() {
     let Ok(home) = packhouse_tests::python::Home::with("pip") else {
