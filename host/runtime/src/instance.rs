@@ -69,7 +69,7 @@ pub(crate) struct Begun<'a, T> {
     pub(crate) instance: KeptInstance<'a>,
 }
 
-/// An instance between two calls of one request, with its place among the plugin's.
+/// An instance between two calls of one request, with its place among the plugin's, and its turn: nothing is waited for between the two.
 pub(crate) struct KeptInstance<'a> {
     // Dropped before the place is free, so that there are never more instances than places.
     store: Store<HostState>,
@@ -174,7 +174,6 @@ impl Runner {
         let clock = Arc::clone(&store.data().clock);
         let result = until_expired(&clock, call(&mut *store)).await;
         let result = result.map_err(|error| classify(error, store));
-        store.data_mut().turn = None;
         store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.peak());
         if let Some(text) = store.data().said.as_ref().and_then(Said::take) {

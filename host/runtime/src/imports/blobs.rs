@@ -28,6 +28,7 @@ impl HostState {
             Content::Whole(blob) | Content::Cut(blob, _) => Ok(blob.clone()),
             Content::Arriving(arriving) => {
                 let arriving = arriving.clone();
+                self.turn = None;
                 let _host_work = self.clock.begin_host_work();
                 Ok(arriving.wait().await?)
             }
@@ -102,6 +103,7 @@ impl HostBlob for HostState {
         if let Some(known) = blob.known(algorithm) {
             return Ok(known.to_string());
         }
+        self.turn = None;
         let _host_work = self.clock.begin_host_work();
         Ok(blob.digest(algorithm).await?.to_string())
     }

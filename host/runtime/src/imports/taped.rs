@@ -29,11 +29,13 @@ type Plain<T> = wasmtime::Result<T>;
 type Fails<T> = Result<T, HostError>;
 type Pairs = Vec<(String, String)>;
 
-/// Whether it waits no longer than the database takes to look something up. Whoever waits for more lets another call have its turn.
+/// Whether it waits no longer than the database takes to look something up, or lets others have the turn itself where it does. Whoever waits for
+/// more lets another call have its turn.
 fn is_look_up(import: &str) -> bool {
-    import.strip_prefix("records.repository.").is_some_and(|function| {
-        matches!(function, "get" | "scan" | "keys" | "search" | "runs" | "withheld" | "blob")
-    })
+    if let Some(function) = import.strip_prefix("records.repository.") {
+        return matches!(function, "get" | "scan" | "keys" | "search" | "runs" | "withheld" | "blob");
+    }
+    matches!(import, "blobs.blob.size" | "blobs.blob.digest")
 }
 
 /// Implements one of the contract's traits: `plain` what the host answers at once, `waiting` what it may wait for, `drop` for a

@@ -176,7 +176,7 @@ impl HostState {
     /// can still have from before stays: its handles, its memory, and that it looked at what not all other requests share.
     pub(crate) fn become_next(&mut self, next: HostState) {
         let before = std::mem::replace(self, next);
-        self.table = before.table;
+        (self.turn, self.table) = (before.turn, before.table);
         self.memory.go_on_from(&before.memory);
         self.uncacheable |= before.uncacheable;
         self.looked = self.looked.max(before.looked);
