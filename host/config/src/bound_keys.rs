@@ -92,7 +92,7 @@ pub(crate) static BOUNDS: &[Key] = &[
         "responses.cache_bytes",
         "PACKHOUSE_RESPONSES_CACHE_BYTES",
         Kind::Bytes,
-        "96 MiB",
+        "88 MiB",
         "Answers of plugins that are kept in memory; with 0 each is made anew.",
     ),
     key(
