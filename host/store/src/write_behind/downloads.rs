@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::{DeferredWrite, fetches};
+use super::DeferredWrite;
+use super::fetches::{self, FetchedVersion};
 use crate::activity::day_of;
 use crate::db::{MultiRow, Transaction, Value, signed};
 use crate::digest::Sha256;
@@ -61,9 +62,22 @@ impl DeferredWrite for Downloaded {
         transaction: &mut Transaction,
     ) -> Result<(), StoreError> {
         let found = versions_of(counted.keys(), transaction).await?;
-        fetches::remember(counted, &found, transaction).await?;
+        fetches::remember(by_token(counted, &found), transaction).await?;
         add(counted, found, transaction).await
     }
+}
+
+/// The versions of which it is remembered who fetched them.
+fn by_token<'a>(
+    counted: &'a HashMap<Downloaded, Downloads>,
+    found: &'a HashMap<i64, Vec<File>>,
+) -> impl Iterator<Item = (FetchedVersion<'a>, i64)> {
+    (0..).zip(counted).flat_map(|(number, (what, downloads))| {
+        let files = found.get(&number).into_iter().flatten();
+        files.filter_map(|(repository, name, version, _)| {
+            Some(((what.token?, *repository, name.as_str(), version.as_str()), downloads.last))
+        })
+    })
 }
 
 /// The files that these are, by their place among them; of one that is no file of a version, none.

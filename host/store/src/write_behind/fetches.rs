@@ -1,11 +1,11 @@
 //! Which versions tokens fetched, and on which days.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::downloads::{Downloaded, Downloads, File};
 use crate::activity::day_of;
 use crate::db::{Transaction, Value};
 use crate::error::StoreError;
+use crate::ids::TokenId;
 
 /// Days that one row tells of, its last among them: as many bits. The statement below has the number and their mask too.
 pub const FETCH_DAYS: i64 = 60;
@@ -21,19 +21,18 @@ const INSERT: [&str; 2] = [
       last_day = CASE WHEN excluded.last_day > fetches.last_day THEN excluded.last_day ELSE fetches.last_day END",
 ];
 
-/// Remembers which versions these were of the tokens that are named, where `found` has their files by their place.
-pub(super) async fn remember(
-    fetched: &HashMap<Downloaded, Downloads>,
-    found: &HashMap<i64, Vec<File>>,
+/// A version that a token fetched: token, repository, package, version.
+pub(super) type FetchedVersion<'a> = (TokenId, i64, &'a str, &'a str);
+
+/// Remembers these, each with the time at which it was, in ms since 1970.
+pub(super) async fn remember<'a>(
+    fetched: impl Iterator<Item = (FetchedVersion<'a>, i64)>,
     transaction: &mut Transaction,
 ) -> Result<(), StoreError> {
     let mut rows: BTreeMap<(i64, i64, &str, &str), i64> = BTreeMap::new();
-    for (number, (what, downloads)) in (0..).zip(fetched) {
-        let Some(token) = what.token else { continue };
-        for (repository, name, version, _) in found.get(&number).into_iter().flatten() {
-            let day = rows.entry((token.0, *repository, name, version)).or_default();
-            *day = (*day).max(day_of(downloads.last));
-        }
+    for ((token, repository, name, version), at) in fetched {
+        let day = rows.entry((token.0, repository, name, version)).or_default();
+        *day = (*day).max(day_of(at));
     }
     let row = |((token, repository, name, version), day): (&(i64, i64, &str, &str), &i64)| {
         let (name, version) = (Value::from(*name), Value::from(*version));
