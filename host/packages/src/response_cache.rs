@@ -135,7 +135,7 @@ pub(crate) enum Cached {
 pub(crate) struct ResponseCache {
     whole: Level<CacheEntry>,
     packed: Level<PackedEntry>,
-    /// Keys of packed entries, of which a third would be the key.
+    /// Of the keys of packed entries, which would be as large as some of what lies under them.
     hasher: KeyHasher,
     /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
     asked_once: AskedOnce,

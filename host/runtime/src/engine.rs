@@ -41,7 +41,7 @@ const KEEP_RESIDENT: usize = 2 << 20;
 /// reads of all kinds left 150 slots behind.
 const WARM_SLOTS_PER_CORE: usize = 8;
 /// Calls of a plugin that run at one time, for each core, as long as they wait for look-ups alone. More of them would be no faster, and leave
-/// what their slots keep behind: 64 clients of a cold server left 150 slots, 990 left 250 of 130 KiB and more.
+/// what their slots keep behind: 990 clients of a cold server left 350 to 460 slots of a hundred KiB each.
 const TURNS_PER_CORE: usize = 16;
 /// Core instances, tables and memories of one component: what wit-component makes of one module, and of an interpreter with its
 /// libraries: componentize-py makes 38 instances where it stubs WASI.

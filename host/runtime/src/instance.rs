@@ -31,7 +31,7 @@ pub(crate) struct Runner {
     pub(crate) turns: Option<Arc<Semaphore>>,
     /// A place of calls aside.
     pub(crate) aside: Arc<Semaphore>,
-    /// Calls that wait for a place.
+    /// Calls that wait for a place or a turn.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
     /// Whose calls may be recorded; none of what is no server's plugin.
@@ -194,11 +194,8 @@ impl Runner {
         if name.is_aside() {
             return Ok((self.aside.acquire().await.map_err(busy)?, None));
         }
-        if let Ok(place) = self.places.try_acquire() {
-            match self.turns.clone().map(Semaphore::try_acquire_owned).transpose() {
-                Ok(turn) => return Ok((place, turn)),
-                Err(_) => drop(place),
-            }
+        if let Some(taken) = self.free_place() {
+            return Ok(taken);
         }
         let _waiting = Waiting::begin(&self.waiting);
         let since = Instant::now();
@@ -208,18 +205,22 @@ impl Runner {
                 Some(turns) => Some(turns.acquire_owned().await?),
                 None => None,
             };
-            Ok((place, turn))
+            Ok::<_, AcquireError>((place, turn))
         };
         let waited = tokio::time::timeout(self.limits.queue_timeout, both).await;
         self.meters.waited(since.elapsed());
         // The semaphores are never closed, so the only other outcome is that time ran out.
-        waited
-            .ok()
-            .and_then(|taken: Result<_, AcquireError>| taken.ok())
-            .ok_or(CallError::Busy(self.limits.concurrency))
+        waited.ok().and_then(Result::ok).ok_or(CallError::Busy(self.limits.concurrency))
     }
 
-    /// How many calls run, and how many wait for a place.
+    /// A place and a turn, where neither has to be waited for.
+    fn free_place(&self) -> Option<Taken<'_>> {
+        let place = self.places.try_acquire().ok()?;
+        let turn = self.turns.clone().map(Semaphore::try_acquire_owned).transpose().ok()?;
+        Some((place, turn))
+    }
+
+    /// How many calls have a place, and how many wait for one or for a turn; who waits for a turn has a place.
     pub(crate) fn calls_now(&self) -> (usize, usize) {
         let running = self.limits.concurrency.saturating_sub(self.places.available_permits());
         (running, self.waiting.load(Ordering::Relaxed))

@@ -289,3 +289,51 @@ pub(super) fn add_to_linker(linker: &mut Linker<HostState>) -> wasmtime::Result<
     offer!(types, host, http, blobs, records, upstream, releases, advisories, identity, signing, memo);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::state::Phase;
+
+    /// Whether the turn is still the call's after an import, called with handles that nobody gave out.
+    async fn keeps_its_turn(import: impl AsyncFnOnce(&mut Taped<'_>)) -> bool {
+        let mut state = HostState::within(Phase::Serve, "turns".into(), Arc::default(), Arc::default());
+        let turns = Arc::new(Semaphore::new(1));
+        state.turn = Some(Arc::clone(&turns).try_acquire_owned().unwrap());
+        import(&mut Taped(&mut state)).await;
+        turns.available_permits() == 0
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_more_than_a_look_up_lets_others_have_the_turn() {
+        use wit::{blobs, identity, records, upstream};
+        let get = async |host: &mut Taped<'_>| {
+            records::HostRepository::get(host, Resource::new_own(7), String::new()).await.unwrap_err();
+        };
+        assert!(keeps_its_turn(get).await);
+        let digest = async |host: &mut Taped<'_>| {
+            blobs::HostBlob::digest(host, Resource::new_own(7), "sha256".into()).await.unwrap_err();
+        };
+        assert!(keeps_its_turn(digest).await, "most are known; it lets others have it where one is not");
+        let status = async |host: &mut Taped<'_>| {
+            upstream::HostReply::status(host, Resource::new_own(7)).await.unwrap_err();
+        };
+        assert!(!keeps_its_turn(status).await);
+        let read = async |host: &mut Taped<'_>| {
+            blobs::HostBlob::read(host, Resource::new_own(7), 0, 1).await.unwrap_err();
+        };
+        assert!(!keeps_its_turn(read).await);
+        let commit = async |host: &mut Taped<'_>| {
+            records::HostTransaction::commit(host, Resource::new_own(7)).await.unwrap_err();
+        };
+        assert!(!keeps_its_turn(commit).await);
+        let tokens = async |host: &mut Taped<'_>| drop(identity::Host::tokens(host).await);
+        assert!(!keeps_its_turn(tokens).await);
+    }
+}

@@ -1,10 +1,11 @@
 //! What people are shown besides the catalog: search, counters, downloads, who published, and a member's own sessions.
 
+use std::collections::BTreeMap;
+
 use packhouse_store::{
     ACTIVITY_DAYS, ActivityOf, Algorithm, AuditEvent, CatalogChange, Commit, DayOfActivity, Digest,
     Downloaded, Readable, RepositoryId, SearchQuery, SessionRow, Sha256, Version, VersionFile, now_ms,
 };
-use std::collections::BTreeMap;
 
 use crate::support::{World, applied, in_both, member, organization, repository};
 
