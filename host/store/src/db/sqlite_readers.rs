@@ -4,8 +4,10 @@
 //! for, on a connection that is there for it, unless another is running there: a disk that does not answer holds up one thread of those
 //! that serve, and all others go on. What may read much runs on a thread of its own.
 
+use std::iter;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
@@ -24,6 +26,8 @@ use crate::sqlite::open_reader;
 const READERS: usize = 4;
 /// How long one waits for those before it.
 const TURN: Duration = Duration::from_secs(30);
+/// How many times one that finds another running where it is asked for gives way to it.
+const YIELDS: usize = 3;
 /// KiB of the database that a connection holds in memory.
 const CACHE_KIB: i64 = 512;
 
@@ -144,6 +148,16 @@ impl Readers {
         rows
     }
 
+    /// The connection for statements that run where they are asked for; none where another runs there for longer than most do.
+    fn here(&self) -> Option<MutexGuard<'_, Option<Connection>>> {
+        // Who has it may have lost its core to who asks, and comes to an end no sooner than it has that again.
+        let later = iter::repeat_with(|| {
+            thread::yield_now();
+            self.here.try_lock().ok()
+        });
+        self.here.try_lock().ok().or_else(|| later.take(YIELDS).flatten().next())
+    }
+
     /// None where it is to run on a thread of its own.
     fn read_here(
         &self,
@@ -154,7 +168,7 @@ impl Readers {
         if !self.beside_others {
             return None;
         }
-        let here = self.here.try_lock().ok()?;
+        let here = self.here()?;
         match run(here.as_ref()?, sql, values, wanted) {
             // Another process recovers the log, which takes a while.
             Err(problem) if problem.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => None,
