@@ -43,9 +43,9 @@ impl Check {
 
     /// The value of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> u64 {
-        let mut check = Check::default();
-        check.update(bytes);
-        check.value()
+        let mut blocks = bytes.chunks_exact(BLOCK);
+        let chain = blocks.by_ref().fold(0, |chain, block| xxh3_64_with_seed(block, chain));
+        xxh3_64_with_seed(blocks.remainder(), chain)
     }
 
     /// Appends the state to `out`: the chain as 8 little-endian bytes, then the begun block.

@@ -1,5 +1,7 @@
 //! A blob as the database knows it.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use super::check::Check;
@@ -50,13 +52,16 @@ pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
         (None, Some(data)) if data.len() as u64 == size && Check::of(&data).cast_signed() == check => {
             Place::Inline(data.into())
         }
-        _ => {
-            metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
-            tracing::error!(blob = id, %sha256, "the bytes of a blob in the database are not what was stored");
-            return Err(StoreError::Corrupt(format!("blob {id} ({sha256}) in the database")));
-        }
+        _ => return Err(damaged(format_args!("{id} ({sha256})"))),
     };
     Ok(BlobRow { id, sha256, size, check, place, fresh: false, digests })
+}
+
+/// The error of a blob in the database that is not what was stored, once it is counted and logged.
+pub(super) fn damaged(blob: fmt::Arguments<'_>) -> StoreError {
+    metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
+    tracing::error!(%blob, "the bytes of a blob in the database are not what was stored");
+    StoreError::Corrupt(format!("blob {blob} in the database"))
 }
 
 /// `md5:<hex> sha1:<hex>`.

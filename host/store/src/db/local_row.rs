@@ -28,6 +28,15 @@ impl LocalRow {
         }
     }
 
+    /// The bytes of a column; none of a NULL.
+    pub(super) fn into_vec(self, position: usize) -> FromSqlResult<Option<Vec<u8>>> {
+        match self.values.into_iter().nth(position) {
+            Some(Found::Blob(bytes)) => Ok(Some(bytes)),
+            Some(Found::Null) => Ok(None),
+            _ => Err(FromSqlError::InvalidType),
+        }
+    }
+
     pub(super) fn get<T: FromSql>(&self, position: usize) -> FromSqlResult<T> {
         T::column_result(self.values.get(position).ok_or(FromSqlError::InvalidType)?.into())
     }

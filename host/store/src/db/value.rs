@@ -81,6 +81,16 @@ impl Row {
         if there { read(&mut columns).map(Some) } else { Ok(None) }
     }
 
+    /// The bytes of a column, without a copy of them where SQLite has them; none of a NULL.
+    pub(crate) fn into_bytes(self, column: &str) -> Result<Option<Bytes>, StoreError> {
+        let position = self.columns().find(column)?;
+        match self {
+            Row::Local(row) => row.into_vec(position).map_err(unreadable),
+            Row::Postgres(row) => row.try_get(position).map_err(unreadable),
+        }
+        .map(|found: Option<Vec<u8>>| found.map(Bytes::from))
+    }
+
     fn len(&self) -> usize {
         match self {
             Row::Local(row) => row.len(),
