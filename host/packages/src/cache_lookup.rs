@@ -98,7 +98,7 @@ impl<'a> CacheLookup<'a> {
         Self { slot, found, is_valid, shadow, now, advisories }
     }
 
-    /// The valid entry, if there is one. What was packed is kept as it is sent from now on; an error is one of the store, when its bytes
+    /// The valid entry, if there is one. What was packed is kept as it is sent when it is asked for again; an error is one of the store, when its bytes
     /// cannot be read.
     pub(crate) async fn entry(
         &mut self,
@@ -122,8 +122,9 @@ impl<'a> CacheLookup<'a> {
     ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
         // None where it was removed since: then the plugin is asked.
         let Some(bytes) = store.small_blob(entry.small).await? else { return Ok(None) };
+        let asked_again = entry.asked_again;
         let entry = Arc::new(entry.with(bytes));
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = self.slot.as_ref().filter(|_| asked_again) {
             cache.insert_unpacked(&slot.key, &entry);
         }
         Ok(Some(entry))

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
+use bytes::{BufMut as _, Bytes, BytesMut};
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+    VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use packhouse_runtime::{Action, BodyPlan, CacheUse, Content, Intent, Looked, Reads};
@@ -16,6 +17,7 @@ use packhouse_store::{CacheName, RepositoryId, Sha256, SmallBlob};
 use packhouse_wire::conditional::Validators;
 use serde::{Deserialize, Serialize};
 
+use crate::REQUEST_ID;
 use crate::cache_entry::CacheEntry;
 use crate::coded_variants::CodedVariants;
 use crate::prepared_response::PreparedResponse;
@@ -23,7 +25,7 @@ use crate::sent_file::SentFile;
 use crate::validity::{GoodAt, PackedValidity, Validity};
 
 /// Names that nearly each response has, written as their number here.
-const NAMES: [HeaderName; 8] = [
+const NAMES: [HeaderName; 10] = [
     CONTENT_TYPE,
     CACHE_CONTROL,
     X_CONTENT_TYPE_OPTIONS,
@@ -32,15 +34,22 @@ const NAMES: [HeaderName; 8] = [
     ACCEPT_RANGES,
     VARY,
     LAST_MODIFIED,
+    CONTENT_LENGTH,
+    REQUEST_ID,
 ];
 /// Values of the host's own that nearly each has.
-const VALUES: [&str; 5] =
-    ["nosniff", "sandbox", "bytes", "Accept, Authorization", "Accept, Authorization, Accept-Encoding"];
+const VALUES: [&str; 6] =
+    ["", "nosniff", "sandbox", "bytes", "Accept, Authorization", "Accept, Authorization, Accept-Encoding"];
+
+/// Room for the values of a response's headers: more than most have, so that it is made once.
+const TEXT_BYTES: usize = 512;
 
 /// An entry of the response cache as bytes.
 pub(crate) struct PackedEntry {
     good_at: GoodAt,
     advisories: i64,
+    /// Whether it was asked for an odd number of times.
+    asked: AtomicBool,
     bytes: Box<[u8]>,
 }
 
@@ -54,6 +63,8 @@ pub(crate) struct UnpackedEntry {
     pub intent: Arc<Intent>,
     /// By which its bytes are read.
     pub small: SmallBlob,
+    /// Whether it is worth keeping as it is sent: what is asked for once would displace what is asked for often.
+    pub asked_again: bool,
     response: PreparedResponse,
 }
 
@@ -109,16 +120,23 @@ enum Value<'a> {
 
 /// What values of a file's headers are told by.
 struct Marks {
-    digest: String,
-    tag: String,
+    /// The file's SHA-256 in hex.
+    digest: [u8; 64],
     modified: Option<String>,
 }
 
 impl Marks {
     fn of(sha256: Sha256, modified: Option<u64>) -> Self {
-        let digest = hex::encode(sha256.0);
+        let mut digest = [0; 64];
+        // Of so many bytes it is so long.
+        let _ = hex::encode_to_slice(sha256.0, &mut digest);
         let date = |seconds| httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        Self { tag: format!("\"{digest}\""), digest, modified: modified.map(date) }
+        Self { digest, modified: modified.map(date) }
+    }
+
+    fn is_tag(&self, value: &[u8]) -> bool {
+        let quoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        quoted == Some(&self.digest)
     }
 
     fn pack<'a>(&self, value: &'a HeaderValue) -> Value<'a> {
@@ -128,8 +146,8 @@ impl Marks {
             return Value::Known(known);
         }
         match bytes {
-            _ if bytes == self.digest.as_bytes() => Value::Digest,
-            _ if bytes == self.tag.as_bytes() => Value::Tag,
+            _ if bytes == self.digest => Value::Digest,
+            _ if self.is_tag(bytes) => Value::Tag,
             _ if self.modified.as_ref().is_some_and(|date| date.as_bytes() == bytes) => Value::Modified,
             _ => match hex::decode(bytes) {
                 Ok(decoded) if !bytes.iter().any(u8::is_ascii_uppercase) => Value::Hex(decoded.into()),
@@ -138,15 +156,42 @@ impl Marks {
         }
     }
 
-    fn unpack(&self, value: &Value<'_>) -> Option<HeaderValue> {
+    /// Appends a value to others; returns how long it is. None of one that the host has, and of what makes no sense.
+    fn write(&self, value: &Value<'_>, text: &mut BytesMut) -> Option<usize> {
+        let start = text.len();
         match value {
-            Value::Known(known) => VALUES.get(usize::from(*known)).copied().map(HeaderValue::from_static),
-            Value::Digest => HeaderValue::from_str(&self.digest).ok(),
-            Value::Tag => HeaderValue::from_str(&self.tag).ok(),
-            Value::Modified => HeaderValue::from_str(self.modified.as_ref()?).ok(),
-            Value::Hex(bytes) => HeaderValue::try_from(hex::encode(bytes)).ok(),
-            Value::Other(bytes) => HeaderValue::from_bytes(bytes).ok(),
+            Value::Known(_) => return None,
+            Value::Digest => text.extend_from_slice(&self.digest),
+            Value::Tag => {
+                text.put_u8(b'"');
+                text.extend_from_slice(&self.digest);
+                text.put_u8(b'"');
+            }
+            Value::Modified => text.extend_from_slice(self.modified.as_ref()?.as_bytes()),
+            Value::Hex(bytes) => {
+                text.resize(start + 2 * bytes.len(), 0);
+                hex::encode_to_slice(bytes, text.get_mut(start..)?).ok()?;
+            }
+            Value::Other(bytes) => text.extend_from_slice(bytes),
         }
+        Some(text.len() - start)
+    }
+
+    /// The headers, whose values lie in one piece of memory: else there would be one for each, which take longer to make, to send and
+    /// to drop than all else.
+    fn unpack(&self, packed: &[(Name<'_>, Value<'_>)]) -> Option<HeaderMap> {
+        let mut text = BytesMut::with_capacity(TEXT_BYTES);
+        let lengths: Vec<_> = packed.iter().map(|(_, value)| self.write(value, &mut text)).collect();
+        let mut text = text.freeze();
+        let mut headers = HeaderMap::with_capacity(packed.len());
+        for ((name, value), length) in packed.iter().zip(lengths) {
+            let value = match (value, length) {
+                (Value::Known(known), _) => HeaderValue::from_static(VALUES.get(usize::from(*known))?),
+                (_, length) => HeaderValue::from_maybe_shared(text.split_to(length?)).ok()?,
+            };
+            headers.append(name.unpack()?, value);
+        }
+        Some(headers)
     }
 }
 
@@ -245,7 +290,8 @@ impl PackedEntry {
             return None;
         };
         let marks = Marks::of(*sha256, validators.modified);
-        if validators.etag.as_bytes() != marks.tag.as_bytes() {
+        // The one that is sent is the one that conditions are judged by.
+        if !marks.is_tag(validators.etag.as_bytes()) || headers.get(ETAG) != Some(&validators.etag) {
             return None;
         }
         let (validity, good_at) = entry.validity.pack();
@@ -264,7 +310,8 @@ impl PackedEntry {
             small: *small,
         };
         let bytes = postcard::to_allocvec(&packed).ok()?.into_boxed_slice();
-        Some(Self { good_at: Arc::clone(good_at), advisories: entry.advisories, bytes })
+        let (good_at, asked) = (Arc::clone(good_at), AtomicBool::default());
+        Some(Self { good_at, advisories: entry.advisories, asked, bytes })
     }
 
     /// The entry but for its file's bytes.
@@ -272,11 +319,8 @@ impl PackedEntry {
         let packed: Packed<'_> = postcard::from_bytes(&self.bytes).ok()?;
         let (sha256, modified) = (Sha256(packed.sha256), packed.modified);
         let marks = Marks::of(sha256, modified);
-        let mut headers = HeaderMap::with_capacity(packed.headers.len() + 1);
-        for (name, value) in &packed.headers {
-            headers.append(name.unpack()?, marks.unpack(value)?);
-        }
-        let validators = Validators { etag: marks.unpack(&Value::Tag)?, modified };
+        let headers = marks.unpack(&packed.headers)?;
+        let validators = Validators { etag: headers.get(ETAG)?.clone(), modified };
         let variants = match packed.has_variants {
             true => Some(CodedVariants::of(&headers, &validators)?),
             false => None,
@@ -304,6 +348,7 @@ impl PackedEntry {
             advisories: self.advisories,
             intent: Arc::new(packed.intent.unpack()?),
             small: packed.small,
+            asked_again: self.asked.fetch_xor(true, Ordering::Relaxed),
             response,
         })
     }
@@ -318,7 +363,9 @@ impl UnpackedEntry {
     /// The entry, with its file's bytes.
     pub(crate) fn with(self, bytes: Bytes) -> CacheEntry {
         let Self { validity, advisories, intent, response, .. } = self;
-        let response = Arc::new(PreparedResponse { content: Content::Inline(bytes), ..response });
+        // A copy has no room for more headers than there are, which would be kept as well.
+        let headers = if self.asked_again { response.headers.clone() } else { response.headers };
+        let response = Arc::new(PreparedResponse { headers, content: Content::Inline(bytes), ..response });
         CacheEntry { validity, advisories, intent, response, compared: Default::default() }
     }
 }

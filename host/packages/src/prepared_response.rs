@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use packhouse_runtime::{Answer, CacheUse, Content, Looked, Reads};
 use packhouse_store::{Blob, StoreError};
 
+use crate::REQUEST_ID;
 use crate::coded_variants::CodedVariants;
 use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
 use crate::sent_file::SentFile;
@@ -27,7 +28,8 @@ const AWAITED_BYTES: u64 = 256 * 1024;
 pub(crate) struct PreparedResponse {
     /// The status, unless the request's conditions or ranges change it.
     pub status: StatusCode,
-    /// All headers, except those that depend on the request.
+    /// All headers, except those that depend on the request. The length is that of the whole content; the request's id is still to be
+    /// filled in.
     pub headers: HeaderMap,
     /// The content, of which a request may want a part or nothing.
     pub content: Content,
@@ -70,8 +72,11 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     let mut headers = plugin_headers(answer.headers);
     // What a HEAD without content states is the length of what a GET would bring.
     if !matches!(answer.content, Content::None) {
-        headers.remove(CONTENT_LENGTH);
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(size(&answer.content)));
     }
+    // Of each request its own. What each response has stands here already: to copy the headers and then make room for more of them takes
+    // longer than to copy them.
+    headers.insert(REQUEST_ID, HeaderValue::from_static(""));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if answer.cache_uses.iter().any(|used| used.stale) {
         headers.insert(CACHE_STATUS, STALE);

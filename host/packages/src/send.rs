@@ -173,8 +173,11 @@ async fn filled(
     let mut response = Response::new(body(&prepared.content, part, request).await?);
     *response.status_mut() = status;
     *response.headers_mut() = prepared.headers.clone();
-    if let Some(length) = length {
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    let headers = response.headers_mut();
+    match length {
+        Some(length) => drop(headers.insert(CONTENT_LENGTH, HeaderValue::from(length))),
+        None if matches!(prepared.content, Content::None) => {}
+        None => drop(headers.remove(CONTENT_LENGTH)),
     }
     Ok(response)
 }
