@@ -21,6 +21,7 @@ use crate::REQUEST_ID;
 use crate::cache_entry::CacheEntry;
 use crate::coded_variants::CodedVariants;
 use crate::prepared_response::PreparedResponse;
+use crate::response_headers::HOST_VALUES;
 use crate::sent_file::SentFile;
 use crate::validity::{GoodAt, PackedValidity, Validity};
 
@@ -37,9 +38,6 @@ const NAMES: [HeaderName; 10] = [
     CONTENT_LENGTH,
     REQUEST_ID,
 ];
-/// Values of the host's own that nearly each has.
-const VALUES: [&str; 6] =
-    ["", "nosniff", "sandbox", "bytes", "Accept, Authorization", "Accept, Authorization, Accept-Encoding"];
 
 /// Room for the values of a response's headers: more than most have, so that it is made once.
 const TEXT_BYTES: usize = 512;
@@ -141,7 +139,7 @@ impl Marks {
 
     fn pack<'a>(&self, value: &'a HeaderValue) -> Value<'a> {
         let bytes = value.as_bytes();
-        let known = VALUES.iter().position(|known| known.as_bytes() == bytes);
+        let known = HOST_VALUES.iter().position(|known| known.as_bytes() == bytes);
         if let Some(known) = known.and_then(|known| u8::try_from(known).ok()) {
             return Value::Known(known);
         }
@@ -186,7 +184,7 @@ impl Marks {
         let mut headers = HeaderMap::with_capacity(packed.len());
         for ((name, value), length) in packed.iter().zip(lengths) {
             let value = match (value, length) {
-                (Value::Known(known), _) => HeaderValue::from_static(VALUES.get(usize::from(*known))?),
+                (Value::Known(known), _) => HeaderValue::from_static(HOST_VALUES.get(usize::from(*known))?),
                 (_, length) => HeaderValue::from_maybe_shared(text.split_to(length?)).ok()?,
             };
             headers.append(name.unpack()?, value);

@@ -10,7 +10,7 @@ use packhouse_store::{Blob, StoreError};
 
 use crate::REQUEST_ID;
 use crate::coded_variants::CodedVariants;
-use crate::response_headers::{cache_control, forbid_scripts, plugin_headers, validators, vary};
+use crate::response_headers::{cache_control, forbid_scripts, gathered, plugin_headers, validators, vary};
 use crate::sent_file::SentFile;
 use packhouse_wire::conditional::Validators;
 
@@ -98,8 +98,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     }
     // What still arrives is kept once it is stored.
     let cacheable = answer.keepable && !matches!(answer.content, Content::Arriving(_));
-    // A copy has no room for more than it holds, which would be as much again in each kept response.
-    let headers = headers.clone();
+    let headers = gathered(&headers);
     let Answer { content, reads, until, cache_uses, confidential, .. } = answer;
     let file = SentFile::of(&content);
     Ok(PreparedResponse {
