@@ -5,7 +5,6 @@
 //! does: only so the log begins anew and does not grow.
 
 use std::fs::File;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -20,10 +19,7 @@ use crate::sqlite::BUSY_TIMEOUT;
 
 /// Pages in the log that are not in the database yet, from which on they are copied: a page that many commits change is then
 /// copied once. About as many come in beside the copying, and all of it stays well below where a commit would copy them itself.
-/// Those of a large database are changed at more places: it takes a longer log until many of them are changed again.
-const MANY: RangeInclusive<u32> = 16_000..=48_000;
-/// The part of a database that its log may be, between these.
-const PART: u32 = 32;
+const MANY: u32 = 16_000;
 /// So few are copied while commits wait.
 const FEW: u32 = 300;
 /// How often at most the task copies beside commits that write as fast as it copies.
@@ -62,7 +58,7 @@ impl Checkpoints {
             loop {
                 due.notified().await;
                 let (Some(this), Some(writer)) = (this.upgrade(), writer.upgrade()) else { return };
-                if !this.is_due() {
+                if this.left() < MANY {
                     continue;
                 }
                 if let Err(problem) = this.copy(&writer).await {
@@ -81,13 +77,9 @@ impl Checkpoints {
 
     /// Something was committed: the task is woken when there is much to copy.
     pub(super) fn committed(&self) {
-        if self.is_due() {
+        if self.left() >= MANY {
             self.due.notify_one();
         }
-    }
-
-    fn is_due(&self) -> bool {
-        self.header.log().is_some_and(|log| log.left() >= many(log.database()))
     }
 
     /// Pages that are in the log alone.
@@ -135,11 +127,6 @@ impl Drop for Checkpoints {
     }
 }
 
-/// From how many pages on the log of a database of so many is copied.
-fn many(database: u32) -> u32 {
-    (database / PART).clamp(*MANY.start(), *MANY.end())
-}
-
 fn open(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -152,13 +139,6 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::sqlite_writer::LOG_PAGES_AT_LAST;
-
-    #[test]
-    fn a_large_database_has_a_longer_log_which_no_commit_copies() {
-        assert_eq!([0, 1_000_000, 10_000_000].map(many), [16_000, 31_250, 48_000]);
-        assert!(2 * many(u32::MAX) < LOG_PAGES_AT_LAST, "about as many come in beside the copying");
-    }
 
     #[tokio::test]
     async fn all_of_the_log_is_copied_unless_a_reader_needs_what_was_before() {
@@ -177,9 +157,6 @@ mod tests {
         let writer = Mutex::new(Some(connection));
         checkpoints.copy(&writer).await.unwrap();
         assert!(checkpoints.left() > 500, "a reader's snapshot was replaced");
-        let another = Connection::open(&file).unwrap();
-        let pages = another.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-        assert_eq!(checkpoints.header.log().map(Log::database), Some(pages));
         reader.execute_batch("COMMIT").unwrap();
         checkpoints.copy(&writer).await.unwrap();
         assert_eq!(checkpoints.left(), 0);

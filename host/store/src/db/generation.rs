@@ -71,23 +71,17 @@ impl Generation {
     }
 }
 
-/// Pages in the log, how many of the first of them a checkpoint has copied into the database, and those of the database.
+/// Pages in the log, and how many of the first of them a checkpoint has copied into the database.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Log {
     pages: u32,
     copied: u32,
-    database: u32,
 }
 
 impl Log {
     /// Pages that are in the log alone.
     pub(super) fn left(self) -> u32 {
         self.pages.saturating_sub(self.copied)
-    }
-
-    /// Pages of the whole database.
-    pub(super) fn database(self) -> u32 {
-        self.database
     }
 }
 
@@ -119,8 +113,7 @@ impl Header {
         let word = |bytes: Option<&[u8]>| bytes?.try_into().ok().map(u32::from_ne_bytes);
         let mut copied = [0; 4];
         self.0.file.read_exact_at(&mut copied, 2 * HEADER as u64).ok()?;
-        let (pages, database) = (word(header.get(16..20))?, word(header.get(20..24))?);
-        Some(Log { pages, copied: u32::from_ne_bytes(copied), database })
+        Some(Log { pages: word(header.get(16..20))?, copied: u32::from_ne_bytes(copied) })
     }
 
     /// The header, unless it is being written: it stands there twice, and the two differ then. Nor when the file was removed,

@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_secs(30);
 /// A commit that finds so many pages in the log copies them into the database itself, when nobody else has done it.
 const LOG_PAGES: u32 = 8000;
 /// The same while a task of its own does it: that one came to a stop.
-pub(super) const LOG_PAGES_AT_LAST: u32 = 128_000;
+const LOG_PAGES_AT_LAST: u32 = 64_000;
 
 /// Cheap to clone.
 #[derive(Clone)]
