@@ -98,8 +98,8 @@ impl<'a> CacheLookup<'a> {
         Self { slot, found, is_valid, shadow, now, advisories }
     }
 
-    /// The valid entry, if there is one. What was packed is kept as it is sent when it is asked for again; an error is one of the store, when its bytes
-    /// cannot be read.
+    /// The valid entry, if there is one. What was packed is kept as it is sent when it is asked for again; an error is one of the store,
+    /// when its bytes cannot be read.
     pub(crate) async fn entry(
         &mut self,
         cache: &ResponseCache,

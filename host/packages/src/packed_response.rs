@@ -175,8 +175,7 @@ impl Marks {
         Some(text.len() - start)
     }
 
-    /// The headers, whose values lie in one piece of memory: else there would be one for each, which take longer to make, to send and
-    /// to drop than all else.
+    /// The headers, whose values lie in one piece of memory, as [`gathered`](crate::response_headers::gathered) says.
     fn unpack(&self, packed: &[(Name<'_>, Value<'_>)]) -> Option<HeaderMap> {
         let mut text = BytesMut::with_capacity(TEXT_BYTES);
         let lengths: Vec<_> = packed.iter().map(|(_, value)| self.write(value, &mut text)).collect();

@@ -49,12 +49,15 @@ pub(crate) fn read_row(row: &Row) -> Result<BlobRow, StoreError> {
     let digests = read_digests(&columns.text("digests")?)?;
     let place = match (key, data) {
         (Some(key), None) => Place::Stored(key),
-        (None, Some(data)) if data.len() as u64 == size && Check::of(&data).cast_signed() == check => {
-            Place::Inline(data.into())
-        }
+        (None, Some(data)) if is_sound(&data, size, check) => Place::Inline(data.into()),
         _ => return Err(damaged(format_args!("{id} ({sha256})"))),
     };
     Ok(BlobRow { id, sha256, size, check, place, fresh: false, digests })
+}
+
+/// Whether bytes in a row are what was stored: so many, with this check value.
+pub(super) fn is_sound(bytes: &[u8], size: u64, check: i64) -> bool {
+    bytes.len() as u64 == size && Check::of(bytes).cast_signed() == check
 }
 
 /// The error of a blob in the database that is not what was stored, once it is counted and logged.

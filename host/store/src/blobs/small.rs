@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::check::Check;
 use super::handle::Blob;
-use super::row::damaged;
+use super::row::{damaged, is_sound};
 use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;
@@ -33,7 +32,7 @@ impl Store {
         let mut columns = row.columns();
         let (size, check) = (columns.unsigned("size")?, columns.int("checked")?);
         let Some(bytes) = row.into_bytes("data")? else { return Ok(None) };
-        if bytes.len() as u64 != size || Check::of(&bytes).cast_signed() != check {
+        if !is_sound(&bytes, size, check) {
             return Err(damaged(format_args!("{id}")));
         }
         Ok(Some(bytes))

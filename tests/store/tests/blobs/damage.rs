@@ -25,9 +25,11 @@ async fn sound_blobs_pass(world: World) -> World {
 
 async fn damage_in_the_database(world: World) -> World {
     let sha256 = world.keep(b"some bytes").await;
+    let name = world.store.blob(world.repository, sha256).await.unwrap().unwrap().small().unwrap();
     world.keep(b"other bytes").await;
     world.sql("UPDATE blobs SET data = (SELECT data FROM blobs WHERE size = 11)").await;
     assert!(matches!(world.store.blob(world.repository, sha256).await, Err(StoreError::Corrupt(_))));
+    assert!(matches!(world.store.small_blob(name).await, Err(StoreError::Corrupt(_))));
     let report = world.store.scrub(None).await.unwrap();
     assert_eq!(report.damaged, [Damaged { sha256, missing: false, records: vec![] }]);
     world
