@@ -1,7 +1,7 @@
 //! What people and policies see of a repository, the same for every format: package, version, file.
 
 use crate::attestations::statement::SignedStatement;
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::documents::document::VersionDocument;
 
 /// A version of a package, or what changed of it.
@@ -98,5 +98,15 @@ impl CatalogChange {
             CatalogChange::Document(document) => &document.name,
             CatalogChange::HideFile { name, .. } | CatalogChange::Hide { name, .. } => name,
         }
+    }
+
+    /// Of the files that it shows, as far as their digest is a SHA-256.
+    pub(crate) fn sha256s(&self) -> impl Iterator<Item = Sha256> {
+        let (files, file) = match self {
+            CatalogChange::Show(version) => (version.files.as_slice(), None),
+            CatalogChange::ShowFile(file) => (&[][..], Some(&file.digest)),
+            _ => (&[][..], None),
+        };
+        files.iter().map(|file| &file.digest).chain(file).filter_map(Digest::sha256)
     }
 }

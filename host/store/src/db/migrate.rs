@@ -68,6 +68,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step::of_both(include_str!("../migrations/0026_policy_recordings.sql")),
     Step::of_both(include_str!("../migrations/0027_documents.sql")),
     Step::of_both(include_str!("../migrations/0028_fetches.sql")),
+    Step {
+        both: include_str!("../migrations/0029_files_by_blob.sql"),
+        sqlite: include_str!("../migrations/0029_files_by_blob.sqlite.sql"),
+        postgres: include_str!("../migrations/0029_files_by_blob.postgres.sql"),
+    },
 ];
 
 /// Any number: what processes that start at once wait for on PostgreSQL.

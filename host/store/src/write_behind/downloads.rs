@@ -137,9 +137,9 @@ pub(crate) const BY_PATH: [&str; 2] = [
       JOIN files f ON f.repository = a.repository AND f.path = a.path",
 ];
 pub(crate) const BY_DIGEST: [&str; 2] = [
-    "WITH asked (number, position, repository, digest) AS (VALUES ",
+    "WITH asked (number, position, repository, sha256) AS (VALUES ",
     ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
-      JOIN files f ON f.repository = a.repository AND f.digest = a.digest",
+      JOIN blobs b ON b.sha256 = a.sha256 JOIN files f ON f.repository = a.repository AND f.blob = b.id",
 ];
 
 /// The files that have the path that was asked for: of one path, those of each version that has it.
@@ -162,8 +162,8 @@ async fn by_digest(
 ) -> Result<HashMap<i64, Vec<File>>, StoreError> {
     let row = |asked: &Asked<'_>| {
         let Asked { number, position, repository, what } = asked;
-        let digest = what.sha256?.digest().to_string();
-        Some([Value::from(*number), Value::from(*position), Value::from(repository.0), Value::from(digest)])
+        let sha256 = Value::from(&what.sha256.as_ref()?.0);
+        Some([Value::from(*number), Value::from(*position), Value::from(repository.0), sha256])
     };
     let [before, after] = BY_DIGEST;
     files(MultiRow::new(before, asked.iter().filter_map(row).collect(), after), transaction).await

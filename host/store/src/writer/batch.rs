@@ -339,7 +339,7 @@ impl<'a> Batch<'a> {
             sql::set_revisions(bumped.clone()),
         ]);
         for (number, shown) in Shown::phases(&self.catalog).into_iter().enumerate() {
-            let changes = shown.changes()?.into_iter();
+            let changes = shown.changes(&self.blobs)?.into_iter();
             statements.extend(changes.map(|one| if number > 0 { one.later() } else { one }));
         }
         statements.push(queued(&self.catalog));
@@ -412,10 +412,13 @@ fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {
     job.commit.iter().flat_map(|commit| &commit.changes).map(|change| (job.repository, change.key()))
 }
 
-/// The blobs that a job names or keeps.
+/// The blobs that a job names, shows or keeps.
 fn named(job: &Job) -> impl Iterator<Item = (RepositoryId, Sha256)> {
-    let named = job.commit.iter().flat_map(|commit| commit.changes.iter().flat_map(blobs_of)).copied();
-    named.chain(job.keeps.iter().map(|row| row.sha256)).map(|sha256| (job.repository, sha256))
+    let commits = || job.commit.iter();
+    let named = commits().flat_map(|commit| commit.changes.iter().flat_map(blobs_of)).copied();
+    let shown = commits().flat_map(|commit| commit.catalog.iter().flat_map(CatalogChange::sha256s));
+    let kept = job.keeps.iter().map(|row| row.sha256);
+    named.chain(shown).chain(kept).map(|sha256| (job.repository, sha256))
 }
 
 fn blobs_of(change: &Change) -> &[Sha256] {

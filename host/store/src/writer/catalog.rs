@@ -6,7 +6,7 @@ use crate::attestations::rows::{self, OF_FILES};
 use crate::attestations::statement::SignedStatement;
 use crate::catalog::{CatalogChange, Version, VersionFile};
 use crate::db::{MultiRow, Value, signed};
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256};
 use crate::documents::document::VersionDocument;
 use crate::documents::rows::{self as documents, OF_FILES as DOCUMENTS_OF};
 use crate::error::StoreError;
@@ -88,9 +88,11 @@ impl<'a> Shown<'a> {
         self.files.extend(version.files.iter().map(file));
     }
 
-    pub(super) fn changes(self) -> Result<Vec<MultiRow>, StoreError> {
+    /// `blobs` says which row of `blobs` has which bytes.
+    pub(super) fn changes(self, blobs: &HashMap<Sha256, i64>) -> Result<Vec<MultiRow>, StoreError> {
         let [new_packages, new_versions] = self.touched();
-        let mut changes = vec![self.packages(), self.versions()?, new_packages, new_versions, self.files()];
+        let mut changes =
+            vec![self.packages(), self.versions()?, new_packages, new_versions, self.files(blobs)];
         changes.push(rows::insert(self.statements.iter().copied()));
         changes.push(documents::insert(self.documents.iter().copied()));
         changes.extend(self.hidden().map(MultiRow::later));
@@ -176,15 +178,16 @@ impl<'a> Shown<'a> {
         ]
     }
 
-    fn files(&self) -> MultiRow {
+    fn files(&self, blobs: &HashMap<Sha256, i64>) -> MultiRow {
         let row = |((key, path), (digest, size)): (&(Key<'a>, &'a str), &(&'a Digest, u64))| {
             let [repository, name, version] = key_values(*key);
-            let digest = Value::from(digest.to_string());
-            [repository, name, version, Value::from(*path), digest, Value::from(signed(*size))]
+            let blob = digest.sha256().and_then(|sha256| blobs.get(&sha256).copied());
+            let (digest, size) = (Value::from(digest.to_string()), Value::from(signed(*size)));
+            [repository, name, version, Value::from(*path), digest, size, Value::from(blob)]
         };
-        let before = "INSERT INTO files (repository, name, version, path, digest, size) VALUES ";
+        let before = "INSERT INTO files (repository, name, version, path, digest, size, blob) VALUES ";
         let after = " ON CONFLICT (repository, name, version, path) DO UPDATE SET digest = excluded.digest, \
-                     size = excluded.size";
+                     size = excluded.size, blob = excluded.blob";
         MultiRow::new(before, self.files.iter().map(row).collect(), after)
     }
 

@@ -1,12 +1,14 @@
 //! What tokens fetched: by version and day, forgotten with time.
 
+use bytes::Bytes;
 use packhouse_store::{
-    CatalogChange, Commit, Days, Downloaded, Sha256, TokenId, Version, VersionFile, now_ms,
+    Blob, CatalogChange, Change, Commit, Days, Downloaded, Expectation, Sha256, TokenId, Version,
+    VersionFile, now_ms,
 };
 
 use crate::support::{World, applied, in_both};
 
-in_both! { what_a_token_fetched_is_known_by_day }
+in_both! { what_a_token_fetched_is_known_by_day, downloads_are_counted_by_bytes }
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -73,4 +75,37 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
     commit(world, vec![CatalogChange::Hide { name: "b".to_owned(), version: "1".to_owned() }]).await;
     assert_eq!(fetched(100, 0).await, ["a 2", "b 1"], "what was fetched was fetched");
     assert_eq!(store.forget_fetches(0).await.unwrap(), 2);
+}
+
+/// Whoever asks by another name, as for a tag by its digest, gets the same bytes: by them the file is found, whatever the commit that
+/// showed it last said of them.
+async fn downloads_are_counted_by_bytes(world: &World) {
+    let count = async |sha256: Sha256| {
+        let (repository, path) = (world.repository, "a/by-digest".into());
+        world.store.downloaded(
+            Downloaded { repository, path, sha256: Some(sha256), token: None },
+            true,
+            1000,
+        );
+        world.store.write_downloads().await.unwrap();
+        world.store.version_details(repository, "a", "1").await.unwrap().unwrap().downloads
+    };
+    // Shown before its bytes are here, as of an upstream that has them: nobody can have got them from here.
+    let sha256 = Sha256::of(b"a/1");
+    commit(world, vec![shown("a", "1")]).await;
+    assert_eq!(count(sha256).await, 0);
+    let (key, value, expect) = ("file/a/1".to_owned(), Bytes::new(), Expectation::Anything);
+    let changes = vec![Change::Put { key, value, expect, blobs: vec![sha256] }];
+    let (catalog, keeps) = (vec![shown("a", "1")], vec![Blob::from_bytes(Bytes::from("a/1"))]);
+    let with_bytes = Commit { changes, catalog, keeps, ..Commit::default() };
+    applied(world.store.commit(world.repository, with_bytes).await.unwrap());
+    assert_eq!(count(sha256).await, 1);
+    // Changed by a commit that says nothing of the bytes.
+    commit(world, vec![shown("a", "1")]).await;
+    assert_eq!(count(sha256).await, 2);
+    // With other bytes it is another file.
+    let CatalogChange::Show(mut version) = shown("a", "1") else { unreachable!() };
+    version.files[0].digest = Sha256::of(b"other").digest();
+    commit(world, vec![CatalogChange::Show(version)]).await;
+    assert_eq!(count(sha256).await, 2);
 }
