@@ -6,6 +6,7 @@
 //! interrupted goes on from the orphans.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use crate::backup::is_held;
@@ -111,7 +112,9 @@ impl Store {
                 StoragePlace::Folder(_) => store.sweep_leftovers().await,
                 StoragePlace::Bucket(_) => store.inner.orphans.sweep().await,
             };
-            if let Err(error) = swept {
+            if let Err(error) = swept
+                && !store.inner.closing.load(Ordering::Acquire)
+            {
                 tracing::warn!(%error, "leftovers were not swept; the next collection does it");
             }
         });

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
@@ -73,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) attested: Arc<Notify>,
     /// Something was written for hooks.
     pub(crate) bell: Arc<Bell>,
+    /// The store is being closed: what goes on in the background fails, and that is no fault.
+    pub(crate) closing: AtomicBool,
 }
 
 impl Store {
@@ -129,6 +132,7 @@ impl Store {
             deleted: Notify::new(),
             attested,
             bell,
+            closing: AtomicBool::new(false),
             snapshots,
             changes,
             leases,
@@ -191,6 +195,7 @@ impl Store {
 
     /// Finishes the commits that were handed in and closes the database. What is asked later is `Unavailable`.
     pub async fn close(&self) {
+        self.inner.closing.store(true, Ordering::Release);
         self.inner.writer.stop().await;
         self.inner.storage.settle_down().await;
         let _ = self.write_token_use().await;

@@ -17,8 +17,8 @@ const ROWS: [&str; 7] = [
      SELECT {repository}, 'org.example:' || lib, id, 'org.example:' || lib || ':' || id, \
      'org.example:' || lib || ' org.example:' || lib || ':' || id, \
      '[[\"group\",\"org.example\"],[\"artifact\",\"' || lib || '\"]]', '', {now} - 1000000000 + i, {now} FROM n ORDER BY i",
-    "INSERT INTO files (repository, name, version, path, digest, size) \
-     SELECT {repository}, 'org.example:' || lib, id, path, 'sha256:' || hex, 4096 FROM n ORDER BY i",
+    "INSERT INTO files (repository, name, version, path, digest, size, blob) \
+     SELECT {repository}, 'org.example:' || lib, id, path, 'sha256:' || hex, 4096, {first} + i FROM n ORDER BY i",
     "INSERT INTO audit_events (id, organization, at, actor, credential, action, subject, address, request_id, allowed, detail) \
      SELECT {first} + i, {organization}, {now}, 'owner@localhost', 'token:3759482716253184', 'publish', 'bench/' || path, \
      '127.0.0.1', '00000000' || id, 1, '{}' FROM n ORDER BY i",
