@@ -60,6 +60,8 @@ impl Path {
         if raw.is_empty() {
             return Ok(path);
         }
+        let slashes = raw.bytes().filter(|byte| *byte == b'/').count();
+        path.segments.reserve_exact(MAX_SEGMENTS.min(slashes + 1));
         let mut pieces = raw.split('/').peekable();
         while let Some(piece) = pieces.next() {
             if piece.is_empty() && pieces.peek().is_some() {
@@ -102,7 +104,17 @@ pub fn parse_query(raw: &str) -> Result<Vec<(String, String)>, PathError> {
     Ok(pairs)
 }
 
+/// Whether a piece stands for itself, as nearly all do: ASCII without escapes or anything that is refused.
+fn is_plain(piece: &str, form: bool) -> bool {
+    let plain =
+        |byte: u8| matches!(byte, b' '..=b'~') && byte != b'%' && byte != b'\\' && !(form && byte == b'+');
+    piece.len() <= MAX_SEGMENT_BYTES && piece.bytes().all(plain)
+}
+
 fn decode(piece: &str, form: bool) -> Result<String, PathError> {
+    if is_plain(piece, form) {
+        return Ok(piece.to_owned());
+    }
     let mut bytes = Vec::with_capacity(piece.len());
     let mut rest = piece.bytes();
     while let Some(byte) = rest.next() {
@@ -241,6 +253,14 @@ mod tests {
             let set = percent_encoding::NON_ALPHANUMERIC;
             let raw: String = parts.iter().map(|p| format!("/{}", percent_encoding::utf8_percent_encode(p, set))).collect();
             prop_assert_eq!(segments(&raw).unwrap(), parts);
+        }
+
+        #[test]
+        fn a_character_may_come_encoded(first in "[ -$&-*,-~]", rest in "[ -$&-~]{0,20}") {
+            let encoded = format!("%{:02x}{rest}", first.as_bytes()[0]);
+            for form in [false, true] {
+                prop_assert_eq!(decode(&format!("{first}{rest}"), form), decode(&encoded, form));
+            }
         }
 
         #[test]
